@@ -1,0 +1,597 @@
+//! The operators of a network, with every attribute normalised: defaults filled in, axes counted from 0, padding
+//! explicit. A plan holds them as they stand here, so that it can be checked, run and emitted without the model.
+
+use serde::{Deserialize, Serialize};
+
+use crate::shape::Shape;
+
+/// What a layer computes. Shapes are those of ONNX; `[y, x]` pairs are height first; `pads` are
+/// `[top, left, bottom, right]`. In a plan: `"op": "conv", "attributes": {…}`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "op", content = "attributes", rename_all = "snake_case")]
+pub enum Operator {
+    /// The seat of a network input: it reads nothing and delivers rows of the caller's frame.
+    Input(Input),
+    /// 2-D convolution, `[1, C, H, W]` → `[1, filters, H', W']`.
+    Conv(Conv),
+    /// 2-D transposed convolution.
+    ConvTranspose(ConvTranspose),
+    /// Fully connected on the last dimension: `[…, inner]` → `[…, units]`.
+    Gemm(Gemm),
+    /// Matrix product of two tensors over their last two dimensions, the others broadcast.
+    MatMul,
+    /// One scale and one shift per channel: batch norm at inference, or a multiplication and addition by
+    /// per-channel constants.
+    BatchNorm(BatchNorm),
+    /// A function of each element.
+    ElementWise(ElementWise),
+    /// A function of two tensors element by element, with ONNX broadcasting.
+    Binary(Binary),
+    /// Pooling over a window.
+    Pool(Pool),
+    /// Reduction over whole dimensions; global pooling is a reduction over H and W that keeps them.
+    Reduce(Reduce),
+    /// Index of the largest element along a dimension, as 64-bit integers.
+    ArgMax(ArgMax),
+    /// Concatenation along a dimension.
+    Concat(Concat),
+    /// A regular sub-grid of the input: `output[i] = input[starts[i] + i·steps[i]]` per dimension.
+    Slice(Slice),
+    /// Padding that could not become an attribute of its reader.
+    Pad(Pad),
+    /// Resampling of height and width.
+    Resize(Resize),
+    /// Permutation of dimensions that moves data: `output.dims[i] = input.dims[perm[i]]`.
+    Transpose(Transpose),
+    /// Softmax or log-softmax.
+    Softmax(Softmax),
+    /// Local response normalisation across channels.
+    Lrn(Lrn),
+    /// Instance normalisation: per-channel statistics over H and W, then scale and shift.
+    InstanceNorm(InstanceNorm),
+    /// Blocks of channels become blocks of pixels.
+    DepthToSpace(DepthToSpace),
+    /// Blocks of pixels become blocks of channels.
+    SpaceToDepth(SpaceToDepth),
+}
+
+/// Attributes of [`Operator::Input`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// Element type of what the caller hands over; the network always sees fp32.
+    pub element: InputElement,
+    /// Order of the caller's dimensions where it differs from the network's: `HWC` bytes of a camera, say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub camera: Option<Camera>,
+}
+
+/// Element type of a network input as the caller hands it over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum InputElement {
+    /// 32-bit floats in the network's own order.
+    F32,
+    /// Bytes, converted row by row as they are read.
+    U8,
+}
+
+/// How camera bytes become the network's fp32 rows: `(byte − mean) · scale` per channel.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Camera {
+    /// Order of the dimensions of the bytes.
+    pub layout: CameraLayout,
+    /// Order of the colour channels of the bytes; the network's is RGB.
+    pub order: ColourOrder,
+    /// Subtracted from each byte, per channel of the network.
+    pub mean: Vec<f32>,
+    /// Multiplied afterwards, per channel of the network.
+    pub scale: Vec<f32>,
+}
+
+/// Order of the dimensions of camera bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum CameraLayout {
+    /// Interleaved: `[H, W, C]`.
+    Hwc,
+    /// Planar: `[C, H, W]`.
+    Chw,
+}
+
+/// Order of colour channels of camera bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum ColourOrder {
+    /// As the network expects its channels.
+    Rgb,
+    /// Reversed.
+    Bgr,
+}
+
+/// Attributes of [`Operator::Conv`]. Parameters: filters `[filters, C / groups, kernel_y, kernel_x]`, then the bias
+/// `[filters]` if any, then the slopes of a PRelu activation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Conv {
+    /// Output channels.
+    pub filters: usize,
+    /// Height and width of the filters.
+    pub kernel: [usize; 2],
+    /// Stride in y and x.
+    pub stride: [usize; 2],
+    /// Dilation in y and x.
+    pub dilation: [usize; 2],
+    /// `[top, left, bottom, right]`, zeros.
+    pub pads: [usize; 4],
+    /// Groups; equal to the input channels for a depthwise convolution.
+    pub groups: usize,
+    /// Whether there is one bias per filter.
+    pub bias: bool,
+    /// Applied to every output element.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub activation: Option<Function>,
+}
+
+/// Attributes of [`Operator::ConvTranspose`]. Parameters: filters `[C, filters / groups, kernel_y, kernel_x]`, bias.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ConvTranspose {
+    /// Output channels.
+    pub filters: usize,
+    /// Height and width of the filters.
+    pub kernel: [usize; 2],
+    /// Stride in y and x.
+    pub stride: [usize; 2],
+    /// Dilation in y and x.
+    pub dilation: [usize; 2],
+    /// `[top, left, bottom, right]`, cropped from the full result. The output height is
+    /// `(H − 1)·stride − top − bottom + (kernel − 1)·dilation + 1 + output_padding`.
+    pub pads: [usize; 4],
+    /// Rows and columns added at the bottom and right of the output.
+    pub output_padding: [usize; 2],
+    /// Groups.
+    pub groups: usize,
+    /// Whether there is one bias per filter.
+    pub bias: bool,
+    /// Applied to every output element.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub activation: Option<Function>,
+}
+
+/// Attributes of [`Operator::Gemm`]. Parameters: weights `[inner, units]` or, `transposed`, `[units, inner]`; bias `[units]`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Gemm {
+    /// Size of the last input dimension.
+    pub inner: usize,
+    /// Size of the last output dimension.
+    pub units: usize,
+    /// Whether the weights are stored `[units, inner]`.
+    pub transposed: bool,
+    /// Whether there is one bias per unit.
+    pub bias: bool,
+    /// Applied to every output element.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub activation: Option<Function>,
+}
+
+/// Attributes of [`Operator::BatchNorm`]. Parameters: scale `[C]`, shift `[C]`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BatchNorm {
+    /// Channels.
+    pub channels: usize,
+    /// Applied to every output element.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub activation: Option<Function>,
+}
+
+/// Attributes of [`Operator::ElementWise`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ElementWise {
+    /// The function.
+    #[serde(flatten)]
+    pub function: Function,
+}
+
+/// A function of one element, by its ONNX definition.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "function", rename_all = "snake_case")]
+#[allow(missing_docs, reason = "each is the ONNX operator, or the usual function, of that name")]
+pub enum Function {
+    Relu,
+    /// `min` or `max` absent: unbounded on that side.
+    Clip {
+        min: Option<f32>,
+        max: Option<f32>,
+    },
+    LeakyRelu {
+        alpha: f32,
+    },
+    /// `x < 0 ? slope·x : x`; the slope is a parameter of this shape, broadcast to the input.
+    PRelu {
+        slope: Vec<usize>,
+    },
+    Elu {
+        alpha: f32,
+    },
+    Selu {
+        alpha: f32,
+        gamma: f32,
+    },
+    Sigmoid,
+    HardSigmoid {
+        alpha: f32,
+        beta: f32,
+    },
+    /// `x · clip(x/6 + 1/2, 0, 1)`.
+    HardSwish,
+    /// `x · sigmoid(x)`.
+    Swish,
+    Tanh,
+    Erf,
+    /// Exact with `erf`, or approximated with `tanh`.
+    Gelu {
+        tanh: bool,
+    },
+    Mish,
+    Softplus,
+    Softsign,
+    Sqrt,
+    Exp,
+    Log,
+    Abs,
+    Neg,
+    Reciprocal,
+    Floor,
+    Ceil,
+}
+
+impl Function {
+    /// Whether this is an activation, which fuses into the layer before it (DESIGN.md, section 3).
+    pub fn is_activation(&self) -> bool {
+        use Function::*;
+        !matches!(self, Erf | Sqrt | Exp | Log | Abs | Neg | Reciprocal | Floor | Ceil)
+    }
+}
+
+/// Attributes of [`Operator::Binary`]. With a constant operand the layer has one input and one parameter.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Binary {
+    /// The function.
+    pub function: BinaryFunction,
+    /// The operand that is a parameter of the layer, if one is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub constant: Option<ConstantOperand>,
+    /// Applied to every output element.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub activation: Option<Function>,
+}
+
+/// A constant operand of a [`Binary`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ConstantOperand {
+    /// Dimensions, broadcast as ONNX does.
+    pub dims: Vec<usize>,
+    /// Whether it is the left operand.
+    pub left: bool,
+}
+
+/// A function of two elements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs, reason = "each is the ONNX operator of that name")]
+pub enum BinaryFunction {
+    Add,
+    Sub,
+    Mul,
+    Div,
+    Max,
+    Min,
+    Pow,
+}
+
+/// Attributes of [`Operator::Pool`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pool {
+    /// What becomes of a window.
+    pub kind: PoolKind,
+    /// Height and width of the window.
+    pub kernel: [usize; 2],
+    /// Stride in y and x.
+    pub stride: [usize; 2],
+    /// Dilation in y and x.
+    pub dilation: [usize; 2],
+    /// `[top, left, bottom, right]`.
+    pub pads: [usize; 4],
+    /// Whether the output size is rounded up, so that the last window may hang over the edge.
+    pub ceil: bool,
+}
+
+/// What becomes of a pooling window.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PoolKind {
+    /// Largest element; padding counts as −∞.
+    Max,
+    /// Mean, over the padding too if `count_include_pad`.
+    Average {
+        /// Whether padded elements count in the divisor.
+        count_include_pad: bool,
+    },
+    /// `(Σ |x|^p)^(1/p)`.
+    Lp {
+        /// The exponent.
+        p: i64,
+    },
+}
+
+/// Attributes of [`Operator::Reduce`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reduce {
+    /// The reduction.
+    pub function: ReduceFunction,
+    /// Dimensions reduced, ascending.
+    pub axes: Vec<usize>,
+    /// Whether reduced dimensions stay, with size 1.
+    pub keep_dims: bool,
+}
+
+/// A reduction.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs, reason = "each is the ONNX reduction of that name")]
+pub enum ReduceFunction {
+    Mean,
+    Max,
+    Min,
+    Sum,
+    Prod,
+    L1,
+    L2,
+    SumSquare,
+    LogSum,
+    LogSumExp,
+    /// `(Σ |x|^p)^(1/p)`, of GlobalLpPool.
+    Lp {
+        p: i64,
+    },
+}
+
+/// Attributes of [`Operator::ArgMax`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ArgMax {
+    /// The dimension searched.
+    pub axis: usize,
+    /// Whether that dimension stays, with size 1.
+    pub keep_dims: bool,
+    /// Whether the last of equal elements wins instead of the first.
+    pub select_last: bool,
+}
+
+/// Attributes of [`Operator::Concat`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Concat {
+    /// The dimension along which inputs follow each other.
+    pub axis: usize,
+}
+
+/// Attributes of [`Operator::Slice`]; one entry per dimension. The output's shape says how many elements are taken.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Slice {
+    /// First index taken.
+    pub starts: Vec<usize>,
+    /// Distance between indices taken; negative walks backwards.
+    pub steps: Vec<i64>,
+}
+
+/// Attributes of [`Operator::Pad`]; one entry per dimension.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pad {
+    /// What the new elements hold.
+    pub mode: PadMode,
+    /// Elements added before; negative crops.
+    pub before: Vec<i64>,
+    /// Elements added after; negative crops.
+    pub after: Vec<i64>,
+}
+
+/// What padded elements hold.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PadMode {
+    /// A constant. `None` stands for −∞, which JSON cannot hold.
+    Constant {
+        /// The value.
+        value: Option<f32>,
+    },
+    /// The mirror image without the edge.
+    Reflect,
+    /// The nearest element.
+    Edge,
+}
+
+/// Attributes of [`Operator::Resize`], of height and width.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Resize {
+    /// How an output element is made.
+    pub mode: ResizeMode,
+    /// How an output coordinate becomes an input coordinate.
+    pub coordinates: Coordinates,
+    /// Scale in y and x, output over input, as the model states it (not always the ratio of sizes).
+    pub scales: [f32; 2],
+}
+
+/// How a resize makes an output element.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ResizeMode {
+    /// The nearest input element, ties and fractions by this rule.
+    Nearest {
+        /// The rounding.
+        rounding: Rounding,
+    },
+    /// Between the two nearest in each direction.
+    Linear,
+}
+
+/// Rounding of a nearest-neighbour coordinate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs, reason = "each is ONNX's nearest_mode of that name")]
+pub enum Rounding {
+    RoundPreferFloor,
+    RoundPreferCeil,
+    Floor,
+    Ceil,
+}
+
+/// How a resize's output coordinate becomes an input coordinate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs, reason = "each is ONNX's coordinate_transformation_mode of that name")]
+pub enum Coordinates {
+    HalfPixel,
+    PytorchHalfPixel,
+    AlignCorners,
+    Asymmetric,
+    TfHalfPixelForNn,
+}
+
+/// Attributes of [`Operator::Transpose`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Transpose {
+    /// `output.dims[i] = input.dims[perm[i]]`.
+    pub perm: Vec<usize>,
+}
+
+/// Attributes of [`Operator::Softmax`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Softmax {
+    /// Dimensions normalised together, ascending: one since opset 13, all from `axis` before.
+    pub axes: Vec<usize>,
+    /// Whether the logarithm is taken.
+    pub log: bool,
+}
+
+/// Attributes of [`Operator::Lrn`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs, reason = "each is ONNX's attribute of that name")]
+pub struct Lrn {
+    pub size: usize,
+    pub alpha: f32,
+    pub beta: f32,
+    pub bias: f32,
+}
+
+/// Attributes of [`Operator::InstanceNorm`]. Parameters: scale `[C]`, shift `[C]`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct InstanceNorm {
+    /// Channels.
+    pub channels: usize,
+    /// Added to the variance.
+    pub epsilon: f32,
+}
+
+/// Attributes of [`Operator::DepthToSpace`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DepthToSpace {
+    /// Side of the square of pixels that `block²` channels become.
+    pub block: usize,
+    /// Whether the block index varies slower than the channel (ONNX mode DCR) or faster (CRD).
+    pub depth_first: bool,
+}
+
+/// Attributes of [`Operator::SpaceToDepth`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SpaceToDepth {
+    /// Side of the square of pixels that becomes `block²` channels.
+    pub block: usize,
+}
+
+impl Operator {
+    /// The activation fused into this operator, if it is one that can carry one and does.
+    pub fn activation(&self) -> Option<&Function> {
+        match self {
+            Operator::Conv(conv) => conv.activation.as_ref(),
+            Operator::ConvTranspose(conv) => conv.activation.as_ref(),
+            Operator::Gemm(gemm) => gemm.activation.as_ref(),
+            Operator::BatchNorm(norm) => norm.activation.as_ref(),
+            Operator::Binary(binary) => binary.activation.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// The place of a fused activation, for the operators into which one may fuse: Conv, ConvTranspose, Gemm,
+    /// BatchNorm, and Add or Mul (DESIGN.md, section 3).
+    pub fn activation_mut(&mut self) -> Option<&mut Option<Function>> {
+        match self {
+            Operator::Conv(conv) => Some(&mut conv.activation),
+            Operator::ConvTranspose(conv) => Some(&mut conv.activation),
+            Operator::Gemm(gemm) => Some(&mut gemm.activation),
+            Operator::BatchNorm(norm) => Some(&mut norm.activation),
+            Operator::Binary(binary)
+                if matches!(binary.function, BinaryFunction::Add | BinaryFunction::Mul) =>
+            {
+                Some(&mut binary.activation)
+            }
+            _ => None,
+        }
+    }
+
+    /// The name of the operator's kind, as in a plan's `op`.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Operator::Input(_) => "input",
+            Operator::Conv(_) => "conv",
+            Operator::ConvTranspose(_) => "conv_transpose",
+            Operator::Gemm(_) => "gemm",
+            Operator::MatMul => "mat_mul",
+            Operator::BatchNorm(_) => "batch_norm",
+            Operator::ElementWise(_) => "element_wise",
+            Operator::Binary(_) => "binary",
+            Operator::Pool(_) => "pool",
+            Operator::Reduce(_) => "reduce",
+            Operator::ArgMax(_) => "arg_max",
+            Operator::Concat(_) => "concat",
+            Operator::Slice(_) => "slice",
+            Operator::Pad(_) => "pad",
+            Operator::Resize(_) => "resize",
+            Operator::Transpose(_) => "transpose",
+            Operator::Softmax(_) => "softmax",
+            Operator::Lrn(_) => "lrn",
+            Operator::InstanceNorm(_) => "instance_norm",
+            Operator::DepthToSpace(_) => "depth_to_space",
+            Operator::SpaceToDepth(_) => "space_to_depth",
+        }
+    }
+
+    /// Whether `input`, seen with its `order`, keeps that order of dimensions through this operator: functions of
+    /// each element do, and softmax; every other operator expects and yields channels-first tensors.
+    pub fn keeps_order(&self, inputs: &[Shape]) -> bool {
+        let same =
+            inputs.windows(2).all(|pair| pair[0].order == pair[1].order && pair[0].rank() == pair[1].rank());
+        match self {
+            Operator::ElementWise(_) | Operator::Softmax(_) | Operator::Slice(_) | Operator::Pad(_) => true,
+            Operator::Binary(_) | Operator::Concat(_) => same,
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,404 @@
+//! The plan: closed, plain data from which a set of CNNs can be checked, run and emitted, the search forgotten.
+//!
+//! All sizes are bytes, all heights rows. Layers and tensors are named, and a name is unique within its CNN.
+//! The file format is versioned by [`FORMAT`].
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::operator::Operator;
+use crate::shape::Shape;
+
+/// The version of the file format; [`Plan::format`] must equal it.
+pub const FORMAT: &str = "csdfc-plan/1";
+
+/// How an application of CNNs runs in a memory budget.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// [`FORMAT`].
+    pub format: String,
+    /// Version of csdfc that made the plan.
+    pub csdfc: String,
+    /// Name of the application.
+    pub application: String,
+    /// The device whose costs the frame rates are modelled on.
+    pub device: Device,
+    /// How storage is shared.
+    pub storage_model: StorageModel,
+    /// What the application needs.
+    pub memory: Memory,
+    /// What was asked.
+    pub constraints: Constraints,
+    /// Workers that share one firing.
+    pub threads: usize,
+    /// J of the main paper (section 2.3): each element lists partitions that run at the same time. Partitions that
+    /// are never together exclude each other in time.
+    pub parallel: Vec<Vec<String>>,
+    /// The CNNs.
+    pub cnns: Vec<Cnn>,
+    /// The partitions of all CNNs; those of one CNN in the order of its layers.
+    pub partitions: Vec<Partition>,
+    /// Every tensor of every CNN, views excepted: they own no storage.
+    pub tensors: Vec<Tensor>,
+    /// The buffers of storage model `edges`; empty in model `tensors`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub buffers: Vec<Buffer>,
+    /// How the plan was found.
+    pub search: Search,
+    /// The plans seen from which none is worse in both memory and frame rates.
+    pub pareto: Vec<ParetoPoint>,
+    /// Why the figures can be believed.
+    pub certificate: Certificate,
+}
+
+/// The device of a plan.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Device {
+    /// Name of the device profile.
+    pub name: String,
+    /// Where its figures come from: measured, analytic or published.
+    pub basis: String,
+}
+
+/// How storage is shared (DESIGN.md, section 3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StorageModel {
+    /// The paper's: one buffer per edge, shared whole (Eq. 4, Algorithm 1).
+    Edges,
+    /// One ring of rows per tensor, packed by address in one arena.
+    #[default]
+    Tensors,
+}
+
+impl std::fmt::Display for StorageModel {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            StorageModel::Edges => "edges",
+            StorageModel::Tensors => "tensors",
+        })
+    }
+}
+
+/// The memory of an application, in bytes (Eq. 1–3).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Memory {
+    /// Weights and biases of all CNNs after folding.
+    pub parameters: u64,
+    /// What the chosen primitives keep of them.
+    pub parameters_stored: u64,
+    /// The arena: in model `tensors` the end of the highest ring, in model `edges` the sum of the buffers.
+    pub buffers: u64,
+    /// The workspace of the chosen primitives, beside the buffers.
+    pub workspace: u64,
+    /// `parameters_stored + buffers + workspace`.
+    pub total: u64,
+    /// What the buffers would be with no reuse and no processing by parts: every edge (model `edges`) or every
+    /// tensor (model `tensors`) whole, in a place of its own.
+    pub naive: u64,
+    /// No placement of these rings under this schedule takes less than this.
+    pub bound: u64,
+    /// Whether `buffers` is the least that these rings need under this schedule, i.e. equals `bound`.
+    pub proven: bool,
+    /// What the caller holds.
+    pub external: External,
+}
+
+/// Memory of the caller, in bytes, beside the arena.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct External {
+    /// Inputs delivered whole; one delivered by rows counts nothing here, its ring is in the arena.
+    pub inputs: u64,
+    /// Outputs.
+    pub outputs: u64,
+}
+
+/// What was asked of the plan.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Constraints {
+    /// Most bytes that [`Memory::total`] may take.
+    pub memory: Option<u64>,
+    /// Fewest frames per second, by CNN.
+    pub fps: BTreeMap<String, f64>,
+    /// Whether the plan meets them.
+    pub met: bool,
+}
+
+/// One CNN of a plan.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cnn {
+    /// Its name in the application.
+    pub name: String,
+    /// Where it comes from.
+    pub model: Model,
+    /// Modelled frames per second.
+    pub fps: f64,
+    /// Modelled time of one frame through all partitions, in nanoseconds.
+    pub latency_ns: u64,
+    /// Names of the layers that deliver the network's inputs.
+    pub inputs: Vec<String>,
+    /// The network's outputs.
+    pub outputs: Vec<Output>,
+    /// Layers in topological order.
+    pub layers: Vec<Layer>,
+}
+
+/// The file that a CNN was read from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Model {
+    /// Path relative to the plan, or `builtin:NAME`.
+    pub path: String,
+    /// Size of the file; 0 for a built-in.
+    pub bytes: u64,
+    /// SHA-256 of the file in hexadecimal; for a built-in, of its layers as csdfc lists them.
+    pub sha256: String,
+}
+
+/// A network output.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Output {
+    /// Its name in the model.
+    pub name: String,
+    /// The tensor that it is, or is a view of.
+    pub tensor: String,
+    /// Its shape, where it is a view of the tensor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub view: Option<Shape>,
+}
+
+/// One layer of a CNN.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Layer {
+    /// Its name: that of its first ONNX node.
+    pub name: String,
+    /// The ONNX nodes that it stands for, those folded into it and the views before it included.
+    pub onnx_nodes: Vec<String>,
+    /// What it computes: `op` and `attributes`.
+    #[serde(flatten)]
+    pub operator: Operator,
+    /// What it reads, in the operator's order.
+    pub inputs: Vec<LayerInput>,
+    /// The tensor that it produces.
+    pub output: String,
+    /// The shape of that tensor.
+    pub output_shape: Shape,
+    /// Rows of output per firing, r; the last firing may make fewer.
+    pub rows_per_firing: u64,
+    /// Firings per frame, Φ = ⌈H / r⌉.
+    pub firings: u64,
+    /// Bytes of weights and biases.
+    pub parameters: u64,
+    /// The implementation; `generic` until primitives are selected.
+    pub primitive: String,
+    /// Layout that the primitive reads.
+    pub layout_in: Layout,
+    /// Layout that the primitive writes.
+    pub layout_out: Layout,
+    /// The partition that it belongs to.
+    pub partition: String,
+    /// Scratch memory of the primitive.
+    pub workspace: Workspace,
+}
+
+/// One operand of a layer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LayerInput {
+    /// The tensor read.
+    pub tensor: String,
+    /// The shape in which the layer sees it, where that differs from the tensor's own (a reshape or flatten between).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub view: Option<Shape>,
+    /// Rows of the tensor newly needed at the start of each firing, run-length coded: `30*1,2*0`, `56*(1,0)`.
+    pub acquire: String,
+    /// Rows forgotten at the end of each firing, coded likewise.
+    pub release: String,
+}
+
+/// Order in memory of the elements of a row, or of a whole tensor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Layout {
+    /// Rows of pixels of channels.
+    #[default]
+    Hwc,
+    /// Rows of channels of pixels.
+    Hcw,
+    /// Planes of channels.
+    Chw,
+}
+
+/// Scratch memory of a layer, beside the buffers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Workspace {
+    /// Offset from the end of the buffers.
+    pub offset: u64,
+    /// Size.
+    pub bytes: u64,
+}
+
+/// A part of a CNN that one processor runs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Partition {
+    /// Its name, unique in the plan.
+    pub name: String,
+    /// Its CNN.
+    pub cnn: String,
+    /// The processor.
+    pub processor: String,
+    /// The firings of one frame, in order.
+    pub schedule: Vec<Step>,
+    /// The same in the paper's notation: `[l1]×3,[l2],([l1],[l2])×29,[l2]×2`.
+    pub notation: String,
+}
+
+/// One node of a looped schedule.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Step {
+    /// One firing of a layer: `{"fire": layer}`.
+    Fire {
+        /// The layer.
+        fire: String,
+    },
+    /// A body, repeated: `{"repeat": n, "body": […]}`.
+    Repeat {
+        /// Times.
+        repeat: u64,
+        /// What is repeated.
+        body: Vec<Step>,
+    },
+}
+
+/// One tensor of a CNN and, in model `tensors`, its ring of rows.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tensor {
+    /// Its name in the model.
+    pub name: String,
+    /// Its CNN.
+    pub cnn: String,
+    /// The layer that writes it.
+    pub producer: String,
+    /// The layers that read it.
+    pub consumers: Vec<String>,
+    /// Its shape.
+    pub shape: Shape,
+    /// Layout of its rows.
+    pub layout: Layout,
+    /// Bytes of one element.
+    pub element_bytes: u64,
+    /// Bytes of one row.
+    pub row_bytes: u64,
+    /// Whether the caller holds a whole copy: a network output, or an input that is delivered whole.
+    pub external: bool,
+    /// Its storage in the arena: row i of a frame lies at `offset + (i mod ring_rows) · row_bytes`. Absent in model
+    /// `edges`, and where the caller's copy is the only one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ring: Option<Ring>,
+}
+
+/// A ring of rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ring {
+    /// Rows that it holds.
+    pub ring_rows: u64,
+    /// Offset of its first row from the start of the arena.
+    pub offset: u64,
+    /// `ring_rows · row_bytes`.
+    pub bytes: u64,
+}
+
+/// A buffer of model `edges`: shared whole by the edges that it holds, never at the same time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Buffer {
+    /// `B1`, `B2`, …
+    pub name: String,
+    /// Offset from the start of the arena.
+    pub offset: u64,
+    /// Size: that of the largest edge held.
+    pub bytes: u64,
+    /// The edges, in the order of allocation.
+    pub holds: Vec<Edge>,
+}
+
+/// An edge of a CNN in a buffer of model `edges`: the rows of one tensor for one reader.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Edge {
+    /// The CNN.
+    pub cnn: String,
+    /// The tensor.
+    pub tensor: String,
+    /// The layer that reads it.
+    pub consumer: String,
+    /// Rows of its ring, from the start of the buffer.
+    pub ring_rows: u64,
+    /// `ring_rows · row_bytes`.
+    pub bytes: u64,
+    /// For an edge between partitions that run at the same time, which half of its double buffer this is, 1 or 2:
+    /// half 1 takes even frames.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub half: Option<u8>,
+}
+
+/// How a plan was found.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Search {
+    /// Name of the method.
+    pub method: String,
+    /// Seed of its random choices.
+    pub seed: u64,
+    /// Candidate plans evaluated.
+    pub evaluations: u64,
+    /// Why it ended: `complete`, or `time`.
+    pub stopped: String,
+}
+
+/// One plan that the search saw.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ParetoPoint {
+    /// [`Memory::total`] of that plan.
+    pub memory: u64,
+    /// Modelled frames per second, by CNN.
+    pub fps: BTreeMap<String, f64>,
+    /// What it chose, by CNN: `none`, `all`, `prefix 12`, ….
+    pub choices: BTreeMap<String, String>,
+}
+
+/// Why a plan's figures can be believed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Certificate {
+    /// Where [`Memory::bound`] comes from: the moment at which most bytes are live.
+    pub bound: Option<PeakWitness>,
+    /// Where the ring sizes come from.
+    pub rings: String,
+}
+
+/// A moment at which the tensors named must all be stored.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PeakWitness {
+    /// The layers that fire, `cnn/layer`, one for each partition that runs at the time.
+    pub firing: Vec<String>,
+    /// The tensors, `cnn/tensor`.
+    pub tensors: Vec<String>,
+    /// Their bytes together.
+    pub bytes: u64,
+}

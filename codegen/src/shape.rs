@@ -1,0 +1,130 @@
+//! Shapes of tensors, and which of their dimensions are rows.
+
+use serde::{Deserialize, Serialize};
+
+/// Which dimension of a rank-4 tensor counts the rows and which the channels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Order {
+    /// `[1, C, H, W]`, the way of ONNX.
+    #[default]
+    ChannelsFirst,
+    /// `[1, H, W, C]`, as after a `Transpose` to or from TensorFlow's order.
+    ChannelsLast,
+}
+
+/// The shape of a tensor as ONNX sees it (the batch, 1, included) and its order of dimensions.
+///
+/// A *row* of a rank-4 tensor with batch 1 is all that has one height index: `C · W` elements. Any other tensor
+/// is a single row. In memory the elements of a row of an image lie as `[W, C]` (layout HWC); because a
+/// channels-last shape lies the same way, a `Transpose` between the two orders moves nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Shape {
+    /// Dimensions, outermost first. Empty for a scalar.
+    pub dims: Vec<usize>,
+    /// Meaning of the dimensions of a rank-4 tensor; without effect for other ranks.
+    #[serde(default, skip_serializing_if = "Order::is_default")]
+    pub order: Order,
+}
+
+impl Order {
+    fn is_default(&self) -> bool {
+        *self == Order::ChannelsFirst
+    }
+}
+
+impl Shape {
+    /// A channels-first shape of these dimensions.
+    pub fn new(dims: impl Into<Vec<usize>>) -> Self {
+        Shape { dims: dims.into(), order: Order::ChannelsFirst }
+    }
+
+    /// The shape of an image or feature map, `[1, c, h, w]`.
+    pub fn image(c: usize, h: usize, w: usize) -> Self {
+        Shape::new([1, c, h, w])
+    }
+
+    /// Number of dimensions.
+    pub fn rank(&self) -> usize {
+        self.dims.len()
+    }
+
+    /// Number of elements. Shapes are bounded at import so that this cannot overflow.
+    pub fn elements(&self) -> usize {
+        self.dims.iter().product()
+    }
+
+    /// The dimension that counts rows, if this tensor is made of rows: rank 4 and batch 1.
+    pub fn row_axis(&self) -> Option<usize> {
+        match (self.dims.as_slice(), self.order) {
+            ([1, _, _, _], Order::ChannelsFirst) => Some(2),
+            ([1, _, _, _], Order::ChannelsLast) => Some(1),
+            _ => None,
+        }
+    }
+
+    /// The dimension that counts channels of a rank-4 tensor; dimension 1 for every other tensor of rank 2 and up.
+    pub fn channel_axis(&self) -> Option<usize> {
+        match self.rank() {
+            0 | 1 => None,
+            4 if self.order == Order::ChannelsLast => Some(3),
+            _ => Some(1),
+        }
+    }
+
+    /// The dimension that counts columns, if this tensor is made of rows.
+    pub fn column_axis(&self) -> Option<usize> {
+        self.row_axis().map(|row| row + 1)
+    }
+
+    /// Number of rows (height); 1 for a tensor that is not made of rows.
+    pub fn rows(&self) -> usize {
+        self.row_axis().map_or(1, |axis| self.dims[axis])
+    }
+
+    /// Elements of one row.
+    pub fn row_elements(&self) -> usize {
+        match self.row_axis() {
+            Some(axis) => self.dims.iter().enumerate().filter(|(i, _)| *i != axis).map(|(_, d)| d).product(),
+            None => self.elements(),
+        }
+    }
+
+    /// Number of channels: the size of [`Shape::channel_axis`], or 1.
+    pub fn channels(&self) -> usize {
+        self.channel_axis().map_or(1, |axis| self.dims[axis])
+    }
+}
+
+impl std::fmt::Display for Shape {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (i, dim) in self.dims.iter().enumerate() {
+            if i > 0 {
+                f.write_str("×")?;
+            }
+            write!(f, "{dim}")?;
+        }
+        if self.dims.is_empty() {
+            f.write_str("scalar")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_follow_the_order_of_dimensions() {
+        let first = Shape::image(3, 120, 160);
+        let last = Shape { dims: vec![1, 120, 160, 3], order: Order::ChannelsLast };
+        for shape in [&first, &last] {
+            assert_eq!((shape.rows(), shape.row_elements(), shape.channels()), (120, 480, 3));
+        }
+        let batched = Shape::new([2, 3, 4, 5]);
+        assert_eq!((batched.rows(), batched.row_elements()), (1, 120));
+        let vector = Shape::new([1, 10]);
+        assert_eq!((vector.rows(), vector.row_elements(), vector.channels()), (1, 10, 10));
+    }
+}

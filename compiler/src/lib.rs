@@ -1,0 +1,5 @@
+//! The csdfc compiler: all that knows CNNs *and* dataflow.
+
+pub mod network;
+pub mod operators;
+pub mod weights;

@@ -1,0 +1,127 @@
+//! The network: a typed graph of layers, each with one output tensor, in topological order.
+//!
+//! Both the ONNX importer and the built-in architectures make one through [`Network::add`]; passes rewrite it;
+//! lowering to dataflow reads it. Views (reshape, flatten, squeeze, identity, dropout) are no layers: an
+//! [`Operand`] says in which shape a layer sees the tensor that it reads.
+
+use csdfc_codegen::operator::Operator;
+use csdfc_codegen::shape::Shape;
+
+use crate::weights::Weights;
+
+/// Index of a layer, and of the tensor that it produces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct LayerId(pub usize);
+
+/// A CNN: layers in topological order. Network inputs are layers with [`Operator::Input`].
+#[derive(Debug, Clone, Default)]
+pub struct Network {
+    /// The layers; every operand of a layer is an earlier layer.
+    pub layers: Vec<Layer>,
+    /// The network's outputs, in the model's order.
+    pub outputs: Vec<NetworkOutput>,
+}
+
+/// One layer and its output tensor.
+#[derive(Debug, Clone)]
+pub struct Layer {
+    /// Unique name: that of its first ONNX node, or of its output where the node has none.
+    pub name: String,
+    /// The ONNX nodes that it stands for.
+    pub onnx_nodes: Vec<String>,
+    /// What it computes.
+    pub operator: Operator,
+    /// The tensors that it reads, in the operator's order; constants are in `parameters`.
+    pub inputs: Vec<Operand>,
+    /// Weights, biases and other constants, in the order that the operator's documentation states.
+    pub parameters: Vec<Weights>,
+    /// Name of the tensor that it produces.
+    pub output: String,
+    /// Shape of that tensor.
+    pub shape: Shape,
+    /// Bytes of one element of that tensor: 4, or 8 for the indices of ArgMax.
+    pub element_bytes: u64,
+}
+
+/// A tensor as one layer reads it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Operand {
+    /// The layer that produces it.
+    pub layer: LayerId,
+    /// The shape in which it is seen: the producer's own, or a view of it with as many elements.
+    pub shape: Shape,
+}
+
+/// A network output: a tensor, perhaps seen through a view.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NetworkOutput {
+    /// Its name in the model.
+    pub name: String,
+    /// The tensor.
+    pub operand: Operand,
+}
+
+impl Network {
+    /// Appends a layer and returns its id.
+    pub fn add(&mut self, layer: Layer) -> LayerId {
+        debug_assert!(layer.inputs.iter().all(|input| input.layer.0 < self.layers.len()));
+        self.layers.push(layer);
+        LayerId(self.layers.len() - 1)
+    }
+
+    /// The layer of this id.
+    pub fn layer(&self, id: LayerId) -> &Layer {
+        &self.layers[id.0]
+    }
+
+    /// All ids, in topological order.
+    pub fn ids(&self) -> impl Iterator<Item = LayerId> + use<> {
+        (0..self.layers.len()).map(LayerId)
+    }
+
+    /// For each layer, the layers that read its tensor, ascending, each once.
+    pub fn readers(&self) -> Vec<Vec<LayerId>> {
+        let mut readers = vec![Vec::new(); self.layers.len()];
+        for id in self.ids() {
+            for operand in &self.layer(id).inputs {
+                let list: &mut Vec<LayerId> = &mut readers[operand.layer.0];
+                if list.last() != Some(&id) {
+                    list.push(id);
+                }
+            }
+        }
+        readers
+    }
+
+    /// The layer of this name.
+    pub fn find(&self, name: &str) -> Option<LayerId> {
+        self.layers.iter().position(|layer| layer.name == name).map(LayerId)
+    }
+
+    /// Elements of all weights and biases.
+    pub fn parameters(&self) -> u64 {
+        self.layers.iter().map(Layer::parameter_elements).sum()
+    }
+}
+
+impl Layer {
+    /// Whether this is a network input.
+    pub fn is_input(&self) -> bool {
+        matches!(self.operator, Operator::Input(_))
+    }
+
+    /// Elements of its weights, biases and other constants.
+    pub fn parameter_elements(&self) -> u64 {
+        self.parameters.iter().map(|weights| weights.elements() as u64).sum()
+    }
+
+    /// The shapes in which it sees its inputs.
+    pub fn input_shapes(&self) -> Vec<Shape> {
+        self.inputs.iter().map(|operand| operand.shape.clone()).collect()
+    }
+
+    /// Bytes of one row of its output tensor.
+    pub fn row_bytes(&self) -> u64 {
+        self.shape.row_elements() as u64 * self.element_bytes
+    }
+}

@@ -1,0 +1,176 @@
+//! Weights that are read, or drawn, only when somebody asks for their values.
+//!
+//! Planning needs the sizes of parameters and no more, so that a model of half a gigabyte is planned without one
+//! of its floats being converted. Folding a batch norm into a convolution multiplies each filter by a constant:
+//! that too waits until the values are read.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+/// A constant fp32 tensor.
+#[derive(Debug, Clone)]
+pub struct Weights {
+    /// Dimensions.
+    pub dims: Vec<usize>,
+    /// Where the values are.
+    pub source: Source,
+    /// Factors still to be applied, one for each index along a dimension.
+    pub scale: Option<Scale>,
+}
+
+/// Where the values of [`Weights`] are.
+#[derive(Debug, Clone)]
+pub enum Source {
+    /// Values.
+    Values(Arc<[f32]>),
+    /// Little-endian bytes, as in the ONNX file.
+    Bytes {
+        /// The bytes; exactly as many as the elements need.
+        bytes: Arc<Vec<u8>>,
+        /// Their element type.
+        element: StoredElement,
+    },
+    /// Bytes of an external data file of an ONNX model.
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Where the tensor starts.
+        offset: u64,
+        /// Their element type.
+        element: StoredElement,
+    },
+    /// Uniform random values of this bound, drawn from this seed.
+    Seeded {
+        /// Seed of the generator.
+        seed: u64,
+        /// Values lie in `[centre − bound, centre + bound)`.
+        bound: f32,
+        /// The centre.
+        centre: f32,
+    },
+}
+
+/// Element type of stored weights.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StoredElement {
+    /// 32-bit float.
+    F32,
+    /// 64-bit float.
+    F64,
+}
+
+/// One factor for each index along `axis`.
+#[derive(Debug, Clone)]
+pub struct Scale {
+    /// The dimension.
+    pub axis: usize,
+    /// As many factors as that dimension is long.
+    pub factors: Arc<[f32]>,
+}
+
+impl Weights {
+    /// A tensor of these values.
+    pub fn of(dims: impl Into<Vec<usize>>, values: impl Into<Arc<[f32]>>) -> Self {
+        Weights { dims: dims.into(), source: Source::Values(values.into()), scale: None }
+    }
+
+    /// Number of elements.
+    pub fn elements(&self) -> usize {
+        self.dims.iter().product()
+    }
+
+    /// Multiplies by one factor per index along `axis`, now or when the values are read.
+    pub fn scaled(mut self, axis: usize, factors: &[f32]) -> Self {
+        let factors = match &self.scale {
+            Some(scale) if scale.axis == axis => {
+                scale.factors.iter().zip(factors).map(|(a, b)| a * b).collect()
+            }
+            Some(_) => {
+                // Two different axes never meet: a layer's filters have one output-channel axis.
+                unreachable!("a layer has one output-channel axis")
+            }
+            None => factors.into(),
+        };
+        self.scale = Some(Scale { axis, factors });
+        self
+    }
+
+    /// The values, in row-major order.
+    ///
+    /// # Errors
+    /// When an external data file cannot be read or is too short.
+    pub fn values(&self) -> std::io::Result<Vec<f32>> {
+        let mut values = match &self.source {
+            Source::Values(values) => values.to_vec(),
+            Source::Bytes { bytes, element } => element.decode(bytes),
+            Source::File { path, offset, element } => {
+                use std::io::{Read, Seek, SeekFrom};
+                let mut file = std::fs::File::open(path)?;
+                file.seek(SeekFrom::Start(*offset))?;
+                let mut bytes = vec![0; self.elements() * element.bytes()];
+                file.read_exact(&mut bytes)?;
+                element.decode(&bytes)
+            }
+            Source::Seeded { seed, bound, centre } => {
+                let mut random = ChaCha8Rng::seed_from_u64(*seed);
+                (0..self.elements()).map(|_| centre + bound * random.random_range(-1.0f32..1.0)).collect()
+            }
+        };
+        if let Some(Scale { axis, factors }) = &self.scale {
+            let inner: usize = self.dims[axis + 1..].iter().product();
+            for (i, value) in values.iter_mut().enumerate() {
+                *value *= factors[i / inner % factors.len()];
+            }
+        }
+        Ok(values)
+    }
+}
+
+impl StoredElement {
+    /// Bytes of one element.
+    pub fn bytes(self) -> usize {
+        match self {
+            StoredElement::F32 => 4,
+            StoredElement::F64 => 8,
+        }
+    }
+
+    fn decode(self, bytes: &[u8]) -> Vec<f32> {
+        match self {
+            StoredElement::F32 => {
+                bytes.as_chunks().0.iter().map(|chunk| f32::from_le_bytes(*chunk)).collect()
+            }
+            StoredElement::F64 => {
+                bytes.as_chunks().0.iter().map(|chunk| f64::from_le_bytes(*chunk) as f32).collect()
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn factors_apply_along_their_axis() {
+        let weights = Weights::of([2, 3], vec![1.0; 6]).scaled(0, &[2.0, 3.0]).scaled(0, &[1.0, 10.0]);
+        assert_eq!(weights.values().unwrap(), [2.0, 2.0, 2.0, 30.0, 30.0, 30.0]);
+        let columns = Weights::of([2, 3], vec![1.0; 6]).scaled(1, &[1.0, 2.0, 3.0]);
+        assert_eq!(columns.values().unwrap(), [1.0, 2.0, 3.0, 1.0, 2.0, 3.0]);
+    }
+
+    #[test]
+    fn seeded_weights_repeat() {
+        let seeded = Weights {
+            dims: vec![64],
+            source: Source::Seeded { seed: 7, bound: 0.5, centre: 1.0 },
+            scale: None,
+        };
+        let values = seeded.values().unwrap();
+        assert_eq!(values, seeded.values().unwrap());
+        assert!(values.iter().all(|v| (0.5..1.5).contains(v)));
+    }
+}

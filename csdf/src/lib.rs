@@ -1,0 +1,1 @@
+//! Cyclo-static dataflow graphs.

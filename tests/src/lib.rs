@@ -1,0 +1,1 @@
+//! Whole-program tests of csdfc: see the files beside this one.
