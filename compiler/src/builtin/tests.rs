@@ -66,8 +66,8 @@ fn published_parameters_and_macs() {
     check("mobilenet_v1_0.75", 2_585_560, 325.0, 0.5);
     check("mobilenet_v1_0.5", 1_331_592, 149.0, 0.5);
     check("mobilenet_v1_0.25", 470_072, 41.0, 0.5);
-    // imgclsmob's table of models says 2 048.06 M, with 15 M for what is neither convolution nor fully connected.
-    check("inception_v2", 11_295_240, 2048.06, 20.0);
+    // imgclsmob's table of models, whose 2 048.06 M count some work outside of convolutions too, under 1 %.
+    check("inception_v2", 11_295_240, 2048.06 - 16.0, 16.0);
     // By hand: C1 156, C3 2 416, C5 48 120, F6 10 164, output 850; and 117 600, 240 000, 48 000, 10 080, 840.
     check("lenet5", 61_706, 0.416_520, 0.0);
     // The trainable parameters that MLPerf Tiny's training log prints; its paper says 12.5 M.
