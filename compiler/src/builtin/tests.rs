@@ -1,6 +1,6 @@
 use std::collections::BTreeSet;
 
-use csdfc_codegen::operator::{Function, Lrn, Operator};
+use csdfc_codegen::operator::Operator;
 use csdfc_codegen::shape::Shape;
 
 use super::*;
