@@ -19,8 +19,7 @@ use crate::weights::{Source, Weights};
 /// its number: `conv1`, `conv2`.
 ///
 /// ```
-/// use csdfc::builtin::{Builder, ConvOptions, Padding, flatten};
-/// use csdfc_codegen::operator::Function;
+/// use csdfc::builtin::{Builder, ConvOptions, Function, Padding, flatten};
 ///
 /// let mut b = Builder::new(1);
 /// let image = b.input("image", [1, 3, 32, 32])?;
@@ -82,7 +81,7 @@ pub enum Padding {
     Sides([usize; 4]),
 }
 
-/// The window of a pool. The default kind of rounding is down.
+/// The window of a pool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Window {
     /// Height and width.

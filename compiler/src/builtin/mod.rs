@@ -16,6 +16,8 @@ mod paper;
 mod resnet;
 mod squeezenet;
 
+pub use csdfc_codegen::operator::{Function, Lrn};
+
 pub use builder::{BuildError, Builder, ConvOptions, Padding, Window, flatten};
 pub use fingerprint::fingerprint;
 

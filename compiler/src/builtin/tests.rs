@@ -1,13 +1,14 @@
 use std::collections::BTreeSet;
 
-use csdfc_codegen::operator::{Function, Lrn, Operator};
+use csdfc_codegen::operator::Operator;
 use csdfc_codegen::shape::Shape;
 
 use super::*;
 use crate::network::{LayerId, Operand};
 use crate::operators::output_shape;
 
-/// Parameters and multiply-accumulates of the convolutions and fully connected layers, by their definitions.
+/// Parameters and multiply-accumulates, of the convolutions and fully connected layers alone, as published counts have
+/// it; by a definition of their own.
 fn count(network: &Network) -> (u64, u64) {
     let mut macs = 0;
     for layer in &network.layers {
@@ -16,7 +17,9 @@ fn count(network: &Network) -> (u64, u64) {
             Operator::Gemm(gemm) => (layer.shape.elements(), gemm.units),
             _ => continue,
         };
-        macs += (outputs * layer.parameters[0].elements() / filters) as u64;
+        let own = (outputs * layer.parameters[0].elements() / filters) as u64;
+        assert_eq!(own, crate::operators::macs(&layer.operator, &layer.input_shapes(), &layer.shape));
+        macs += own;
     }
     (network.parameters(), macs)
 }
