@@ -53,7 +53,8 @@ pub fn choices(network: &Network) -> Vec<Choice> {
     choices
 }
 
-/// Evaluates choices for one CNN, each of its partitions on the processor given, in parallel and in order.
+/// Evaluates choices for one CNN, each of its partitions on the processor given, and returns those that no faster
+/// choice beats in memory, the fastest first. Only choices whose liveness bound leaves hope are placed.
 ///
 /// # Errors
 /// Those of the dataflow analyses.
@@ -64,35 +65,44 @@ pub fn variants(
     storage: StorageModel,
 ) -> Result<Vec<Variant>, csdf::Error> {
     let rates = RateTable::new(task.network);
-    choices.par_iter().map(|choice| variant(task, &rates, processors, choice, storage)).collect()
+    let elements = own_elements(task);
+    let execute = |choice: &Choice| -> Result<(Variant, u64), csdf::Error> {
+        let execution = execution::execute(task, &rates, &choice.rows, storage)?;
+        let alone = Storage { executions: vec![&execution], elements: &elements };
+        let bound = alone.bound(&alone.items()).bytes;
+        let stages = stage_times(task, processors, choice);
+        let variant = Variant {
+            name: choice.name.clone(),
+            buffers: 0,
+            period_ns: period(task, &stages),
+            latency_ns: stages.iter().sum(),
+            execution,
+        };
+        Ok((variant, bound))
+    };
+    let mut evaluated: Vec<(Variant, u64)> = choices.par_iter().map(execute).collect::<Result<_, _>>()?;
+    evaluated.sort_by(|(a, _), (b, _)| a.period_ns.total_cmp(&b.period_ns));
+    let mut least = u64::MAX;
+    let mut front = Vec::new();
+    for (mut variant, bound) in evaluated {
+        if bound < least {
+            let alone = Storage { executions: vec![&variant.execution], elements: &elements };
+            variant.buffers = storage::arrange(&alone, storage).bytes;
+            if variant.buffers < least {
+                least = variant.buffers;
+                front.push(variant);
+            }
+        }
+    }
+    Ok(front)
 }
 
-fn variant(
-    task: &CnnTask<'_>,
-    rates: &RateTable<'_>,
-    processors: &[&Processor],
-    choice: &Choice,
-    storage: StorageModel,
-) -> Result<Variant, csdf::Error> {
-    let execution = execution::execute(task, rates, &choice.rows, storage)?;
-    let elements = own_elements(task);
-    let alone = Storage { executions: vec![&execution], elements: &elements };
-    let buffers = storage::arrange(&alone, storage).bytes;
-    let stages: Vec<f64> = task
-        .partitions
-        .iter()
-        .zip(processors)
-        .map(|(partition, processor)| {
-            partition.layers.iter().map(|id| processor.layer_ns(task.network, *id, choice.rows[id.0])).sum()
-        })
-        .collect();
-    Ok(Variant {
-        name: choice.name.clone(),
-        buffers,
-        period_ns: period(task, &stages),
-        latency_ns: stages.iter().sum(),
-        execution,
-    })
+/// Modelled nanoseconds of one frame in each partition.
+fn stage_times(task: &CnnTask<'_>, processors: &[&Processor], choice: &Choice) -> Vec<f64> {
+    let stage = |(partition, processor): (&execution::PartitionTask, &&Processor)| {
+        partition.layers.iter().map(|id| processor.layer_ns(task.network, *id, choice.rows[id.0])).sum()
+    };
+    task.partitions.iter().zip(processors).map(stage).collect()
 }
 
 /// Which partitions of this CNN run at the same time, pair by pair, as elements of J for the CNN alone.
