@@ -123,3 +123,6 @@ impl AppError {
         error
     }
 }
+
+#[cfg(test)]
+mod tests;
