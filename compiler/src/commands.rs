@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
-use csdfc_codegen::check;
+use csdfc_codegen::check as checker;
 use csdfc_codegen::plan::Plan;
 
 use crate::app::resolve::Application;
@@ -45,7 +45,7 @@ pub fn plan(args: &PlanArgs, application: &Application, folder: &Path) -> Result
     let paths = application.cnns.iter().map(|cnn| identity::path_from(plan_folder, &cnn.model)).collect();
     let driver::Outcome { plan, shortfall } = driver::plan(application, &device, paths)?;
 
-    let verdict = tracing::info_span!("check").in_scope(|| check::check(&plan));
+    let verdict = tracing::info_span!("check").in_scope(|| checker::check(&plan));
     if let Err(violations) = verdict {
         let path = file.unwrap_or(Path::new(REFUSED_PLAN));
         output::write(path, &plan.to_json())?;
@@ -110,7 +110,7 @@ pub fn check(args: &CheckArgs) -> Result<Outcome, Error> {
     for cnn in &plan.cnns {
         identity::verify(&folder, cnn)?;
     }
-    let verdict = tracing::info_span!("replay").in_scope(|| check::check(&plan));
+    let verdict = tracing::info_span!("replay").in_scope(|| checker::check(&plan));
     let text = match (args.format, &verdict) {
         (Format::Text, Ok(report)) => report::check::accepted(&plan, report),
         (Format::Text, Err(violations)) => report::check::refused(&name, violations, VIOLATION_LINES),
