@@ -273,3 +273,122 @@ impl PartialOrd for Turn {
         Some(self.cmp(other))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::graph;
+    use crate::{compress, notation, verify};
+
+    /// Executes a graph whose segments are given as `a b | c`; all actors in one segment if empty.
+    fn execute(text: &str, segments: &str) -> (Graph, Result<Execution, Error>) {
+        let graph = graph(text);
+        let id = |name: &str| graph.actor_ids().find(|id| graph.name(*id) == name).unwrap();
+        let segments = if segments.is_empty() {
+            vec![graph.actor_ids().collect()]
+        } else {
+            segments.split('|').map(|part| part.split_whitespace().map(id).collect()).collect()
+        };
+        let execution = sequential(&graph, &segments);
+        (graph, execution)
+    }
+
+    fn check(text: &str, segments: &str, expected: &str, capacities: &[u64]) {
+        let (graph, execution) = execute(text, segments);
+        let execution = execution.unwrap();
+        let steps = compress(&execution.firings);
+        assert_eq!(notation(&steps, &graph.actor_names()), expected, "{text}");
+        assert_eq!(execution.capacities, capacities, "{text}");
+        assert_eq!(verify(&graph, &execution.capacities, &steps), Ok(()), "{text}");
+        for (id, &(first, last)) in graph.actor_ids().zip(&execution.spans) {
+            let is = |&(_, fired): &(usize, &ActorId)| *fired == id;
+            let mut places = execution.firings.iter().enumerate().filter(is).map(|(place, _)| place);
+            assert_eq!(places.next(), Some(first));
+            assert_eq!(places.next_back().unwrap_or(first), last);
+        }
+    }
+
+    #[test]
+    fn chains() {
+        // Two layers of 32 rows, the second a 5×5 convolution with same padding (Minakova and Stefanov 2022, 2.5).
+        let pair = "l1:32 l2:32  l1 1 > l2 3,29*1,2*0/2*0,29*1,3";
+        check(pair, "", "[l1]×3,[l2],([l1],[l2])×29,[l2]×2", &[5]);
+        check("a:3 b:2  a 6,1,1 > b 4,4", "", "[a],[b],[a]×2,[b]", &[6]);
+        check("a:1 b:1 c:1  a 2 > b 3  b 1 > c 2", "", "[a]×2,[b],[a],[b],[c]", &[4, 2]);
+        check("a:2 b:1  a 1,0 > b 1", "", "[a],[b],[a]", &[1]);
+        check("a:8 b:4 c:2  a 1 > b 2  b 1 > c 2", "", "(([a]×2,[b])×2,[c])×2", &[2, 2]);
+        check("a:1 b:1  a 1 > b 1 +2", "", "[b],[a]", &[2]);
+    }
+
+    #[test]
+    fn branches() {
+        check("a:4 b:4 c:4  a 1 > b 1 | c 1", "", "([a],[b],[c])×4", &[1]);
+        // A skip past a 3×3 layer of 4 rows, ending in an addition.
+        check(
+            "a:4 b:4 c:4  a 1 > b 2,2*1,0/0,2*1,2 | c 1  b 1 > c 1",
+            "",
+            "[a]×2,[b],[c],([a],[b],[c])×2,[b],[c]",
+            &[3, 1],
+        );
+        // Sinks of unequal counts advance evenly.
+        check("a:1 b:1 c:1  a 6 > b 1 | c 2", "", "[a],([b],[c],[b])×3", &[6]);
+    }
+
+    #[test]
+    fn segments() {
+        check("a:4 b:4 c:4  a 1 > b 1  b 1 > c 1", "a b | c", "([a],[b])×4,[c]×4", &[1, 4]);
+        check("a:2 b:2  a 1 > b 1", "a | b", "[a]×2,[b]×2", &[2]);
+        check("a:2 b:2 c:2  a 1 > b 1  a 1 > c 1", "a b | c", "([a],[b])×2,[c]×2", &[1, 2]);
+    }
+
+    #[test]
+    fn cycles() {
+        check("a:2 b:2  a 1 > b 1  b 1 > a 1 +1", "", "([a],[b])×2", &[1, 1]);
+        check("a:1  a 1 > a 1 +1", "", "[a]", &[2]);
+        check("a:3 b:1  a 1 > b 3  b 3 > a 1 +3", "", "[a]×3,[b]", &[3, 3]);
+    }
+
+    #[test]
+    fn refused() {
+        fn check(text: &str, segments: &str, expected: &str) {
+            let (_, execution) = execute(text, segments);
+            assert_eq!(execution.unwrap_err().to_string(), expected);
+        }
+        let pair = "a:1 b:1  a 2 > b 2";
+        check(pair, "a", "no segment lists actor `b`");
+        check(pair, "a b | a", "the segments list actor `a` twice");
+        check(
+            pair,
+            "b | a",
+            "actor `b` lacks 2 tokens of channel `a>b`, whose producer `a` is in a later segment",
+        );
+        check(
+            "a:1 b:1 c:1  a 1 > b 1  b 1 > c 1  c 1 > a 1",
+            "",
+            "deadlock: `c` lacks 1 token of channel `b>c` and waits for `b`; \
+             `b` lacks 1 token of channel `a>b` and waits for `a`; \
+             `a` lacks 1 token of channel `c>a` and waits for `c`",
+        );
+        check(
+            "a:2 b:1  a 1 > a 1  a 1 > b 2",
+            "",
+            "deadlock: `a` lacks 1 token of channel `a>a`, which no firing can bring",
+        );
+        check(
+            "a:1 b:1  a 0 > b 1",
+            "",
+            "inconsistent graph: the rates around `a` – `b` contradict each other",
+        );
+        let (graph, _) = execute(pair, "");
+        let unknown = sequential(&graph, &[vec![ActorId(9)]]).unwrap_err();
+        assert_eq!(unknown.to_string(), "the segments: there is no actor number 9");
+    }
+
+    #[test]
+    fn long_chains_need_no_stack() {
+        let mut text: String = (0..3000).map(|index| format!("a{index}:1 ")).collect();
+        text.extend((1..3000).map(|index| format!("a{} 1 > a{index} 1 ", index - 1)));
+        let (_, execution) = execute(&text, "");
+        assert_eq!(execution.unwrap().capacities, vec![1; 2999]);
+    }
+}
