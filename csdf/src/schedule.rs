@@ -23,9 +23,9 @@ pub struct Execution {
 /// Executes one iteration of `graph` on demand, segment after segment.
 ///
 /// All actors of a segment fire all their firings of the iteration before the next segment begins. Within a
-/// segment, its sinks (actors that no other of the segment reads) fire in turn, the one with the least progress
-/// first; what the next firing lacks is pulled, depth first and in channel order, from its producers. So a
-/// token is produced only when a firing cannot do without it.
+/// segment, a sink (an actor that no other of the segment reads) fires as soon as it can. When none can, what the
+/// sink with the least progress lacks is pulled, depth first and in channel order, from its producers. So a
+/// token is produced only when a firing cannot do without it, and forgotten as early as the sinks allow.
 ///
 /// Space for a firing's tokens is claimed at its start, the tokens that it forgets are freed at its end.
 /// On a chain in one segment every one of the capacities is the least with which the graph runs at all, hence
@@ -50,6 +50,8 @@ impl Expanded<'_> {
             expanded: self,
             state: State::new(self),
             segment_of,
+            sink: vec![None; self.graph.actors().len()],
+            ready: BinaryHeap::new(),
             waiting: vec![false; self.graph.actors().len()],
             stack: Vec::new(),
             firings: Vec::with_capacity(firings as usize),
@@ -88,6 +90,10 @@ struct Run<'e, 'g> {
     expanded: &'e Expanded<'g>,
     state: State<'e, 'g>,
     segment_of: Vec<usize>,
+    /// The place in the present segment of each of its sinks.
+    sink: Vec<Option<usize>>,
+    /// Sinks that lack nothing; one may be there several times.
+    ready: BinaryHeap<Turn>,
     /// Whether an actor is on the stack.
     waiting: Vec<bool>,
     /// Actors to fire, each pulled by the one below it, with the first input not yet known to suffice.
@@ -99,21 +105,26 @@ struct Run<'e, 'g> {
 impl Run<'_, '_> {
     fn segment(&mut self, segment: &[ActorId]) -> Result<(), Error> {
         let parts = self.parts_downstream_first(segment);
-        let mut turns: BinaryHeap<Turn> = parts
-            .iter()
-            .filter(|part| part.terminal)
-            .filter_map(|part| part.members.iter().max())
-            .map(|&place| {
-                let actor = segment[place].index();
-                Turn { actor, place, fired: 0, firings: self.expanded.repetition.firings[actor] }
-            })
-            .collect();
-        while let Some(mut turn) = turns.pop() {
-            self.demand(turn.actor)?;
-            turn.fired = self.state.fired[turn.actor];
-            if turn.fired < turn.firings {
-                turns.push(turn);
+        let mut turns = BinaryHeap::new();
+        for part in parts.iter().filter(|part| part.terminal) {
+            // A cycle of actors ends with the one listed last.
+            let Some(&place) = part.members.iter().max() else { continue };
+            let actor = segment[place].index();
+            turns.push(self.turn(actor, place));
+            if part.members.len() == 1 {
+                self.sink[actor] = Some(place);
+                self.notice(actor);
             }
+        }
+        self.fire_sinks();
+        while let Some(turn) = turns.pop() {
+            if self.state.finished(turn.actor) {
+                continue;
+            }
+            if turn.fired == self.state.fired[turn.actor] {
+                self.demand(turn.actor)?;
+            }
+            turns.push(self.turn(turn.actor, turn.place));
         }
         // Firings whose tokens no sink needs in this iteration.
         for part in &parts {
@@ -125,6 +136,31 @@ impl Run<'_, '_> {
             }
         }
         Ok(())
+    }
+
+    fn turn(&self, actor: usize, place: usize) -> Turn {
+        Turn {
+            actor,
+            place,
+            fired: self.state.fired[actor],
+            firings: self.expanded.repetition.firings[actor],
+        }
+    }
+
+    /// Puts a sink among the ready ones if it is.
+    fn notice(&mut self, actor: usize) {
+        let Some(place) = self.sink[actor].filter(|_| !self.state.finished(actor)) else { return };
+        if self.state.missing_tokens(actor, self.expanded.input_range(actor).start).is_none() {
+            self.ready.push(self.turn(actor, place));
+        }
+    }
+
+    fn fire_sinks(&mut self) {
+        while let Some(turn) = self.ready.pop() {
+            if turn.fired == self.state.fired[turn.actor] {
+                self.fire(turn.actor);
+            }
+        }
     }
 
     /// The strongly connected parts of a segment, each after those that read it.
@@ -170,15 +206,22 @@ impl Run<'_, '_> {
             .collect()
     }
 
-    /// Fires `actor` once, and before it whatever it needs.
-    fn demand(&mut self, actor: usize) -> Result<(), Error> {
-        self.push(actor);
+    /// Fires `root` at least once, and before it whatever it needs.
+    fn demand(&mut self, root: usize) -> Result<(), Error> {
+        let before = self.state.fired[root];
+        self.push(root);
         while let Some(&(actor, from)) = self.stack.last() {
             match self.state.missing_tokens(actor, from) {
                 None => {
-                    self.fire(actor);
                     self.waiting[actor] = false;
                     self.stack.pop();
+                    self.fire(actor);
+                    self.fire_sinks();
+                    // A sink may have had its turn among the ready ones; then nothing lies above it.
+                    if self.state.fired[root] != before {
+                        self.waiting[root] = false;
+                        self.stack.clear();
+                    }
                 }
                 Some((input, missing)) => {
                     if let Some(top) = self.stack.last_mut() {
@@ -212,6 +255,13 @@ impl Run<'_, '_> {
         self.state.fire(actor);
         // Indices of actors fit 32 bits, being ids.
         self.firings.push(ActorId(actor as u32));
+        let expanded = self.expanded;
+        for output in expanded.outputs_of(actor) {
+            for &input in expanded.inputs_of_channel(output.channel) {
+                self.notice(expanded.actor_of_input(input));
+            }
+        }
+        self.notice(actor);
     }
 
     fn segment_order(&self, actor: usize, input: usize, missing: u64, producer: usize) -> Error {
@@ -339,6 +389,13 @@ mod tests {
         check("a:4 b:4 c:4  a 1 > b 1  b 1 > c 1", "a b | c", "([a],[b])×4,[c]×4", &[1, 4]);
         check("a:2 b:2  a 1 > b 1", "a | b", "[a]×2,[b]×2", &[2]);
         check("a:2 b:2 c:2  a 1 > b 1  a 1 > c 1", "a b | c", "([a],[b])×2,[c]×2", &[1, 2]);
+    }
+
+    #[test]
+    fn sinks_do_not_wait_for_each_other() {
+        check("a:4 c:2 b:4  a 1 > b 1  a 1 > c 3,1", "", "([a],[b])×2,([a],[c],[b])×2", &[1, 3]);
+        // The sink c reads no channel that lacks tokens.
+        check("a:1 b:1 c:1  a 1 > b 1  a 1 > c 1 +1", "", "[c],[a],[b]", &[1, 1]);
     }
 
     #[test]
