@@ -29,7 +29,8 @@ pub struct Execution {
 ///
 /// Space for a firing's tokens is claimed at its start, the tokens that it forgets are freed at its end.
 /// On a chain in one segment every one of the capacities is the least with which the graph runs at all, hence
-/// all are minimal at once; on any other graph they are sufficient.
+/// all are minimal at once; on any other graph they are sufficient. The capacities that the channels themselves
+/// state are not consulted.
 ///
 /// # Errors
 /// [`Error::UnknownActor`], [`Error::ActorLeftOut`] and [`Error::ActorRepeated`] unless the segments list every

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use csdf::{
-    Actor, ActorId, Channel, Error, Graph, Rates, Reader, RepetitionVector, check_liveness, compress,
+    Actor, ActorId, Channel, Error, Graph, Rates, Reader, RepetitionVector, Wait, check_liveness, compress,
     firings, repetition_vector, sequential, verify,
 };
 use proptest::prelude::*;
@@ -81,9 +81,9 @@ impl Choices {
     }
 
     /// Every actor but the first reads one before it; some read two, and some channels have two readers.
-    fn acyclic(&mut self) -> (Graph, Vec<u64>) {
-        let count = self.pick(3, 8);
-        let (mut graph, cycles) = self.actors(count, 4);
+    fn acyclic(&mut self, most_actors: u64, most_phases: u64) -> (Graph, Vec<u64>) {
+        let count = self.pick(3, most_actors);
+        let (mut graph, cycles) = self.actors(count, most_phases);
         for reader in 1..count as usize {
             for _ in 0..self.pick(1, 2) {
                 let producer = self.pick(0, reader as u64 - 1) as usize;
@@ -96,6 +96,17 @@ impl Choices {
             }
         }
         (graph, cycles)
+    }
+
+    /// One or two channels against the order of the actors, or from an actor to itself.
+    fn feed_back(&mut self, graph: &mut Graph, cycles: &[u64]) {
+        for _ in 0..self.pick(1, 2) {
+            let from = self.pick(0, cycles.len() as u64 - 1) as usize;
+            let to = self.pick(0, from as u64) as usize;
+            let channel = self.channel(graph, cycles, from, &[to]);
+            let initial_tokens = self.pick(0, 12);
+            graph.add_channel(Channel { initial_tokens, ..channel }).unwrap();
+        }
     }
 
     fn segments(&mut self, graph: &Graph) -> Vec<Vec<ActorId>> {
@@ -178,6 +189,12 @@ fn bound(channel: &Channel, reader: &Reader, repetition: &RepetitionVector) -> u
     peak
 }
 
+/// Whether each actor waits for the next, and the last for the first.
+fn closes(cycle: &[Wait]) -> bool {
+    let next = cycle.iter().cycle().skip(1);
+    !cycle.is_empty() && cycle.iter().zip(next).all(|(wait, next)| wait.waits_for == next.actor)
+}
+
 fn some(capacities: &[u64]) -> Vec<Option<u64>> {
     capacities.iter().copied().map(Some).collect()
 }
@@ -211,7 +228,7 @@ proptest! {
     #[test]
     fn acyclic_graphs_get_enough(bytes in choices()) {
         let mut choices = Choices(bytes.into_iter());
-        let (graph, cycles) = choices.acyclic();
+        let (graph, cycles) = choices.acyclic(8, 4);
         let segments = choices.segments(&graph);
         let repetition = repetition_vector(&graph).unwrap();
         // The graph is connected, so that the cycles it was made for are a multiple of the least.
@@ -246,14 +263,8 @@ proptest! {
     #[test]
     fn cycles_run_or_say_why_not(bytes in choices()) {
         let mut choices = Choices(bytes.into_iter());
-        let (mut graph, cycles) = choices.acyclic();
-        for _ in 0..choices.pick(1, 2) {
-            let from = choices.pick(0, graph.actors().len() as u64 - 1) as usize;
-            let to = choices.pick(0, from as u64) as usize;
-            let channel = choices.channel(&graph, &cycles, from, &[to]);
-            let initial_tokens = choices.pick(0, 12);
-            graph.add_channel(Channel { initial_tokens, ..channel }).unwrap();
-        }
+        let (mut graph, cycles) = choices.acyclic(8, 4);
+        choices.feed_back(&mut graph, &cycles);
         let unbounded = vec![None; graph.channels().len()];
         let live = check_liveness(&graph, &unbounded);
         match sequential(&graph, &[graph.actor_ids().collect()]) {
@@ -264,9 +275,34 @@ proptest! {
             Err(Error::Deadlock { cycle }) => {
                 let blocked = matches!(live, Err(Error::Deadlock { .. }));
                 prop_assert!(blocked, "{:?}", live);
-                for (wait, next) in cycle.iter().zip(cycle.iter().cycle().skip(1)) {
-                    prop_assert_eq!(&wait.waits_for, &next.actor);
-                }
+                prop_assert!(closes(&cycle), "{:?}", cycle);
+            }
+            Err(error) => prop_assert!(false, "{}", error),
+        }
+    }
+    #[test]
+    fn liveness_is_that_of_exhaustive_search(bytes in choices()) {
+        let mut choices = Choices(bytes.into_iter());
+        let (mut graph, cycles) = choices.acyclic(4, 2);
+        if choices.pick(0, 2) == 0 {
+            choices.feed_back(&mut graph, &cycles);
+        }
+        let repetition = repetition_vector(&graph).unwrap();
+        let states: u64 = repetition.firings.iter().map(|count| count + 1).product();
+        prop_assume!(states <= 2000);
+        let capacities: Vec<Option<u64>> = graph
+            .channels()
+            .iter()
+            .map(|channel| {
+                let capacity = channel.initial_tokens + choices.pick(1, 16);
+                (choices.pick(0, 3) > 0).then_some(capacity)
+            })
+            .collect();
+        match check_liveness(&graph, &capacities) {
+            Ok(()) => prop_assert!(some_schedule_exists(&graph, &repetition, &capacities)),
+            Err(Error::Deadlock { cycle }) => {
+                prop_assert!(closes(&cycle), "{:?}", cycle);
+                prop_assert!(!some_schedule_exists(&graph, &repetition, &capacities));
             }
             Err(error) => prop_assert!(false, "{}", error),
         }
