@@ -2,4 +2,5 @@
 
 pub mod network;
 pub mod operators;
+pub mod pass;
 pub mod weights;
