@@ -37,6 +37,4 @@ pub fn normalise(mut network: Network, fuse: bool) -> Network {
 }
 
 #[cfg(test)]
-mod interpret;
-#[cfg(test)]
 mod tests;
