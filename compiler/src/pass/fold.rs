@@ -13,22 +13,28 @@ pub(super) fn pads(network: Network) -> Network {
     let mut rewrite = Rewrite::new(network);
     for id in rewrite.network.ids() {
         rewrite.visit(id);
-        let Some(producer) = rewrite.sole_producer(id) else { continue };
-        let (before, layer) = (rewrite.network.layer(producer), rewrite.network.layer(id));
-        let Operator::Pad(pad) = &before.operator else { continue };
-        let Some(operator) = zeros(pad).and_then(|added| padded(&layer.operator, added)) else { continue };
-        // A pool may round its size differently, or refuse padding as wide as its window.
-        if output_shape(&operator, &before.input_shapes()).as_ref() != Ok(&layer.shape) {
-            continue;
+        // One padding may follow another.
+        while let Some(producer) = rewrite.sole_producer(id) {
+            let Some(operator) = with_pad(rewrite.network.layer(producer), rewrite.network.layer(id)) else {
+                break;
+            };
+            let pad = &mut rewrite.network.layers[producer.0];
+            let (inputs, mut nodes) = (pad.inputs.clone(), std::mem::take(&mut pad.onnx_nodes));
+            let layer = &mut rewrite.network.layers[id.0];
+            nodes.append(&mut layer.onnx_nodes);
+            (layer.operator, layer.inputs, layer.onnx_nodes) = (operator, inputs, nodes);
         }
-        let (inputs, mut nodes) = (before.inputs.clone(), before.onnx_nodes.clone());
-        let layer = &mut rewrite.network.layers[id.0];
-        layer.operator = operator;
-        layer.inputs = inputs;
-        nodes.append(&mut layer.onnx_nodes);
-        layer.onnx_nodes = nodes;
     }
     rewrite.finish()
+}
+
+/// The operator of `layer` that also does what `pad`, its producer, does.
+fn with_pad(pad: &Layer, layer: &Layer) -> Option<Operator> {
+    let Operator::Pad(attributes) = &pad.operator else { return None };
+    let operator = padded(&layer.operator, zeros(attributes)?)?;
+    // A pool may round its size differently, or refuse padding as wide as its window.
+    let shape = output_shape(&operator, &pad.input_shapes()).ok()?;
+    (shape == layer.shape).then_some(operator)
 }
 
 /// `[top, left, bottom, right]` of a padding by zeros of height and width alone.

@@ -116,6 +116,8 @@ fn text(network: &Network) -> String {
 /// That the network computes the same before and after, and is well-formed; what became of it.
 fn same(network: &Network, fuse: bool) -> Network {
     let after = normalise(network.clone(), fuse);
+    let again = normalise(after.clone(), fuse);
+    assert_eq!(text(&again), text(&after), "what is normal stays");
     let mut names: Vec<&str> = after.layers.iter().map(|layer| layer.name.as_str()).collect();
     names.sort_unstable();
     assert!(names.windows(2).all(|pair| pair[0] != pair[1]), "{names:?}");
@@ -267,6 +269,13 @@ fn padding() {
     assert!(folds(around.0, around.1, 0.0, pool(mean(false), [0; 4], false)));
     assert!(!folds(around.0, around.1, 0.0, pool(mean(false), [0, 0, 1, 1], false)));
     assert!(!folds(around.0, around.1, 0.0, pool(PoolKind::Max, [0; 4], false)));
+    let mut b = Builder::default();
+    let x = b.input(&[1, 4, 6, 6]);
+    let y = b.add(pad([0, 0, 1, 0], [0; 4], 0.0), &[x]);
+    let y = b.add(pad([0, 0, 0, 2], [0; 4], 0.0), &[y]);
+    let y = b.add(conv(2, 1, true), &[y]);
+    b.output(y);
+    check(&b.0, "0 input [0] () -> t0 0\n3 conv [1 2 3] (t0) -> t3 2");
     // A window as narrow as the padding has no place for it.
     assert!(!folds([0, 0, 3, 3], [0, 0, 3, 3], 0.0, pool(mean(true), [0; 4], false)));
 }
