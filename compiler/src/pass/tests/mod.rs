@@ -281,6 +281,18 @@ fn padding() {
 }
 
 #[test]
+fn constants_along_other_dimensions_stay() {
+    for dims in [&[6][..], &[6, 1], &[6, 6, 6], &[1, 1, 6, 1]] {
+        let mut b = Builder::default();
+        let x = b.input(&[1, 2, 6, 6]);
+        let y = b.add(conv(6, 1, true), &[x]);
+        let y = b.constant(Add, y, dims, false);
+        b.output(y);
+        check(&b.0, "0 input [0] () -> t0 0\n1 conv [1] (t0) -> t1 2\n2 binary [2] (t1) -> t2 1");
+    }
+}
+
+#[test]
 fn a_slope_comes_last() {
     let mut b = Builder::default();
     let x = b.input(&[1, 2, 5, 6]);
