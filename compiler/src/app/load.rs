@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::builtin;
 use crate::network::Network;
+use crate::pass;
 
 /// What to load.
 #[derive(Debug, Clone, Copy)]
@@ -75,6 +76,7 @@ pub fn load(request: &ModelRequest) -> Result<Loaded, LoadError> {
         }
         None => return Err(LoadError::Kind),
     };
+    let network = tracing::info_span!("normalise").in_scope(|| pass::normalise(network, request.fuse));
     Ok(Loaded { network, source })
 }
 
