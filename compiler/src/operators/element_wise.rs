@@ -21,7 +21,10 @@ pub(super) fn binary_shape(binary: &Binary, inputs: &[Shape]) -> Result<Shape, S
             (broadcast(&a.dims, &b.dims)?, if a.rank() >= b.rank() { a.order } else { b.order })
         }
         _ => {
-            return fail(format!("binary takes one input and a constant or two inputs, got {}", inputs.len()));
+            return fail(format!(
+                "binary takes one input and a constant or two inputs, got {}",
+                inputs.len()
+            ));
         }
     };
     // A constant of higher rank would move the meaning of the input's dimensions.
