@@ -117,9 +117,8 @@ pub fn check(plan: &Plan) -> Result<Report, Vec<Violation>> {
         ..Report::default()
     };
     for cnn in 0..index.cnns.len() {
-        violations.extend(
-            concurrent::replay(&index, cnn, &rates[cnn], &stores[cnn], &schedules, &mut report).err(),
-        );
+        let replayed = concurrent::replay(&index, cnn, &rates[cnn], &stores[cnn], &schedules, &mut report);
+        violations.extend(replayed.err().map(|violation| *violation));
     }
     if violations.is_empty() { Ok(report) } else { Err(violations) }
 }

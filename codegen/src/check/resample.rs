@@ -35,7 +35,7 @@ pub(super) fn span(resize: &Resize, rows: i64, height: i64, y: i64) -> Span {
 fn rounded(source: f32, rounding: Rounding) -> f32 {
     match rounding {
         Rounding::RoundPreferFloor => (source - 0.5).ceil(),
-        Rounding::RoundPreferCeil => (source + 0.5).floor(),
+        Rounding::RoundPreferCeil => source.round(),
         Rounding::Floor => source.floor(),
         Rounding::Ceil => source.ceil(),
     }
