@@ -9,7 +9,8 @@
 //!    shape and sizes truly; a view has as many elements as its tensor.
 //! 2. *Shapes* ([`shapes`]). Each layer's output shape and parameters are what its operator makes of its inputs.
 //! 3. *Rates* ([`rates`]). Firings are ⌈H / r⌉; `acquire(p) = need(p) − need(p−1)`, `release(p) = keep(p+1) −
-//!    keep(p)`; the last firing acquires and releases all that is left.
+//!    keep(p)`; rows that nothing reads pass through the firing before them (`need(p) ≥ keep(p+1)`), and the last
+//!    firing acquires and releases all that is left.
 //! 4. *Storage* ([`storage`]). Each tensor (model `tensors`) or edge (model `edges`) has one ring inside the
 //!    arena, or a double buffer, or the caller's copy. Row i of a frame lies at `offset + (i mod ring_rows) ·
 //!    row_bytes`; for a tensor cut between partitions that run at the same time, i runs on over frames.
