@@ -384,7 +384,7 @@ pub struct Concat {
     pub axis: usize,
 }
 
-/// Attributes of [`Operator::Slice`]; one entry per dimension. The output's shape says how many elements are taken.
+/// Attributes of [`Operator::Slice`]; one entry per dimension.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Slice {
@@ -392,6 +392,8 @@ pub struct Slice {
     pub starts: Vec<usize>,
     /// Distance between indices taken; negative walks backwards.
     pub steps: Vec<i64>,
+    /// Elements taken: the output's dimensions.
+    pub lengths: Vec<usize>,
 }
 
 /// Attributes of [`Operator::Pad`]; one entry per dimension.
@@ -431,6 +433,8 @@ pub struct Resize {
     pub coordinates: Coordinates,
     /// Scale in y and x, output over input, as the model states it (not always the ratio of sizes).
     pub scales: [f32; 2],
+    /// Height and width of the output.
+    pub size: [usize; 2],
 }
 
 /// How a resize makes an output element.

@@ -5,8 +5,27 @@
 
 use std::ops::Range;
 
-use csdfc_codegen::operator::Operator;
-use csdfc_codegen::shape::Shape;
+use csdfc_codegen::operator::{Function, Operator};
+use csdfc_codegen::shape::{Order, Shape};
+
+mod convolution;
+mod dense;
+mod element_wise;
+mod layout;
+mod normalisation;
+mod pool;
+mod reduce;
+mod resize;
+mod rows;
+
+pub use rows::{acquire_release, row_keep, row_need};
+
+/// Largest number of elements of a tensor. Far beyond what a board holds, and small enough that bytes, strides and
+/// products of a dimension and an attribute never overflow.
+pub const MAX_ELEMENTS: usize = 1 << 36;
+
+/// Largest number of rows of a tensor.
+pub const MAX_ROWS: usize = 1 << 20;
 
 /// Which rows of an operand an output row reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,23 +52,246 @@ pub enum RowAccess {
 #[error("{0}")]
 pub struct ShapeError(pub String);
 
-/// The shape of the operator's output.
+/// The shape of the operator's output, by the ONNX definition.
 ///
 /// # Errors
-/// When it cannot take inputs of these shapes.
+/// When it cannot take inputs of these shapes, or the output would be empty or beyond [`MAX_ELEMENTS`]. The shape
+/// of an [`Operator::Input`] is the model's, so that asking for it is an error too.
 pub fn output_shape(operator: &Operator, inputs: &[Shape]) -> Result<Shape, ShapeError> {
-    let _ = (operator, inputs);
-    Err(ShapeError("not built".into()))
+    for input in inputs {
+        check_size(input)?;
+    }
+    expect_inputs(operator, inputs)?;
+    let x = inputs.first();
+    let output = match (operator, x) {
+        (Operator::Conv(conv), Some(x)) => convolution::conv_shape(conv, x),
+        (Operator::ConvTranspose(conv), Some(x)) => convolution::conv_transpose_shape(conv, x),
+        (Operator::Gemm(gemm), Some(x)) => dense::gemm_shape(gemm, x),
+        (Operator::MatMul, _) => dense::mat_mul_shape(inputs),
+        (Operator::BatchNorm(norm), Some(x)) => normalisation::per_channel_shape(norm.channels, x),
+        (Operator::InstanceNorm(norm), Some(x)) => normalisation::instance_norm_shape(norm, x),
+        (Operator::Softmax(softmax), Some(x)) => normalisation::softmax_shape(softmax, x),
+        (Operator::Lrn(lrn), Some(x)) => normalisation::lrn_shape(lrn, x),
+        (Operator::ElementWise(element_wise), Some(x)) => {
+            element_wise::function_shape(&element_wise.function, x)
+        }
+        (Operator::Binary(binary), _) => element_wise::binary_shape(binary, inputs),
+        (Operator::Pool(pool), Some(x)) => pool::pool_shape(pool, x),
+        (Operator::Reduce(reduce), Some(x)) => reduce::reduce_shape(&reduce.axes, reduce.keep_dims, x),
+        (Operator::ArgMax(arg_max), Some(x)) => reduce::reduce_shape(&[arg_max.axis], arg_max.keep_dims, x),
+        (Operator::Concat(concat), _) => layout::concat_shape(concat, inputs),
+        (Operator::Slice(slice), Some(x)) => layout::slice_shape(slice, x),
+        (Operator::Pad(pad), Some(x)) => layout::pad_shape(pad, x),
+        (Operator::Transpose(transpose), Some(x)) => layout::transpose_shape(transpose, x),
+        (Operator::DepthToSpace(d2s), Some(x)) => layout::depth_to_space_shape(d2s.block, x),
+        (Operator::SpaceToDepth(s2d), Some(x)) => layout::space_to_depth_shape(s2d.block, x),
+        (Operator::Resize(resize), Some(x)) => resize::resize_shape(resize, x),
+        (Operator::Input(_), _) | (_, None) => {
+            Err(ShapeError("the shape of a network input is the model's".into()))
+        }
+    }?;
+    if let Some(activation) = operator.activation() {
+        element_wise::function_shape(activation, &output)?;
+    }
+    check_size(&output)?;
+    Ok(output)
 }
 
-/// Multiply-accumulates of one frame.
+/// Dimensions of the layer's parameters, in the order that the operator's documentation states; the slope of a
+/// fused PRelu is the last. Meaningful for inputs that [`output_shape`] accepts.
+pub fn parameter_dims(operator: &Operator, inputs: &[Shape]) -> Vec<Vec<usize>> {
+    let channels = inputs.first().map_or(0, Shape::channels);
+    let mut dims = match operator {
+        Operator::Conv(conv) => convolution::conv_parameters(conv, channels),
+        Operator::ConvTranspose(conv) => convolution::conv_transpose_parameters(conv, channels),
+        Operator::Gemm(gemm) => dense::gemm_parameters(gemm),
+        Operator::BatchNorm(norm) => vec![vec![norm.channels]; 2],
+        Operator::InstanceNorm(norm) => vec![vec![norm.channels]; 2],
+        Operator::Binary(binary) => binary.constant.iter().map(|constant| constant.dims.clone()).collect(),
+        Operator::ElementWise(element_wise) => slope_dims(&element_wise.function),
+        Operator::Input(_)
+        | Operator::MatMul
+        | Operator::Pool(_)
+        | Operator::Reduce(_)
+        | Operator::ArgMax(_)
+        | Operator::Concat(_)
+        | Operator::Slice(_)
+        | Operator::Pad(_)
+        | Operator::Resize(_)
+        | Operator::Transpose(_)
+        | Operator::Softmax(_)
+        | Operator::Lrn(_)
+        | Operator::DepthToSpace(_)
+        | Operator::SpaceToDepth(_) => Vec::new(),
+    };
+    dims.extend(operator.activation().into_iter().flat_map(slope_dims));
+    dims
+}
+
+/// Multiply-accumulates of one frame, as published counts have them: those of convolutions and matrix products;
+/// biases, activations, pooling and functions of elements count nothing.
 pub fn macs(operator: &Operator, inputs: &[Shape], output: &Shape) -> u64 {
-    let _ = (operator, inputs, output);
-    0
+    let Some(x) = inputs.first() else { return 0 };
+    match operator {
+        Operator::Conv(conv) => convolution::conv_macs(conv, x, output),
+        Operator::ConvTranspose(conv) => convolution::conv_transpose_macs(conv, x),
+        Operator::Gemm(gemm) => product(&[x.elements(), gemm.units]),
+        Operator::MatMul => product(&[output.elements(), x.dims.last().copied().unwrap_or(1)]),
+        Operator::Input(_)
+        | Operator::BatchNorm(_)
+        | Operator::ElementWise(_)
+        | Operator::Binary(_)
+        | Operator::Pool(_)
+        | Operator::Reduce(_)
+        | Operator::ArgMax(_)
+        | Operator::Concat(_)
+        | Operator::Slice(_)
+        | Operator::Pad(_)
+        | Operator::Resize(_)
+        | Operator::Transpose(_)
+        | Operator::Softmax(_)
+        | Operator::Lrn(_)
+        | Operator::InstanceNorm(_)
+        | Operator::DepthToSpace(_)
+        | Operator::SpaceToDepth(_) => 0,
+    }
 }
 
-/// The rows of operand `index` that each output row reads.
+/// The rows of operand `index`, as the layer sees it, that each output row reads. Shapes are those that
+/// [`output_shape`] accepts and gives.
+///
+/// A view between producer and reader that changes which elements make a row is beyond this table: there the
+/// reader needs the whole tensor whatever is said here.
 pub fn row_access(operator: &Operator, inputs: &[Shape], output: &Shape, index: usize) -> RowAccess {
-    let _ = (operator, inputs, output, index);
-    RowAccess::Whole
+    let Some(x) = inputs.get(index) else { return RowAccess::Whole };
+    let (Some(row), Some(output_row)) = (x.row_axis(), output.row_axis()) else { return RowAccess::Whole };
+    if row != output_row {
+        return RowAccess::Whole;
+    }
+    let rows = [x.rows(), output.rows()];
+    match operator {
+        Operator::Conv(conv) => window(conv.kernel[0], conv.stride[0], conv.dilation[0], conv.pads[0]),
+        Operator::Pool(pool) => window(pool.kernel[0], pool.stride[0], pool.dilation[0], pool.pads[0]),
+        Operator::ConvTranspose(conv) => convolution::conv_transpose_rows(conv, rows),
+        Operator::MatMul if index == 1 => RowAccess::Whole,
+        Operator::ElementWise(_)
+        | Operator::BatchNorm(_)
+        | Operator::Lrn(_)
+        | Operator::Gemm(_)
+        | Operator::MatMul
+        | Operator::Binary(_) => row_local(rows),
+        Operator::Reduce(reduce) => along(&reduce.axes, row, rows),
+        Operator::ArgMax(arg_max) => along(&[arg_max.axis], row, rows),
+        Operator::Softmax(softmax) => along(&softmax.axes, row, rows),
+        Operator::Concat(concat) if concat.axis == row => layout::concat_rows(inputs, rows, index),
+        Operator::Concat(_) => row_local(rows),
+        Operator::Slice(slice) => layout::slice_rows(slice, row),
+        Operator::Pad(pad) => layout::pad_rows(pad, row, rows),
+        Operator::DepthToSpace(d2s) => layout::depth_to_space_rows(d2s.block, rows),
+        Operator::SpaceToDepth(s2d) => window(s2d.block, s2d.block, 1, 0),
+        Operator::Resize(resize) => resize::resize_rows(resize, rows),
+        Operator::Input(_) | Operator::Transpose(_) | Operator::InstanceNorm(_) => RowAccess::Whole,
+    }
 }
+
+/// That a tensor of this shape is neither empty nor beyond [`MAX_ELEMENTS`] or [`MAX_ROWS`].
+///
+/// # Errors
+/// When it is.
+pub fn check_size(shape: &Shape) -> Result<(), ShapeError> {
+    if shape.dims.contains(&0) {
+        return fail(format!("a tensor of shape {shape} is empty"));
+    }
+    let elements = shape.dims.iter().try_fold(1usize, |product, &dim| product.checked_mul(dim));
+    if elements.is_none_or(|elements| elements > MAX_ELEMENTS) {
+        return fail(format!("a tensor of shape {shape} has more than {MAX_ELEMENTS} elements"));
+    }
+    if shape.rows() > MAX_ROWS {
+        return fail(format!("a tensor of shape {shape} has more than {MAX_ROWS} rows"));
+    }
+    Ok(())
+}
+
+/// Number of inputs, and the order of their dimensions.
+fn expect_inputs(operator: &Operator, inputs: &[Shape]) -> Result<(), ShapeError> {
+    let (least, most) = match operator {
+        Operator::Input(_) => (0, 0),
+        Operator::MatMul => (2, 2),
+        Operator::Binary(binary) if binary.constant.is_none() => (2, 2),
+        Operator::Concat(_) => (1, usize::MAX),
+        _ => (1, 1),
+    };
+    if !(least..=most).contains(&inputs.len()) {
+        return fail(format!("{} takes {least} inputs, got {}", operator.kind(), inputs.len()));
+    }
+    // A Transpose is what brings any order back to channels first.
+    let any_order = operator.keeps_order(inputs) || matches!(operator, Operator::Transpose(_));
+    let last = inputs.iter().find(|shape| shape.rank() == 4 && shape.order == Order::ChannelsLast);
+    match last {
+        Some(shape) if !any_order => {
+            fail(format!("{} needs channels-first inputs, got channels-last {shape}", operator.kind()))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn slope_dims(function: &Function) -> Vec<Vec<usize>> {
+    match function {
+        Function::PRelu { slope } => vec![slope.clone()],
+        _ => Vec::new(),
+    }
+}
+
+/// Output row y reads row y, where operand and output have as many; an operand repeated over rows is held whole.
+fn row_local(rows: [usize; 2]) -> RowAccess {
+    if rows[0] == rows[1] { window(1, 1, 1, 0) } else { RowAccess::Whole }
+}
+
+/// An operator that works along these dimensions.
+fn along(axes: &[usize], row: usize, rows: [usize; 2]) -> RowAccess {
+    if axes.contains(&row) { RowAccess::Whole } else { row_local(rows) }
+}
+
+fn window(kernel: usize, stride: usize, dilation: usize, top: usize) -> RowAccess {
+    // Attributes beyond this range are refused with the shape.
+    RowAccess::Window { kernel, stride, dilation, top: i64::try_from(top).unwrap_or(i64::MAX) }
+}
+
+fn product(factors: &[usize]) -> u64 {
+    factors.iter().fold(1, |product: u64, &factor| product.saturating_mul(factor as u64))
+}
+
+fn fail<T>(message: String) -> Result<T, ShapeError> {
+    Err(ShapeError(message))
+}
+
+/// An attribute as a number that products with a dimension cannot overflow.
+fn bounded(value: usize, what: &str) -> Result<i128, ShapeError> {
+    match i32::try_from(value) {
+        Ok(value) => Ok(i128::from(value)),
+        Err(_) => fail(format!("{what} {value} is out of range")),
+    }
+}
+
+/// A computed dimension.
+fn dimension(value: i128, what: &str) -> Result<usize, ShapeError> {
+    match usize::try_from(value) {
+        Ok(value) if value > 0 => Ok(value),
+        _ => fail(format!("{what} would be {value}")),
+    }
+}
+
+/// Batch, channels, height and width of a feature map.
+fn image(shape: &Shape, kind: &str) -> Result<[usize; 4], ShapeError> {
+    match shape.dims.as_slice() {
+        &[n, c, h, w] => Ok([n, c, h, w]),
+        _ => fail(format!("{kind} needs a tensor of rank 4, got {shape}")),
+    }
+}
+
+const AXES: [&str; 2] = ["height", "width"];
+
+#[cfg(test)]
+mod row_tests;
+#[cfg(test)]
+mod tests;

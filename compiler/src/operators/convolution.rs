@@ -1,0 +1,133 @@
+//! Convolution and transposed convolution.
+
+use csdfc_codegen::operator::{Conv, ConvTranspose};
+use csdfc_codegen::shape::Shape;
+
+use super::{AXES, RowAccess, ShapeError, bounded, dimension, fail, image, product};
+
+pub(super) fn conv_shape(conv: &Conv, x: &Shape) -> Result<Shape, ShapeError> {
+    let [n, channels, height, width] = image(x, "conv")?;
+    check_groups(conv.groups, channels, conv.filters)?;
+    let mut size = [0; 2];
+    for axis in 0..2 {
+        let window = Window::of(axis, conv.kernel, conv.stride, conv.dilation, conv.pads)?;
+        size[axis] = window.floor_count([height, width][axis], AXES[axis])?;
+    }
+    Ok(Shape::new([n, conv.filters, size[0], size[1]]))
+}
+
+pub(super) fn conv_transpose_shape(conv: &ConvTranspose, x: &Shape) -> Result<Shape, ShapeError> {
+    let [n, channels, height, width] = image(x, "conv_transpose")?;
+    check_groups(conv.groups, channels, conv.filters)?;
+    let mut size = [0; 2];
+    for axis in 0..2 {
+        let window = Window::of(axis, conv.kernel, conv.stride, conv.dilation, conv.pads)?;
+        let added = bounded(conv.output_padding[axis], "output padding")?;
+        let full = ([height, width][axis] as i128 - 1) * window.stride + window.extent + added;
+        size[axis] = dimension(full - window.before - window.after, &format!("output {}", AXES[axis]))?;
+    }
+    Ok(Shape::new([n, conv.filters, size[0], size[1]]))
+}
+
+pub(super) fn conv_parameters(conv: &Conv, channels: usize) -> Vec<Vec<usize>> {
+    let [y, x] = conv.kernel;
+    let mut dims = vec![vec![conv.filters, channels / conv.groups.max(1), y, x]];
+    if conv.bias {
+        dims.push(vec![conv.filters]);
+    }
+    dims
+}
+
+pub(super) fn conv_transpose_parameters(conv: &ConvTranspose, channels: usize) -> Vec<Vec<usize>> {
+    let [y, x] = conv.kernel;
+    let mut dims = vec![vec![channels, conv.filters / conv.groups.max(1), y, x]];
+    if conv.bias {
+        dims.push(vec![conv.filters]);
+    }
+    dims
+}
+
+pub(super) fn conv_macs(conv: &Conv, x: &Shape, output: &Shape) -> u64 {
+    let [ky, kx] = conv.kernel;
+    product(&[output.elements(), x.channels() / conv.groups.max(1), ky, kx])
+}
+
+pub(super) fn conv_transpose_macs(conv: &ConvTranspose, x: &Shape) -> u64 {
+    let [ky, kx] = conv.kernel;
+    product(&[x.elements(), conv.filters / conv.groups.max(1), ky, kx])
+}
+
+/// Input row i adds to output rows `i·stride − top + k·dilation`, k below the kernel's height. With a dilation, rows
+/// between those read are counted too.
+pub(super) fn conv_transpose_rows(conv: &ConvTranspose, [rows_in, rows_out]: [usize; 2]) -> RowAccess {
+    let (stride, top) = (conv.stride[0].max(1) as i128, conv.pads[0] as i128);
+    let reach = (conv.kernel[0] as i128 - 1) * conv.dilation[0] as i128;
+    if let (1, Ok(top)) = (stride, i64::try_from(reach - top)) {
+        return RowAccess::Window { kernel: conv.kernel[0], stride: 1, dilation: conv.dilation[0], top };
+    }
+    // Both are at least 0 and at most rows_in, hence fit.
+    let cut = |row: i128| row.clamp(0, rows_in as i128) as usize;
+    let table = (0..rows_out as i128).map(|y| {
+        let first = -(reach - y - top).div_euclid(stride);
+        cut(first)..cut((y + top).div_euclid(stride) + 1)
+    });
+    RowAccess::Rows(table.collect())
+}
+
+/// A window along one axis, its attributes found sane.
+pub(super) struct Window {
+    /// Elements from its first to its last: `(kernel − 1)·dilation + 1`.
+    pub(super) extent: i128,
+    /// Elements between windows.
+    pub(super) stride: i128,
+    /// Padding before the input.
+    pub(super) before: i128,
+    /// Padding after it.
+    pub(super) after: i128,
+}
+
+impl Window {
+    pub(super) fn of(
+        axis: usize,
+        kernel: [usize; 2],
+        stride: [usize; 2],
+        dilation: [usize; 2],
+        pads: [usize; 4],
+    ) -> Result<Self, ShapeError> {
+        for (value, what) in [(kernel, "kernel"), (stride, "stride"), (dilation, "dilation")] {
+            if value[axis] == 0 {
+                return fail(format!("{what} {} is 0", AXES[axis]));
+            }
+        }
+        let kernel = bounded(kernel[axis], "kernel")?;
+        Ok(Window {
+            extent: (kernel - 1) * bounded(dilation[axis], "dilation")? + 1,
+            stride: bounded(stride[axis], "stride")?,
+            before: bounded(pads[axis], "padding")?,
+            after: bounded(pads[axis + 2], "padding")?,
+        })
+    }
+
+    /// Padded input beyond the first window.
+    pub(super) fn slack(&self, input: usize, axis: &str) -> Result<i128, ShapeError> {
+        let padded = input as i128 + self.before + self.after;
+        if padded < self.extent {
+            return fail(format!("kernel {axis} {} is larger than the padded input's {padded}", self.extent));
+        }
+        Ok(padded - self.extent)
+    }
+
+    fn floor_count(&self, input: usize, axis: &str) -> Result<usize, ShapeError> {
+        dimension(self.slack(input, axis)? / self.stride + 1, axis)
+    }
+}
+
+fn check_groups(groups: usize, channels: usize, filters: usize) -> Result<(), ShapeError> {
+    if groups == 0 || !channels.is_multiple_of(groups) {
+        return fail(format!("{channels} input channels cannot be divided into {groups} groups"));
+    }
+    if filters == 0 || !filters.is_multiple_of(groups) {
+        return fail(format!("{filters} filters cannot be divided into {groups} groups"));
+    }
+    Ok(())
+}

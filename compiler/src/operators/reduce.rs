@@ -1,0 +1,26 @@
+//! Reductions over whole dimensions.
+
+use csdfc_codegen::shape::Shape;
+
+use super::{ShapeError, fail};
+
+pub(super) fn reduce_shape(axes: &[usize], keep_dims: bool, x: &Shape) -> Result<Shape, ShapeError> {
+    check_axes(axes, x)?;
+    let dims = x.dims.iter().enumerate();
+    let dims: Vec<usize> = if keep_dims {
+        dims.map(|(axis, &dim)| if axes.contains(&axis) { 1 } else { dim }).collect()
+    } else {
+        dims.filter(|(axis, _)| !axes.contains(axis)).map(|(_, &dim)| dim).collect()
+    };
+    Ok(Shape::new(dims))
+}
+
+pub(super) fn check_axes(axes: &[usize], x: &Shape) -> Result<(), ShapeError> {
+    if let Some(axis) = axes.iter().find(|axis| **axis >= x.rank()) {
+        return fail(format!("a tensor of shape {x} has no dimension {axis}"));
+    }
+    if axes.windows(2).any(|pair| pair[0] >= pair[1]) {
+        return fail("dimensions must be ascending, each once".into());
+    }
+    Ok(())
+}

@@ -1,0 +1,5 @@
+//! What the commands print for people. Machines read the same data as JSON or RON.
+
+pub mod inspect;
+pub mod plan;
+mod table;
