@@ -289,7 +289,10 @@ impl PlanArgs {
             origin.replaced.push(("threads", "--threads"));
         }
         if let Some(device) = &self.device {
-            spec.device = Some(device.clone());
+            // A path on the command line is from the working directory, not from the file's folder.
+            let path = device.ends_with(".ron").then(|| std::path::absolute(device).ok()).flatten();
+            spec.device =
+                Some(path.map_or_else(|| device.clone(), |path| path.to_string_lossy().into_owned()));
         }
         Ok(())
     }

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use miette::Diagnostic;
 
 use crate::app::AppError;
+use crate::cost::DeviceError;
 
 /// How a command ended that did what it was asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,6 +24,10 @@ pub enum Error {
     #[error(transparent)]
     #[diagnostic(transparent)]
     App(#[from] Box<AppError>),
+    /// The device profile is wrong.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Device(#[from] DeviceError),
     /// A file cannot be read or written.
     #[error("cannot {action} {}", .path.display())]
     #[diagnostic(code(csdfc::io))]
@@ -65,7 +70,7 @@ impl Error {
     pub fn exit_code(&self) -> ExitCode {
         match self {
             Error::Bug(_) => ExitCode::from(3),
-            Error::App(_) | Error::Io { .. } | Error::Input { .. } => ExitCode::from(1),
+            Error::App(_) | Error::Device(_) | Error::Io { .. } | Error::Input { .. } => ExitCode::from(1),
         }
     }
 }
@@ -73,6 +78,13 @@ impl Error {
 impl From<AppError> for Error {
     fn from(error: AppError) -> Self {
         Error::App(Box::new(error))
+    }
+}
+
+/// An application that was resolved lowers to graphs that every analysis takes.
+impl From<csdf::Error> for Error {
+    fn from(error: csdf::Error) -> Self {
+        Error::Bug(format!("a dataflow analysis refuses the application's graph: {error}"))
     }
 }
 

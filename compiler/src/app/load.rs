@@ -3,6 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use miette::Diagnostic;
+
+use crate::builtin;
 use crate::network::Network;
 
 /// What to load.
@@ -41,17 +44,19 @@ pub struct ModelSource {
 }
 
 /// Why a model cannot be loaded.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Diagnostic)]
 pub enum LoadError {
     /// The name is of no kind of model.
     #[error("a model is a file that ends in .onnx, or `builtin:NAME`")]
+    #[diagnostic(help("the built-in networks are {}", builtin::NAMES.join(", ")))]
     Kind,
     /// Shapes were given for a built-in.
-    #[error("the inputs of a built-in architecture have fixed shapes")]
+    #[error("the inputs of a built-in network have fixed shapes")]
     BuiltinShape,
-    /// The importer or the built-in architectures refuse it.
+    /// The importer or the built-in networks refuse it.
     #[error(transparent)]
-    Refused(Box<dyn std::error::Error + Send + Sync>),
+    #[diagnostic(transparent)]
+    Refused(Box<dyn Diagnostic + Send + Sync>),
 }
 
 /// Loads a model and normalises its network.
@@ -59,19 +64,26 @@ pub enum LoadError {
 /// # Errors
 /// When there is no such model, or it cannot be read or is not supported.
 pub fn load(request: &ModelRequest) -> Result<Loaded, LoadError> {
+    let name = request.model.to_string();
     let (network, source) = match request.model.strip_prefix("builtin:") {
         Some(_) if !request.shapes.is_empty() => return Err(LoadError::BuiltinShape),
-        Some(_name) => return Err(LoadError::Refused("built-ins are not merged".into())),
+        Some(builtin) => {
+            let network = builtin::network(builtin).map_err(|error| LoadError::Refused(Box::new(error)))?;
+            let sha256 = builtin::fingerprint(&network);
+            (network, ModelSource { name, file: None, bytes: 0, sha256 })
+        }
         None if is_onnx(request.model) => {
             let file = request.folder.join(request.model);
-            let bytes = std::fs::read(&file).map_err(|error| LoadError::Refused(error.into()))?.len() as u64;
-            let name = request.model.into();
-            (Network::default(), ModelSource { name, file: Some(file), bytes, sha256: String::new() })
+            return Err(LoadError::Refused(Box::new(NotMerged(file))));
         }
         None => return Err(LoadError::Kind),
     };
     Ok(Loaded { network, source })
 }
+
+#[derive(Debug, thiserror::Error, Diagnostic)]
+#[error("import is not merged: {0}")]
+struct NotMerged(PathBuf);
 
 /// Whether a path names an ONNX file by its ending.
 pub fn is_onnx(path: &str) -> bool {

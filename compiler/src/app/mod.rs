@@ -11,6 +11,12 @@ pub mod partition;
 pub mod resolve;
 pub mod spec;
 
+pub use partition::Partition;
+pub use resolve::{Application, Cnn, Constraints, RowsChoice};
+pub use spec::Prefer;
+
+pub use crate::units::MemoryGoal;
+
 use std::ops::Range;
 
 use miette::{Diagnostic, NamedSource, SourceSpan};

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use csdfc_codegen::plan::StorageModel;
+use miette::Diagnostic;
 
 use super::load::{LoadError, Loaded, ModelRequest, ModelSource};
 use super::locate::Segment;
@@ -29,7 +30,7 @@ pub struct Application {
     pub cnns: Vec<Cnn>,
     /// J: each element names partitions that run at the same time. Every partition is in one or more.
     pub parallel: Vec<Vec<String>>,
-    /// Name or path of the device profile.
+    /// Name of the device profile, or the path of its file, which ends in `.ron`.
     pub device: String,
     /// What the plan must meet.
     pub constraints: Constraints,
@@ -78,8 +79,8 @@ pub enum RowsChoice {
     None,
     /// Every layer that can fires row by row.
     All,
-    /// By index of the CNN and layer: 1 up to the height of the layer's output. The other layers do not go by parts.
-    Layers(BTreeMap<(usize, LayerId), u64>),
+    /// By name of the CNN and layer: 1 up to the height of the layer's output. The other layers do not go by parts.
+    Layers(BTreeMap<(String, LayerId), u64>),
 }
 
 /// Resolves an application.
@@ -118,7 +119,7 @@ fn bind(
     Ok(Application {
         name: spec.name.clone().unwrap_or_else(|| names.join("+")),
         parallel: bind_parallel(spec, &cnns)?,
-        device: spec.device.clone().unwrap_or_else(|| "generic".into()),
+        device: bind_device(spec.device.as_deref(), folder),
         constraints: Constraints { memory: spec.constraints.memory, fps },
         search: spec.search.clone(),
         storage: spec.storage,
@@ -227,6 +228,14 @@ fn check_unique(spec: &AppSpec, names: &[String]) -> Result<(), Fault> {
     Ok(())
 }
 
+fn bind_device(device: Option<&str>, folder: &Path) -> String {
+    match device {
+        None => "generic".into(),
+        Some(path) if path.ends_with(".ron") => folder.join(path).to_string_lossy().into_owned(),
+        Some(name) => name.into(),
+    }
+}
+
 fn bind_fps(spec: &AppSpec, names: &[String]) -> Result<BTreeMap<String, f64>, Fault> {
     let path = [Segment::from("constraints"), "fps".into()];
     let floor = &spec.constraints.fps;
@@ -280,8 +289,12 @@ fn bind_cnn(
     }
     let request = ModelRequest { model: &spec.model, folder, shapes: &spec.shapes, fuse };
     let Loaded { mut network, source } = load(&request).map_err(|error| {
-        let message = format!("cannot load `{}`", clip(&spec.model));
-        Fault::new(&at("model"), message, "this model").cause(Box::new(error))
+        let fault = Fault::new(&at("model"), format!("cannot load `{}`", clip(&spec.model)), "this model");
+        let help = error.help().map(|help| help.to_string());
+        match help {
+            Some(help) => fault.help(help).cause(Box::new(error)),
+            None => fault.cause(Box::new(error)),
+        }
     })?;
     if network.layers.is_empty() {
         return Err(Fault::new(&at("model"), format!("`{}` has no layers", clip(&spec.model)), "this model"));
@@ -361,7 +374,7 @@ fn bind_rows(spec: &RowsSpec, cnns: &[Cnn]) -> Result<RowsChoice, Fault> {
             return Err(Fault::new(&["rows".into(), name.as_str().into()], message, "out of range")
                 .help(format!("give 1 to {height}")));
         }
-        if bound.insert((cnn, layer), *rows).is_some() {
+        if bound.insert((cnns[cnn].name.clone(), layer), *rows).is_some() {
             let message = format!("`{}` is a layer whose rows are given already", clip(name));
             return Err(Fault::new(&key, message, "once more under another name"));
         }

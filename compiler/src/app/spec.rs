@@ -273,7 +273,10 @@ fn describe(origin: &Origin, text: &str, error: SpannedError) -> AppError {
     let ended = text.trim_end().len();
     let start = offset(text, error.span.start.line, error.span.start.col);
     let end = offset(text, error.span.end.line, error.span.end.col).max(start);
-    let mut span = if start < end { start..end } else { next_character(text, start) };
+    let mut span = match text[start..end].trim() {
+        "" => next_character(text, end),
+        _ => start..end,
+    };
     let of =
         |outer: &Option<String>| outer.as_ref().map(|outer| format!(" of `{outer}`")).unwrap_or_default();
     let mut help = None;
@@ -306,7 +309,7 @@ fn describe(origin: &Origin, text: &str, error: SpannedError) -> AppError {
             if end >= ended || error.code == Ron::ExpectedStringEnd =>
         {
             if error.code != Ron::ExpectedStringEnd {
-                span = ended..ended;
+                span = text[..ended].char_indices().next_back().map_or(0, |(i, _)| i)..ended;
             }
             "the file ends too early: a bracket, a quote or a comment is not closed".into()
         }
