@@ -58,6 +58,7 @@ Options win over the application file.")]
 
 /// Options of every command.
 #[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Messages")]
 pub struct Global {
     /// Say more on standard error: -v what is done, -vv how long each pass takes
     #[arg(short, long, action = ArgAction::Count, global = true)]

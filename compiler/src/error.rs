@@ -75,12 +75,6 @@ impl Error {
     }
 }
 
-impl From<AppError> for Error {
-    fn from(error: AppError) -> Self {
-        Error::App(Box::new(error))
-    }
-}
-
 /// An application that was resolved lowers to graphs that every analysis takes.
 impl From<csdf::Error> for Error {
     fn from(error: csdf::Error) -> Self {

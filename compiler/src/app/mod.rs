@@ -84,7 +84,7 @@ impl Fault {
     }
 
     /// The fault as an error that points into the application's text where it can.
-    pub fn at(self, origin: &Origin) -> AppError {
+    pub fn at(self, origin: &Origin) -> Box<AppError> {
         let option = origin
             .replaced
             .iter()
@@ -98,7 +98,7 @@ impl Fault {
             Some(option) => format!("{option}: {}", self.message),
             None => self.message,
         };
-        AppError { cause: self.cause, ..AppError::new(origin, message, self.help, span, self.label) }
+        Box::new(AppError { cause: self.cause, ..AppError::new(origin, message, self.help, span, self.label) })
     }
 }
 

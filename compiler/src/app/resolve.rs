@@ -94,7 +94,7 @@ pub fn resolve(
     origin: &Origin,
     folder: &Path,
     load: &mut dyn FnMut(&ModelRequest) -> Result<Loaded, LoadError>,
-) -> Result<Application, AppError> {
+) -> Result<Application, Box<AppError>> {
     bind(spec, folder, load).map_err(|fault| fault.at(origin))
 }
 
@@ -218,7 +218,8 @@ fn check_unique(spec: &AppSpec, names: &[String]) -> Result<(), Fault> {
     for (i, cnn) in spec.cnns.iter().enumerate() {
         for (j, partition) in cnn.partitions.iter().enumerate() {
             let name = partition::name(&names[i], j, partition);
-            if !seen.insert(name.clone()) && !(cnn.partitions.len() == 1 && name == names[i]) {
+            let bears_the_cnn_s = cnn.partitions.len() == 1 && name == names[i];
+            if !seen.insert(name.clone()) && !bears_the_cnn_s {
                 let path = ["cnns".into(), i.into(), "partitions".into(), j.into(), "name".into()];
                 let message = format!("`{}` already names a CNN or partition", clip(&name));
                 return Err(Fault::new(&path, message, "taken"));
@@ -299,7 +300,7 @@ fn bind_cnn(
     if network.layers.is_empty() {
         return Err(Fault::new(&at("model"), format!("`{}` has no layers", clip(&spec.model)), "this model"));
     }
-    for layer in spec.precisions.keys().filter(|layer| find_layer(&network, layer).is_none()) {
+    if let Some(layer) = spec.precisions.keys().find(|layer| find_layer(&network, layer).is_none()) {
         let at = [&at("precisions")[..], &[Segment::Key(layer.clone())]].concat();
         let layers = network.layers.iter().map(|layer| layer.name.as_str());
         return Err(Fault::new(

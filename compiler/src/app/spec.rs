@@ -262,13 +262,13 @@ impl AppSpec {
 ///
 /// # Errors
 /// When it is no RON, or RON of another form; the error points to line and column and names near misses.
-pub fn parse(origin: &Origin) -> Result<AppSpec, AppError> {
+pub fn parse(origin: &Origin) -> Result<AppSpec, Box<AppError>> {
     let text = origin.text.as_deref().unwrap_or_default();
     let options = ron::Options::default().with_default_extension(Extensions::IMPLICIT_SOME);
     options.from_str(text).map_err(|error| describe(origin, text, error))
 }
 
-fn describe(origin: &Origin, text: &str, error: SpannedError) -> AppError {
+fn describe(origin: &Origin, text: &str, error: SpannedError) -> Box<AppError> {
     use ron::Error as Ron;
     let ended = text.trim_end().len();
     let start = offset(text, error.span.start.line, error.span.start.col);
@@ -322,7 +322,7 @@ fn describe(origin: &Origin, text: &str, error: SpannedError) -> AppError {
             lower_first(&suggest::clip_to(&other.to_string(), 300))
         }
     };
-    AppError::new(origin, message, help, Some(span), "here")
+    Box::new(AppError::new(origin, message, help, Some(span), "here"))
 }
 
 /// The next character at or after `at` that is no space.

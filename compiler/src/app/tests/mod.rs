@@ -60,7 +60,7 @@ fn fake(request: &ModelRequest) -> Result<Loaded, LoadError> {
     Ok(Loaded { network, source })
 }
 
-fn application(text: &str) -> Result<Application, AppError> {
+fn application(text: &str) -> Result<Application, Box<AppError>> {
     let origin = Origin { name: "app.ron".into(), text: Some(text.into()), replaced: Vec::new() };
     let spec = spec::parse(&origin)?;
     resolve(&spec, &origin, Path::new(""), &mut fake)
