@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use csdf::Rates;
 use csdfc_codegen::plan;
 
-use crate::app::Application;
+use crate::app::resolve::Application;
 use crate::cost::DeviceProfile;
 use crate::execution::{CnnTask, Run};
 use crate::lower;
@@ -46,7 +46,7 @@ pub fn assemble(parts: Parts<'_>) -> plan::Plan {
         (0..parts.tasks.len()).flat_map(|cnn| parts.tensors(cnn, &items)).collect();
     let memory = parts.memory(&items, &tensors);
     let fps: BTreeMap<String, f64> = application.constraints.fps.clone();
-    let reaches = |(cnn, variant): (&crate::app::Cnn, &&Variant)| {
+    let reaches = |(cnn, variant): (&crate::app::resolve::Cnn, &&Variant)| {
         fps.get(&cnn.name).is_none_or(|floor| variant.fps() >= *floor)
     };
     let met = parts.memory_limit.is_none_or(|limit| memory.total <= limit)
@@ -142,7 +142,7 @@ impl Parts<'_> {
         let source = &self.application.cnns[cnn];
         let network = self.network(cnn);
         let runs = &self.chosen[cnn].execution.runs;
-        let partition = |(partition, run): (&crate::app::Partition, &Run)| {
+        let partition = |(partition, run): (&crate::app::partition::Partition, &Run)| {
             let names: Vec<&str> = run.layers.iter().map(|id| network.layer(*id).name.as_str()).collect();
             let steps = csdf::compress(&run.firings);
             plan::Partition {

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use csdfc_codegen::plan::{self, Plan};
 use tracing::{info, info_span, warn};
 
-use crate::app::{Application, MemoryGoal, Prefer, RowsChoice};
+use crate::app::resolve::{Application, Cnn, RowsChoice};
+use crate::app::spec::Prefer;
 use crate::assemble::{self, Parts};
 use crate::cost::{DeviceProfile, Processor};
 use crate::error::Error;
@@ -15,6 +16,7 @@ use crate::search::Variant;
 use crate::search::select::Selection;
 use crate::search::simple::{self, Choice};
 use crate::storage::{self, Arrangement, Storage};
+use crate::units::MemoryGoal;
 
 /// A plan, and what it could not reach.
 #[derive(Debug)]
@@ -108,7 +110,7 @@ pub fn tasks(application: &Application) -> Vec<CnnTask<'_>> {
                 .iter()
                 .any(|element| element.iter().any(|p| p == a) && element.iter().any(|p| p == b))
     };
-    let task = |cnn: &'_ crate::app::Cnn| {
+    let task = |cnn: &Cnn| {
         let names: Vec<&str> = cnn.partitions.iter().map(|p| p.name.as_str()).collect();
         names.iter().map(|a| names.iter().map(|b| at_once(a, b)).collect()).collect()
     };
@@ -144,7 +146,7 @@ fn evaluate(
     device: &DeviceProfile,
 ) -> Result<Vec<Vec<Variant>>, Error> {
     let mut variants = Vec::new();
-    for (cnn, task) in application.cnns.iter().zip(tasks) {
+    for (index, (cnn, task)) in application.cnns.iter().zip(tasks).enumerate() {
         let _span = info_span!("evaluate", cnn = cnn.name).entered();
         let choices = match &application.rows {
             RowsChoice::Default => simple::choices(task.network),
@@ -152,8 +154,8 @@ fn evaluate(
             RowsChoice::All => vec![Choice::all(task.network)],
             RowsChoice::Layers(given) => {
                 let mut choice = Choice { name: "given".into(), ..Choice::none(task.network) };
-                for ((name, LayerId(layer)), rows) in given {
-                    if *name == cnn.name {
+                for ((of, LayerId(layer)), rows) in given {
+                    if *of == index {
                         choice.rows[*layer] = *rows;
                     }
                 }

@@ -24,10 +24,6 @@ pub enum Error {
     #[error(transparent)]
     #[diagnostic(transparent)]
     App(#[from] Box<AppError>),
-    /// The device profile is wrong.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Device(#[from] DeviceError),
     /// A file cannot be read or written.
     #[error("cannot {action} {}", .path.display())]
     #[diagnostic(code(csdfc::io))]
@@ -49,6 +45,14 @@ pub enum Error {
         #[help]
         help: Option<String>,
     },
+    /// There is no such device profile.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Device(#[from] DeviceError),
+    /// A dataflow analysis refuses the application's graph, as too large, say.
+    #[error("the dataflow analysis refuses the application: {0}")]
+    #[diagnostic(code(csdfc::dataflow))]
+    Dataflow(#[from] csdf::Error),
     /// A mistake of csdfc's own: exit code 3.
     #[error("{0}")]
     #[diagnostic(code(csdfc::bug), help("this is a mistake in csdfc, not in its input: please report it"))]
@@ -70,15 +74,8 @@ impl Error {
     pub fn exit_code(&self) -> ExitCode {
         match self {
             Error::Bug(_) => ExitCode::from(3),
-            Error::App(_) | Error::Device(_) | Error::Io { .. } | Error::Input { .. } => ExitCode::from(1),
+            _ => ExitCode::from(1),
         }
-    }
-}
-
-/// An application that was resolved lowers to graphs that every analysis takes.
-impl From<csdf::Error> for Error {
-    fn from(error: csdf::Error) -> Self {
-        Error::Bug(format!("a dataflow analysis refuses the application's graph: {error}"))
     }
 }
 

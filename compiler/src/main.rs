@@ -43,7 +43,7 @@ fn run(cli: &Cli) -> Result<Outcome, Error> {
         Command::Plan(args) => {
             let mut app = open::open(&args.app)?;
             args.apply(&mut app.spec, &mut app.origin)?;
-            commands::plan(args, &app.resolve()?)
+            commands::plan(args, &app.resolve()?, &app.folder)
         }
         Command::Check(args) => commands::check(args),
     }

@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io::{ErrorKind, Write};
 use std::path::Path;
 
+use serde::Serialize;
+
 use crate::error::Error;
 
 /// Writes a result to standard output. A reader that has gone away, as in `csdfc … | head`, is no error.
@@ -40,6 +42,25 @@ pub fn write(path: &Path, text: &str) -> Result<(), Error> {
             .map_err(failed),
         Err(_) => replace(path, text).map_err(failed),
     }
+}
+
+/// Data as JSON, with a newline at its end.
+///
+/// # Errors
+/// None for the plain data that csdfc prints; what serde says is passed on.
+pub fn json(data: &impl Serialize) -> Result<String, Error> {
+    let text = serde_json::to_string_pretty(data).map_err(|error| Error::Bug(error.to_string()))?;
+    Ok(text + "\n")
+}
+
+/// Data as RON, with a newline at its end.
+///
+/// # Errors
+/// As [`json`].
+pub fn ron(data: &impl Serialize) -> Result<String, Error> {
+    let text = ron::ser::to_string_pretty(data, ron::ser::PrettyConfig::default())
+        .map_err(|error| Error::Bug(error.to_string()))?;
+    Ok(text + "\n")
 }
 
 fn replace(path: &Path, text: &str) -> std::io::Result<()> {

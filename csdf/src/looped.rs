@@ -31,21 +31,19 @@ pub fn compress(sequence: &[ActorId]) -> Vec<Step> {
     let mut tasks = vec![Task::Code { start: 0, end: sequence.len() }];
     // The bodies of the loops that are open, innermost last, within the schedule itself.
     let mut open = vec![Vec::new()];
-    let emit = |open: &mut Vec<Vec<Step>>, step| {
-        if let Some(body) = open.last_mut() {
-            body.push(step);
-        }
-    };
     while let Some(task) = tasks.pop() {
         match task {
-            Task::Fire { actor, times: 1 } => emit(&mut open, Step::Fire(actor)),
             Task::Fire { actor, times } => {
-                emit(&mut open, Step::Repeat { times, body: vec![Step::Fire(actor)] });
+                if let Some(body) = open.last_mut() {
+                    push_firings(body, actor, times);
+                }
             }
             Task::Open => open.push(Vec::new()),
             Task::Close { times } => {
                 let body = open.pop().unwrap_or_default();
-                emit(&mut open, Step::Repeat { times, body });
+                if let Some(outer) = open.last_mut() {
+                    outer.push(Step::Repeat { times, body });
+                }
             }
             Task::Code { start, end } => {
                 let from = tasks.len();
@@ -146,6 +144,22 @@ enum Task {
     },
 }
 
+/// Appends firings of one actor, joined with those of the same actor just before.
+fn push_firings(body: &mut Vec<Step>, actor: ActorId, times: u64) {
+    let before = match body.last() {
+        Some(Step::Fire(last)) if *last == actor => 1,
+        Some(Step::Repeat { times, body }) if body.as_slice() == [Step::Fire(actor)] => *times,
+        _ => 0,
+    };
+    if before > 0 {
+        body.pop();
+    }
+    body.push(match before + times {
+        1 => Step::Fire(actor),
+        times => Step::Repeat { times, body: vec![Step::Fire(actor)] },
+    });
+}
+
 /// Codes a part that cannot be cut: rounds that end with the firings of its last actor.
 fn push_rounds(
     sequence: &[ActorId],
@@ -242,5 +256,80 @@ impl Neighbours {
             }
         }
         parts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn sequence(letters: &str) -> Vec<ActorId> {
+        letters.bytes().map(|letter| ActorId(u32::from(letter - b'a'))).collect()
+    }
+
+    fn size(steps: &[Step]) -> usize {
+        let inner = |step: &Step| match step {
+            Step::Fire(_) => 0,
+            Step::Repeat { body, .. } => size(body),
+        };
+        steps.iter().map(|step| 1 + inner(step)).sum()
+    }
+
+    #[test]
+    fn compressed() {
+        fn check(letters: &str, expected: &str) {
+            let sequence = sequence(letters);
+            let steps = compress(&sequence);
+            assert_eq!(notation(&steps, &["a", "b", "c", "d"]), expected, "{letters}");
+            assert_eq!(firings(&steps).collect::<Vec<_>>(), sequence);
+        }
+        check("", "");
+        check("a", "[a]");
+        check("aaa", "[a]×3");
+        check("aaababbb", "[a]×3,[b],[a],[b]×3");
+        check("aaabababb", "[a]×3,[b],([a],[b])×2,[b]");
+        check("ababcdcd", "([a],[b])×2,([c],[d])×2");
+        check("aababcaababc", "([a]×2,[b],[a],[b],[c])×2");
+        check("acbcacbc", "([a],[c],[b],[c])×2");
+        check("aabaabcaabaabc", "(([a]×2,[b])×2,[c])×2");
+        check("abababababc", "([a],[b])×5,[c]");
+        let pair = format!("aaab{}bb", "ab".repeat(29));
+        check(&pair, "[a]×3,[b],([a],[b])×29,[b]×2");
+    }
+
+    #[test]
+    fn empty_loops_end() {
+        let nothing = Step::Repeat { times: u64::MAX, body: vec![] };
+        let nested = Step::Repeat { times: u64::MAX, body: vec![nothing.clone(), nothing] };
+        let never = Step::Repeat { times: 0, body: vec![Step::Fire(ActorId(0))] };
+        assert_eq!(firings(&[nested, never, Step::Fire(ActorId(1))]).collect::<Vec<_>>(), [ActorId(1)]);
+    }
+
+    #[test]
+    fn deep_sequences_need_no_stack() {
+        // Each actor fires in the round of the next and once before: no part of it can be cut.
+        let actors: Vec<ActorId> = (0..2000).map(ActorId).collect();
+        let twice: Vec<ActorId> = actors.iter().chain(&actors).copied().collect();
+        assert_eq!(firings(&compress(&twice)).collect::<Vec<_>>(), twice);
+    }
+
+    proptest! {
+        #[test]
+        fn expansion_is_the_sequence(letters in "[a-d]{0,80}") {
+            let sequence = sequence(&letters);
+            let steps = compress(&sequence);
+            prop_assert_eq!(firings(&steps).collect::<Vec<_>>(), sequence.clone());
+            prop_assert!(size(&steps) <= 2 * sequence.len());
+        }
+
+        #[test]
+        fn loops_are_found(body in "[a-c]{1,4}", prefix in "[a-c]{0,4}", times in 20u64..60) {
+            let sequence = sequence(&format!("{prefix}{}", body.repeat(times as usize)));
+            let steps = compress(&sequence);
+            prop_assert_eq!(firings(&steps).collect::<Vec<_>>(), sequence);
+            prop_assert!(size(&steps) <= 3 * (prefix.len() + body.len()) + 4, "{:?}", steps);
+        }
     }
 }

@@ -71,7 +71,8 @@ mod tests {
         check("aa", &[("a", 2)]);
         check("caaabb", &[("c", 1), ("a", 3), ("b", 2)]);
         check("abababab", &[("ab", 4)]);
-        check("aabababa", &[("a", 1), ("ab", 3), ("a", 1)]);
+        check("aabababa", &[("a", 2), ("ba", 3)]);
+        check("aababab", &[("a", 1), ("ab", 3)]);
         check("aabaabx", &[("aab", 2), ("x", 1)]);
         check("abcdef", &[("a", 1), ("b", 1), ("c", 1), ("d", 1), ("e", 1), ("f", 1)]);
     }

@@ -132,3 +132,70 @@ struct Count {
     /// Tokens acquired but not released.
     held: u128,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::graph;
+    use crate::{ActorId, compress};
+
+    /// Replays a schedule written with one letter a firing, `a` being the first actor.
+    fn check(text: &str, capacities: &[u64], schedule: &str, expected: Option<&str>) {
+        let sequence: Vec<ActorId> =
+            schedule.bytes().map(|letter| ActorId(u32::from(letter - b'a'))).collect();
+        let found = verify(&graph(text), capacities, &compress(&sequence)).err();
+        assert_eq!(found.map(|error| error.to_string()).as_deref(), expected, "{schedule} {capacities:?}");
+    }
+
+    #[test]
+    fn replays() {
+        let window = "a:4 b:4  a 1 > b 2,2*1,0/0,2*1,2";
+        check(window, &[3], "aabababb", None);
+        check(window, &[4], "aaaabbbb", None);
+        check(window, &[3], "abaababb", Some("firing 1: `b` lacks 1 tokens of channel `a>b`"));
+        check(
+            window,
+            &[2],
+            "aabababb",
+            Some("firing 3: `a` overfills channel `a>b` of capacity 2 by 1 tokens"),
+        );
+        check(
+            window,
+            &[3],
+            "aaaabbbb",
+            Some("firing 3: `a` overfills channel `a>b` of capacity 3 by 1 tokens"),
+        );
+        check(window, &[3], "aababab", Some("`b` fires 3 times, not the 4 times of one iteration"));
+        check(
+            window,
+            &[3],
+            "aabababba",
+            Some("firing 8: `a` has already fired the 4 times of one iteration"),
+        );
+        check(window, &[3], "z", Some("the schedule: there is no actor number 25"));
+        check(window, &[], "", Some("0 capacities for 1 channels"));
+    }
+
+    #[test]
+    fn several_readers() {
+        let fork = "a:2 b:2 c:1  a 1 > b 1 | c 2";
+        check(fork, &[2], "ababc", None);
+        check(fork, &[2], "abacb", None);
+        check(fork, &[1], "ababc", Some("firing 2: `a` overfills channel `a>b` of capacity 1 by 1 tokens"));
+        check(fork, &[2], "abcab", Some("firing 2: `c` lacks 1 tokens of channel `a>b`"));
+    }
+
+    #[test]
+    fn initial_tokens() {
+        check("a:1 b:1  a 1 > b 1 +1", &[1], "ba", None);
+        check(
+            "a:1 b:1  a 1 > b 1 +1",
+            &[1],
+            "ab",
+            Some("firing 0: `a` overfills channel `a>b` of capacity 1 by 1 tokens"),
+        );
+        check("a:1 b:1  a 1 > b 1 +1", &[0], "ba", Some("channel `a>b` has capacity 0 but 1 initial tokens"));
+        check("a:1  a 1 > a 1 +1", &[2], "a", None);
+        check("a:1  a 1 > a 1", &[2], "a", Some("firing 0: `a` lacks 1 tokens of channel `a>a`"));
+    }
+}

@@ -98,7 +98,10 @@ impl Fault {
             Some(option) => format!("{option}: {}", self.message),
             None => self.message,
         };
-        Box::new(AppError { cause: self.cause, ..AppError::new(origin, message, self.help, span, self.label) })
+        Box::new(AppError {
+            cause: self.cause,
+            ..AppError::new(origin, message, self.help, span, self.label)
+        })
     }
 }
 

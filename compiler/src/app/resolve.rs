@@ -30,7 +30,7 @@ pub struct Application {
     pub cnns: Vec<Cnn>,
     /// J: each element names partitions that run at the same time. Every partition is in one or more.
     pub parallel: Vec<Vec<String>>,
-    /// Name of the device profile, or the path of its file, which ends in `.ron`.
+    /// Name of the device profile, or the path of its file, from the application's folder.
     pub device: String,
     /// What the plan must meet.
     pub constraints: Constraints,
@@ -79,8 +79,8 @@ pub enum RowsChoice {
     None,
     /// Every layer that can fires row by row.
     All,
-    /// By name of the CNN and layer: 1 up to the height of the layer's output. The other layers do not go by parts.
-    Layers(BTreeMap<(String, LayerId), u64>),
+    /// By index of the CNN and layer: 1 up to the height of the layer's output. The other layers do not go by parts.
+    Layers(BTreeMap<(usize, LayerId), u64>),
 }
 
 /// Resolves an application.
@@ -119,7 +119,7 @@ fn bind(
     Ok(Application {
         name: spec.name.clone().unwrap_or_else(|| names.join("+")),
         parallel: bind_parallel(spec, &cnns)?,
-        device: bind_device(spec.device.as_deref(), folder),
+        device: spec.device.clone().unwrap_or_else(|| "generic".into()),
         constraints: Constraints { memory: spec.constraints.memory, fps },
         search: spec.search.clone(),
         storage: spec.storage,
@@ -227,14 +227,6 @@ fn check_unique(spec: &AppSpec, names: &[String]) -> Result<(), Fault> {
         }
     }
     Ok(())
-}
-
-fn bind_device(device: Option<&str>, folder: &Path) -> String {
-    match device {
-        None => "generic".into(),
-        Some(path) if path.ends_with(".ron") => folder.join(path).to_string_lossy().into_owned(),
-        Some(name) => name.into(),
-    }
 }
 
 fn bind_fps(spec: &AppSpec, names: &[String]) -> Result<BTreeMap<String, f64>, Fault> {
@@ -375,7 +367,7 @@ fn bind_rows(spec: &RowsSpec, cnns: &[Cnn]) -> Result<RowsChoice, Fault> {
             return Err(Fault::new(&["rows".into(), name.as_str().into()], message, "out of range")
                 .help(format!("give 1 to {height}")));
         }
-        if bound.insert((cnns[cnn].name.clone(), layer), *rows).is_some() {
+        if bound.insert((cnn, layer), *rows).is_some() {
             let message = format!("`{}` is a layer whose rows are given already", clip(name));
             return Err(Fault::new(&key, message, "once more under another name"));
         }

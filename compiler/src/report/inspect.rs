@@ -3,7 +3,7 @@
 use csdfc_codegen::plan::StorageModel;
 use serde::Serialize;
 
-use crate::app::Application;
+use crate::app::resolve::Application;
 use crate::driver;
 use crate::error::Error;
 use crate::lower::RateTable;

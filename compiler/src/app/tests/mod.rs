@@ -92,7 +92,7 @@ fn the_design_s_example_resolves() {
     assert_eq!(app.parallel, [vec!["cnn1"], vec!["p2", "p3"]]);
     assert_eq!(app.constraints.memory, Some(MemoryGoal::Bytes(8_000_000)));
     assert_eq!(app.constraints.fps, [("cnn2".into(), 71.0)].into());
-    assert_eq!(app.rows, RowsChoice::Layers([(("cnn1".into(), LayerId(3)), 4)].into()));
+    assert_eq!(app.rows, RowsChoice::Layers([((0, LayerId(3)), 4)].into()));
     let [p2, p3] = &app.cnns[1].partitions[..] else { panic!("two partitions") };
     assert_eq!((&p2.name[..], &p2.processor[..], &p2.layers), ("p2", "gpu", &ids(&[0, 1, 2])));
     assert_eq!((&p3.name[..], &p3.processor[..], &p3.layers), ("p3", "cpu", &ids(&[3, 4])));
