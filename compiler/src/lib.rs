@@ -18,6 +18,7 @@ pub mod lower;
 pub mod network;
 pub mod operators;
 pub mod output;
+pub mod pass;
 pub mod report;
 pub mod search;
 pub mod storage;
