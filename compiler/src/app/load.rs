@@ -8,7 +8,6 @@ use miette::Diagnostic;
 use crate::builtin;
 use crate::network::Network;
 use crate::pass;
-use crate::pass;
 
 /// What to load.
 #[derive(Debug, Clone, Copy)]
@@ -81,7 +80,7 @@ pub fn load(request: &ModelRequest) -> Result<Loaded, LoadError> {
         None => return Err(LoadError::Kind),
     };
     let network = tracing::info_span!("normalise").in_scope(|| pass::normalise(network, request.fuse));
-    Ok(Loaded { network: pass::normalise(network, request.fuse), source })
+    Ok(Loaded { network, source })
 }
 
 #[derive(Debug, thiserror::Error, Diagnostic)]
