@@ -21,7 +21,10 @@ pub(super) fn binary_shape(binary: &Binary, inputs: &[Shape]) -> Result<Shape, S
             (broadcast(&a.dims, &b.dims)?, if a.rank() >= b.rank() { a.order } else { b.order })
         }
         _ => {
-            return fail(format!("binary takes one input and a constant or two inputs, got {}", inputs.len()));
+            return fail(format!(
+                "binary takes one input and a constant or two inputs, got {}",
+                inputs.len()
+            ));
         }
     };
     // A constant of higher rank would move the meaning of the input's dimensions.
@@ -30,7 +33,7 @@ pub(super) fn binary_shape(binary: &Binary, inputs: &[Shape]) -> Result<Shape, S
 }
 
 /// The dimensions to which two tensors broadcast (ONNX: aligned at the last dimension, a 1 repeats).
-pub(super) fn broadcast(a: &[usize], b: &[usize]) -> Result<Vec<usize>, ShapeError> {
+pub(crate) fn broadcast(a: &[usize], b: &[usize]) -> Result<Vec<usize>, ShapeError> {
     let (long, short) = if a.len() >= b.len() { (a, b) } else { (b, a) };
     let mut dims = long.to_vec();
     for (dim, &other) in dims.iter_mut().rev().zip(short.iter().rev()) {
