@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use miette::Diagnostic;
 
 use crate::builtin;
+use crate::import::{self, ImportOptions, Imported};
 use crate::network::Network;
 use crate::pass;
 
@@ -75,17 +76,16 @@ pub fn load(request: &ModelRequest) -> Result<Loaded, LoadError> {
         }
         None if is_onnx(request.model) => {
             let file = request.folder.join(request.model);
-            return Err(LoadError::Refused(Box::new(NotMerged(file))));
+            let options = ImportOptions { shapes: request.shapes.clone() };
+            let Imported { network, bytes, sha256 } =
+                import::import(&file, &options).map_err(|error| LoadError::Refused(Box::new(error)))?;
+            (network, ModelSource { name, file: Some(file), bytes, sha256 })
         }
         None => return Err(LoadError::Kind),
     };
     let network = tracing::info_span!("normalise").in_scope(|| pass::normalise(network, request.fuse));
     Ok(Loaded { network, source })
 }
-
-#[derive(Debug, thiserror::Error, Diagnostic)]
-#[error("import is not merged: {0}")]
-struct NotMerged(PathBuf);
 
 /// Whether a path names an ONNX file by its ending.
 pub fn is_onnx(path: &str) -> bool {
