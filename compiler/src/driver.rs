@@ -65,11 +65,11 @@ pub fn plan(
     }
 
     let variants = evaluate(application, &tasks, device)?;
-    let planner = Planner { application, tasks: &tasks, elements: elements(application), variants, parameters };
+    let planner =
+        Planner { application, tasks: &tasks, elements: elements(application), variants, parameters };
     let floors: Vec<Option<f64>> =
         application.cnns.iter().map(|cnn| application.constraints.fps.get(&cnn.name).copied()).collect();
-    let (chosen, shortfall) =
-        info_span!("select").in_scope(|| planner.choose(limit, &floors));
+    let (chosen, shortfall) = info_span!("select").in_scope(|| planner.choose(limit, &floors));
     let pareto = info_span!("front").in_scope(|| planner.front());
 
     let picked: Vec<&Variant> = chosen.iter().zip(&planner.variants).map(|(v, all)| &all[*v]).collect();
