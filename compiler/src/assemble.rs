@@ -205,11 +205,7 @@ impl Parts<'_> {
         let inputs =
             tensors.iter().filter(|tensor| tensor.external && tensor.ring.is_none()).filter(is_input);
         let outputs = self.tasks.iter().flat_map(|task| {
-            let mut layers: Vec<LayerId> =
-                task.network.outputs.iter().map(|output| output.operand.layer).collect();
-            layers.sort_unstable();
-            layers.dedup();
-            layers.into_iter().map(|id| task.network.layer(id))
+            task.network.outputs.iter().map(|output| task.network.layer(output.operand.layer))
         });
         let external = plan::External {
             inputs: inputs.map(bytes).sum(),

@@ -149,7 +149,7 @@ fn evaluate(
     for (index, (cnn, task)) in application.cnns.iter().zip(tasks).enumerate() {
         let _span = info_span!("evaluate", cnn = cnn.name).entered();
         let choices = match &application.rows {
-            RowsChoice::Default => simple::choices(task.network),
+            RowsChoice::Default => simple::choices(task.network, application.storage),
             RowsChoice::None => vec![Choice::none(task.network)],
             RowsChoice::All => vec![Choice::all(task.network)],
             RowsChoice::Layers(given) => {

@@ -237,7 +237,7 @@ fn schedules() {
         (
             "repeats beyond counting",
             pair,
-            |p| p.partitions[0].schedule.push(repeat(1 << 60, &[fire("l2")])),
+            |p| p.partitions[0].schedule.push(repeat(u64::MAX, &[fire("l2")])),
             "schedule",
         ),
         ("empty loop", pair, |p| p.partitions[0].schedule.push(repeat(u64::MAX, &[])), "schedule"),
