@@ -26,8 +26,6 @@ pub(super) struct Node<'a> {
     pub proto: &'a NodeProto,
     /// Its place in the graph.
     pub index: usize,
-    /// Its name, or that of its first output.
-    pub label: &'a str,
     pub operator: &'a str,
     /// Version of the operator set.
     pub opset: i64,
