@@ -136,7 +136,10 @@ pub(super) fn count(dims: &[usize]) -> Result<usize, Fault> {
 /// When one is negative.
 pub(super) fn dimensions(dims: &[i64]) -> Result<Vec<usize>, Fault> {
     dims.iter()
-        .map(|&dim| usize::try_from(dim).or_else(|_| fault!("a tensor of {dims:?} has a negative dimension")))
+        .map(|&dim| {
+            let negative = |_| Fault::new(format!("a tensor of {dims:?} has a negative dimension"));
+            usize::try_from(dim).map_err(negative)
+        })
         .collect()
 }
 
