@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use csdfc_codegen::operator::{Operator, Transpose};
 use csdfc_codegen::shape::{Order, Shape};
 
-use super::constant::count;
+use super::constant::{MAX_READ, count};
 use super::error::{Fault, fault};
 use super::node::{Node, Tensor};
 use crate::network::{Layer, LayerId, Network, Operand};
@@ -27,7 +27,7 @@ const MAX_ROWS: usize = 65_536;
 const MAX_VIEWS: usize = 256;
 
 /// Most elements computed at import in all.
-const MAX_FOLDED: usize = 1 << 27;
+const MAX_FOLDED: usize = MAX_READ;
 
 /// Channels-first dimension of each channels-last one.
 pub(super) const FROM_LAST: [usize; 4] = [0, 2, 3, 1];

@@ -144,3 +144,35 @@ fn constants_are_not_computed_without_end() {
     let error = model.node("Add", &["x", "f"], &["y"], vec![]).import().unwrap_err().to_string();
     assert!(error.contains("computed at import"), "{error}");
 }
+
+#[test]
+fn empty_constants_hide_no_overflow() {
+    let big = i64::MAX / 4;
+    for operator in ["Slice", "Transpose", "ReduceSum", "Concat"] {
+        let empty = |dims: Vec<i64>| TensorProto {
+            name: Some("c".into()),
+            dims,
+            data_type: Some(DataType::INT64),
+            ..Default::default()
+        };
+        for dims in [vec![0, big, big], vec![0, 1 << 30], vec![1 << 30, 0]] {
+            let model = Model::new(13, &[1], &["y"])
+                .tensor(empty(dims))
+                .ints("zero", &[0])
+                .ints("back", &[-1])
+                .node(
+                    operator,
+                    match operator {
+                        "Slice" => &["c", "back", "zero", "zero", "back"],
+                        "ReduceSum" => &["c", "zero"],
+                        "Concat" => &["c", "c"],
+                        _ => &["c"],
+                    },
+                    &["f"],
+                    if operator == "Concat" { vec![int("axis", 0)] } else { vec![] },
+                )
+                .node("Add", &["x", "f"], &["y"], vec![]);
+            assert!(model.import().is_err(), "{operator}");
+        }
+    }
+}
