@@ -1,6 +1,28 @@
 //! The csdfc compiler: all that knows CNNs *and* dataflow.
+//!
+//! [`driver::plan`] is the main job; ARCHITECTURE.md is the map. A network can be read ([`app::load`]), named
+//! ([`builtin::network`]) or written in Rust ([`builtin::Builder`]).
 
+pub mod app;
+mod assemble;
+pub mod builtin;
+pub mod cli;
+pub mod commands;
+pub mod cost;
+pub mod driver;
+pub mod error;
+pub mod execution;
+pub mod identity;
 pub mod import;
+pub mod logging;
+pub mod lower;
 pub mod network;
 pub mod operators;
+pub mod output;
+pub mod pass;
+pub mod report;
+pub mod search;
+pub mod storage;
+pub mod suggest;
+pub mod units;
 pub mod weights;

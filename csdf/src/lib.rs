@@ -1,1 +1,77 @@
-//! Cyclo-static dataflow graphs.
+//! Cyclo-static dataflow graphs: consistency, liveness, buffer capacities and looped schedules.
+//!
+//! # Words
+//! An **actor** *fires* again and again; its firings go through a cycle of **phases**. Actors exchange **tokens**
+//! over **channels**. In each phase the one producer of a channel makes as many tokens as its *production rate*
+//! says. Each of its readers newly needs as many as its *acquire rate* says at the start of a firing, keeps
+//! what it has acquired, and forgets as many, oldest first, as its *release rate* says at the firing's end. A
+//! token's place is free again when the last reader has released it. Cyclo-static dataflow (Bilsen et al.
+//! 1996) is the case of one reader whose acquire and release rates are the same.
+//!
+//! One **iteration** is the shortest sequence of firings that takes every channel back to its initial tokens;
+//! the [**repetition vector**](repetition_vector) counts its firings. A graph without one is *inconsistent*;
+//! one whose iteration cannot run to its end is in **deadlock**. The **capacity** of a channel is the number of
+//! tokens that it may hold: a firing claims space for what it produces when it starts, and frees what it
+//! releases when it ends.
+//!
+//! # From rates to a checked schedule
+//! | step | function |
+//! | --- | --- |
+//! | rates from numbers or text | [`Rates`] |
+//! | a validated graph | [`Graph::add_actor`], [`Graph::add_channel`] |
+//! | how often each actor fires | [`repetition_vector`] |
+//! | whether it runs at all, in given capacities | [`check_liveness`] |
+//! | an order of firing for one processor, and its capacities | [`sequential`] |
+//! | the order as loops | [`compress`], [`notation`] |
+//! | an independent replay of the loops | [`verify`] |
+//!
+//! # Example
+//! The two layers of Minakova and Stefanov 2022, section 2.5: `l1` delivers 32 rows, one a firing; `l2` is a
+//! 5×5 convolution with same padding, one row of output a firing. Its first window reaches rows 0 to 2 (two
+//! rows of padding lie above), so that it acquires 3 rows at once, then one a firing until the last two
+//! windows, which reach into the padding below. It can forget nothing after its first two firings, and after
+//! the last one all that is left.
+//!
+//! ```
+//! use csdf::{Actor, Channel, Graph, Rates, Reader};
+//!
+//! let mut graph = Graph::new();
+//! let l1 = graph.add_actor(Actor::new("l1", 32))?;
+//! let l2 = graph.add_actor(Actor::new("l2", 32))?;
+//! let window = Reader { actor: l2, acquire: "3,29*1,2*0".parse()?, release: "2*0,29*1,3".parse()? };
+//! graph.add_channel(Channel::new("rows", l1, Rates::constant(32, 1), vec![window]))?;
+//!
+//! assert_eq!(csdf::repetition_vector(&graph)?.firings, [32, 32]);
+//!
+//! let execution = csdf::sequential(&graph, &[vec![l1, l2]])?;
+//! assert_eq!(execution.capacities, [5]);
+//! assert!(csdf::check_liveness(&graph, &[Some(4)]).is_err());
+//!
+//! let steps = csdf::compress(&execution.firings);
+//! assert_eq!(csdf::notation(&steps, &graph.actor_names()), "[l1]×3,[l2],([l1],[l2])×29,[l2]×2");
+//! csdf::verify(&graph, &execution.capacities, &steps)?;
+//! # Ok::<(), csdf::Error>(())
+//! ```
+
+mod error;
+mod expand;
+mod graph;
+mod liveness;
+mod looped;
+mod rates;
+mod repetition;
+mod runs;
+mod schedule;
+#[cfg(test)]
+mod testing;
+mod verify;
+
+pub use error::{Error, Missing, Wait};
+pub use expand::{Expanded, MAX_FIRINGS};
+pub use graph::{Actor, ActorId, Channel, ChannelId, Graph, MAX_PHASES, Reader};
+pub use liveness::check_liveness;
+pub use looped::{Firings, Step, compress, firings, notation};
+pub use rates::{Rates, Run};
+pub use repetition::{RepetitionVector, repetition_vector};
+pub use schedule::{Execution, sequential};
+pub use verify::verify;

@@ -3,7 +3,7 @@
 use csdfc_codegen::operator::{Conv, ConvTranspose};
 use csdfc_codegen::shape::Shape;
 
-use super::{AXES, ShapeError, bounded, dimension, fail, image};
+use super::{AXES, RowAccess, ShapeError, bounded, dimension, fail, image, product};
 
 pub(super) fn conv_shape(conv: &Conv, x: &Shape) -> Result<Shape, ShapeError> {
     let [n, channels, height, width] = image(x, "conv")?;
@@ -45,6 +45,33 @@ pub(super) fn conv_transpose_parameters(conv: &ConvTranspose, channels: usize) -
         dims.push(vec![conv.filters]);
     }
     dims
+}
+
+pub(super) fn conv_macs(conv: &Conv, x: &Shape, output: &Shape) -> u64 {
+    let [ky, kx] = conv.kernel;
+    product(&[output.elements(), x.channels() / conv.groups.max(1), ky, kx])
+}
+
+pub(super) fn conv_transpose_macs(conv: &ConvTranspose, x: &Shape) -> u64 {
+    let [ky, kx] = conv.kernel;
+    product(&[x.elements(), conv.filters / conv.groups.max(1), ky, kx])
+}
+
+/// Input row i adds to output rows `i·stride − top + k·dilation`, k below the kernel's height. With a dilation, rows
+/// between those read are counted too.
+pub(super) fn conv_transpose_rows(conv: &ConvTranspose, [rows_in, rows_out]: [usize; 2]) -> RowAccess {
+    let (stride, top) = (conv.stride[0].max(1) as i128, conv.pads[0] as i128);
+    let reach = (conv.kernel[0] as i128 - 1) * conv.dilation[0] as i128;
+    if let (1, Ok(top)) = (stride, i64::try_from(reach - top)) {
+        return RowAccess::Window { kernel: conv.kernel[0], stride: 1, dilation: conv.dilation[0], top };
+    }
+    // Both are at least 0 and at most rows_in, hence fit.
+    let cut = |row: i128| row.clamp(0, rows_in as i128) as usize;
+    let table = (0..rows_out as i128).map(|y| {
+        let first = -(reach - y - top).div_euclid(stride);
+        cut(first)..cut((y + top).div_euclid(stride) + 1)
+    });
+    RowAccess::Rows(table.collect())
 }
 
 /// A window along one axis, its attributes found sane.

@@ -1,9 +1,11 @@
 //! Operators that move elements and compute none.
 
+use std::ops::Range;
+
 use csdfc_codegen::operator::{Concat, Pad, PadMode, Slice, Transpose};
 use csdfc_codegen::shape::Shape;
 
-use super::{ShapeError, bounded, dimension, fail, image};
+use super::{RowAccess, ShapeError, bounded, dimension, fail, image, window};
 
 pub(super) fn concat_shape(concat: &Concat, inputs: &[Shape]) -> Result<Shape, ShapeError> {
     let Some((first, others)) = inputs.split_first() else { return fail("concat of nothing".into()) };
@@ -99,4 +101,58 @@ pub(super) fn space_to_depth_shape(block: usize, x: &Shape) -> Result<Shape, Sha
     }
     let channels = dimension(channels as i128 * side * side, "channels")?;
     Ok(Shape::new([n, channels, height / block, width / block]))
+}
+
+/// Rows outside the operand's part read nothing of it.
+pub(super) fn concat_rows(inputs: &[Shape], [rows_in, rows_out]: [usize; 2], index: usize) -> RowAccess {
+    let first: usize = inputs[..index].iter().map(Shape::rows).sum();
+    let table = (0..rows_out).map(|y| {
+        let start = y.saturating_sub(first).min(rows_in);
+        let end = (y + 1).saturating_sub(first).min(rows_in);
+        start..end
+    });
+    RowAccess::Rows(table.collect())
+}
+
+pub(super) fn slice_rows(slice: &Slice, row: usize) -> RowAccess {
+    let stride = if slice.lengths[row] == 1 { Ok(1) } else { usize::try_from(slice.steps[row]) };
+    match (stride, i64::try_from(slice.starts[row])) {
+        (Ok(stride), Ok(start)) => RowAccess::Window { kernel: 1, stride, dilation: 1, top: -start },
+        _ => RowAccess::Whole,
+    }
+}
+
+pub(super) fn pad_rows(pad: &Pad, row: usize, [rows_in, rows_out]: [usize; 2]) -> RowAccess {
+    let (before, last) = (pad.before[row], rows_in as i64 - 1);
+    let source = |y: usize| {
+        let i = y as i64 - before;
+        // Both are at least 0 and at most `last`: the pads of a reflection are smaller than what they reflect.
+        (if pad.mode == PadMode::Edge || (0..=last).contains(&i) {
+            i.clamp(0, last)
+        } else {
+            if i < 0 { -i } else { 2 * last - i }
+        }) as usize
+    };
+    match pad.mode {
+        PadMode::Constant { .. } => RowAccess::Window { kernel: 1, stride: 1, dilation: 1, top: before },
+        PadMode::Reflect | PadMode::Edge => hull((0..rows_out).map(|y| source(y)..source(y) + 1).collect()),
+    }
+}
+
+pub(super) fn depth_to_space_rows(block: usize, [_, rows_out]: [usize; 2]) -> RowAccess {
+    match block {
+        1 => window(1, 1, 1, 0),
+        _ => RowAccess::Rows((0..rows_out).map(|y| y / block..y / block + 1).collect()),
+    }
+}
+
+/// The smallest ranges around these whose ends never fall.
+fn hull(mut table: Vec<Range<usize>>) -> RowAccess {
+    for y in 1..table.len() {
+        table[y].end = table[y].end.max(table[y - 1].end);
+    }
+    for y in (1..table.len()).rev() {
+        table[y - 1].start = table[y - 1].start.min(table[y].start);
+    }
+    RowAccess::Rows(table)
 }

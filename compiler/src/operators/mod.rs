@@ -18,6 +18,9 @@ mod normalisation;
 mod pool;
 mod reduce;
 mod resize;
+mod rows;
+
+pub use rows::{acquire_release, row_keep, row_need};
 
 /// Largest number of elements of a tensor. Far beyond what a board holds, and small enough that bytes, strides and
 /// products of a dimension and an attribute never overflow.
@@ -127,16 +130,70 @@ pub fn parameter_dims(operator: &Operator, inputs: &[Shape]) -> Vec<Vec<usize>> 
     dims
 }
 
-/// Multiply-accumulates of one frame.
+/// Multiply-accumulates of one frame, as published counts have them: those of convolutions and matrix products;
+/// biases, activations, pooling and functions of elements count nothing.
 pub fn macs(operator: &Operator, inputs: &[Shape], output: &Shape) -> u64 {
-    let _ = (operator, inputs, output);
-    0
+    let Some(x) = inputs.first() else { return 0 };
+    match operator {
+        Operator::Conv(conv) => convolution::conv_macs(conv, x, output),
+        Operator::ConvTranspose(conv) => convolution::conv_transpose_macs(conv, x),
+        Operator::Gemm(gemm) => product(&[x.elements(), gemm.units]),
+        Operator::MatMul => product(&[output.elements(), x.dims.last().copied().unwrap_or(1)]),
+        Operator::Input(_)
+        | Operator::BatchNorm(_)
+        | Operator::ElementWise(_)
+        | Operator::Binary(_)
+        | Operator::Pool(_)
+        | Operator::Reduce(_)
+        | Operator::ArgMax(_)
+        | Operator::Concat(_)
+        | Operator::Slice(_)
+        | Operator::Pad(_)
+        | Operator::Resize(_)
+        | Operator::Transpose(_)
+        | Operator::Softmax(_)
+        | Operator::Lrn(_)
+        | Operator::InstanceNorm(_)
+        | Operator::DepthToSpace(_)
+        | Operator::SpaceToDepth(_) => 0,
+    }
 }
 
-/// The rows of operand `index` that each output row reads.
+/// The rows of operand `index`, as the layer sees it, that each output row reads. Shapes are those that
+/// [`output_shape`] accepts and gives.
+///
+/// A view between producer and reader that changes which elements make a row is beyond this table: there the
+/// reader needs the whole tensor whatever is said here.
 pub fn row_access(operator: &Operator, inputs: &[Shape], output: &Shape, index: usize) -> RowAccess {
-    let _ = (operator, inputs, output, index);
-    RowAccess::Whole
+    let Some(x) = inputs.get(index) else { return RowAccess::Whole };
+    let (Some(row), Some(output_row)) = (x.row_axis(), output.row_axis()) else { return RowAccess::Whole };
+    if row != output_row {
+        return RowAccess::Whole;
+    }
+    let rows = [x.rows(), output.rows()];
+    match operator {
+        Operator::Conv(conv) => window(conv.kernel[0], conv.stride[0], conv.dilation[0], conv.pads[0]),
+        Operator::Pool(pool) => window(pool.kernel[0], pool.stride[0], pool.dilation[0], pool.pads[0]),
+        Operator::ConvTranspose(conv) => convolution::conv_transpose_rows(conv, rows),
+        Operator::MatMul if index == 1 => RowAccess::Whole,
+        Operator::ElementWise(_)
+        | Operator::BatchNorm(_)
+        | Operator::Lrn(_)
+        | Operator::Gemm(_)
+        | Operator::MatMul
+        | Operator::Binary(_) => row_local(rows),
+        Operator::Reduce(reduce) => along(&reduce.axes, row, rows),
+        Operator::ArgMax(arg_max) => along(&[arg_max.axis], row, rows),
+        Operator::Softmax(softmax) => along(&softmax.axes, row, rows),
+        Operator::Concat(concat) if concat.axis == row => layout::concat_rows(inputs, rows, index),
+        Operator::Concat(_) => row_local(rows),
+        Operator::Slice(slice) => layout::slice_rows(slice, row),
+        Operator::Pad(pad) => layout::pad_rows(pad, row, rows),
+        Operator::DepthToSpace(d2s) => layout::depth_to_space_rows(d2s.block, rows),
+        Operator::SpaceToDepth(s2d) => window(s2d.block, s2d.block, 1, 0),
+        Operator::Resize(resize) => resize::resize_rows(resize, rows),
+        Operator::Input(_) | Operator::Transpose(_) | Operator::InstanceNorm(_) => RowAccess::Whole,
+    }
 }
 
 /// That a tensor of this shape is neither empty nor beyond [`MAX_ELEMENTS`] or [`MAX_ROWS`].
@@ -187,6 +244,25 @@ fn slope_dims(function: &Function) -> Vec<Vec<usize>> {
     }
 }
 
+/// Output row y reads row y, where operand and output have as many; an operand repeated over rows is held whole.
+fn row_local(rows: [usize; 2]) -> RowAccess {
+    if rows[0] == rows[1] { window(1, 1, 1, 0) } else { RowAccess::Whole }
+}
+
+/// An operator that works along these dimensions.
+fn along(axes: &[usize], row: usize, rows: [usize; 2]) -> RowAccess {
+    if axes.contains(&row) { RowAccess::Whole } else { row_local(rows) }
+}
+
+fn window(kernel: usize, stride: usize, dilation: usize, top: usize) -> RowAccess {
+    // Attributes beyond this range are refused with the shape.
+    RowAccess::Window { kernel, stride, dilation, top: i64::try_from(top).unwrap_or(i64::MAX) }
+}
+
+fn product(factors: &[usize]) -> u64 {
+    factors.iter().fold(1, |product: u64, &factor| product.saturating_mul(factor as u64))
+}
+
 fn fail<T>(message: String) -> Result<T, ShapeError> {
     Err(ShapeError(message))
 }
@@ -217,5 +293,7 @@ fn image(shape: &Shape, kind: &str) -> Result<[usize; 4], ShapeError> {
 
 const AXES: [&str; 2] = ["height", "width"];
 
+#[cfg(test)]
+mod row_tests;
 #[cfg(test)]
 mod tests;

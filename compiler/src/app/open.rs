@@ -1,0 +1,75 @@
+//! Opens what the command line names: an application file, standard input, or a bare model.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use super::load::is_onnx;
+use super::resolve::{Application, resolve};
+use super::spec::{self, AppSpec};
+use super::{Origin, load};
+use crate::error::Error;
+
+/// Largest application file, in bytes.
+const LARGEST: u64 = 4 << 20;
+
+/// An application as its file, or a bare model, states it.
+#[derive(Debug, Clone)]
+pub struct Opened {
+    /// What it states.
+    pub spec: AppSpec,
+    /// Where it comes from.
+    pub origin: Origin,
+    /// The folder that its relative paths start from.
+    pub folder: PathBuf,
+}
+
+/// Opens an application file, `-` for one on standard input, `FILE.onnx` or `builtin:NAME`.
+///
+/// # Errors
+/// When the file cannot be read, is no text, or is no application.
+pub fn open(source: &str) -> Result<Opened, Error> {
+    if is_onnx(source) || source.starts_with("builtin:") {
+        let origin = Origin { name: source.into(), ..Origin::default() };
+        return Ok(Opened { spec: AppSpec::of_model(source), origin, folder: PathBuf::new() });
+    }
+    let (name, folder, bytes) = match source {
+        "-" => ("standard input", PathBuf::new(), read(&mut std::io::stdin().lock())),
+        path => {
+            let folder = Path::new(path).parent().map(Path::to_path_buf).unwrap_or_default();
+            (path, folder, std::fs::File::open(path).and_then(|mut file| read(&mut file)))
+        }
+    };
+    let bytes = bytes.map_err(|error| Error::read(name, error))?;
+    if bytes.len() as u64 > LARGEST {
+        return Err(Error::Input {
+            message: format!("{name} is too large for an application file: more than {LARGEST} bytes"),
+            help: Some("a model's file ends in .onnx".into()),
+        });
+    }
+    let text = String::from_utf8(bytes).map_err(|_| Error::Input {
+        message: format!("{name} is no application file: it is not UTF-8 text"),
+        help: Some("a model's file ends in .onnx".into()),
+    })?;
+    let origin = Origin { name: name.into(), text: Some(text), replaced: Vec::new() };
+    let mut spec = spec::parse(&origin)?;
+    if spec.name.is_none() && source != "-" {
+        spec.name = Some(super::resolve::default_name(source));
+    }
+    Ok(Opened { spec, origin, folder })
+}
+
+impl Opened {
+    /// Loads the models and binds every name.
+    ///
+    /// # Errors
+    /// The first fault found.
+    pub fn resolve(&self) -> Result<Application, Error> {
+        Ok(resolve(&self.spec, &self.origin, &self.folder, &mut load::load)?)
+    }
+}
+
+fn read(source: &mut dyn Read) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    source.take(LARGEST + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}

@@ -1,0 +1,415 @@
+//! Binds an [`AppSpec`]: models are loaded, every name and unit is resolved, every default filled in.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use csdfc_codegen::plan::StorageModel;
+use miette::Diagnostic;
+
+use super::load::{LoadError, Loaded, ModelRequest, ModelSource};
+use super::locate::Segment;
+use super::partition::{self, Partition, find_layer};
+use super::spec::{AppSpec, CnnSpec, Precision, Prefer, RowsSpec, SearchSpec};
+use super::{AppError, Fault, Origin, inputs};
+use crate::network::{LayerId, Network};
+use crate::suggest::{self, clip};
+use crate::units::MemoryGoal;
+
+/// Most workers that may share one firing.
+const MOST_THREADS: usize = 256;
+
+/// Longest name of a CNN or partition.
+const LONGEST_NAME: usize = 100;
+
+/// An application with every name bound.
+#[derive(Debug, Clone)]
+pub struct Application {
+    /// Its name.
+    pub name: String,
+    /// The CNNs, at least one.
+    pub cnns: Vec<Cnn>,
+    /// J: each element names partitions that run at the same time. Every partition is in one or more.
+    pub parallel: Vec<Vec<String>>,
+    /// Name of the device profile, or the path of its file, from the application's folder.
+    pub device: String,
+    /// What the plan must meet.
+    pub constraints: Constraints,
+    /// Parameters of the search.
+    pub search: SearchSpec,
+    /// How storage is shared.
+    pub storage: StorageModel,
+    /// Rows per firing.
+    pub rows: RowsChoice,
+    /// Whether batch norms and activations were folded.
+    pub fuse: bool,
+    /// Workers that share one firing, 1 to 256.
+    pub threads: usize,
+    /// What the best of the plans that meet the constraints has most or least of.
+    pub prefer: Prefer,
+}
+
+/// A CNN of an application.
+#[derive(Debug, Clone)]
+pub struct Cnn {
+    /// Its name, unique in the application.
+    pub name: String,
+    /// Its layers, normalised; the inputs say how the caller delivers them.
+    pub network: Network,
+    /// Where the network comes from.
+    pub model: ModelSource,
+    /// Its partitions, at least one, in the order of its layers; together they hold every layer once.
+    pub partitions: Vec<Partition>,
+}
+
+/// What a plan must meet.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Constraints {
+    /// Most bytes that the application may take.
+    pub memory: Option<MemoryGoal>,
+    /// Fewest frames per second, by CNN; CNNs without a floor are absent.
+    pub fps: BTreeMap<String, f64>,
+}
+
+/// Rows per firing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RowsChoice {
+    /// The planner's choice.
+    Default,
+    /// No layer processes its data by parts.
+    None,
+    /// Every layer that can fires row by row.
+    All,
+    /// By index of the CNN and layer: 1 up to the height of the layer's output. The other layers do not go by parts.
+    Layers(BTreeMap<(usize, LayerId), u64>),
+}
+
+/// Resolves an application.
+///
+/// `folder` is what relative paths start from, `load` loads a model (see [`super::load::load`]).
+///
+/// # Errors
+/// The first fault found, pointing into the application's text where it can.
+pub fn resolve(
+    spec: &AppSpec,
+    origin: &Origin,
+    folder: &Path,
+    load: &mut dyn FnMut(&ModelRequest) -> Result<Loaded, LoadError>,
+) -> Result<Application, Box<AppError>> {
+    bind(spec, folder, load).map_err(|fault| fault.at(origin))
+}
+
+fn bind(
+    spec: &AppSpec,
+    folder: &Path,
+    load: &mut dyn FnMut(&ModelRequest) -> Result<Loaded, LoadError>,
+) -> Result<Application, Fault> {
+    if spec.cnns.is_empty() {
+        return Err(Fault::new(&["cnns".into()], "the application has no CNN", "empty")
+            .help("give at least (model: \"file.onnx\") or (model: \"builtin:mobilenet_v2\")"));
+    }
+    check_settings(spec)?;
+    let names = cnn_names(spec)?;
+    check_unique(spec, &names)?;
+    // Before any model is loaded: what can be said at once is said at once.
+    let fps = bind_fps(spec, &names)?;
+    let mut cnns = Vec::new();
+    for (i, (cnn, name)) in spec.cnns.iter().zip(&names).enumerate() {
+        cnns.push(bind_cnn(cnn, name, &["cnns".into(), i.into()], folder, spec.fuse, load)?);
+    }
+    Ok(Application {
+        name: spec.name.clone().unwrap_or_else(|| names.join("+")),
+        parallel: bind_parallel(spec, &cnns)?,
+        device: spec.device.clone().unwrap_or_else(|| "generic".into()),
+        constraints: Constraints { memory: spec.constraints.memory, fps },
+        search: spec.search.clone(),
+        storage: spec.storage,
+        rows: bind_rows(&spec.rows, &cnns)?,
+        fuse: spec.fuse,
+        threads: spec.threads,
+        prefer: spec.prefer,
+        cnns,
+    })
+}
+
+fn check_settings(spec: &AppSpec) -> Result<(), Fault> {
+    if let Some(name) = &spec.name {
+        check_name(name, "an application", &["name".into()])?;
+    }
+    if !(1..=MOST_THREADS).contains(&spec.threads) {
+        let message = format!("threads must be 1 to {MOST_THREADS}, not {}", spec.threads);
+        return Err(Fault::new(&["threads".into()], message, "out of range"));
+    }
+    let at = |field: &str| ["search".into(), Segment::from(field)];
+    for (field, value) in [("crossover", spec.search.crossover), ("mutation", spec.search.mutation)] {
+        if !(0.0..=1.0).contains(&value) {
+            return Err(Fault::new(
+                &at(field),
+                format!("{field} is a probability, 0 to 1, not {value}"),
+                "out of range",
+            ));
+        }
+    }
+    for (field, value) in [("population", spec.search.population), ("generations", spec.search.generations)] {
+        if !(1..=1_000_000).contains(&value) {
+            let message = format!("{field} must be 1 to 1 000 000, not {value}");
+            return Err(Fault::new(&at(field), message, "out of range"));
+        }
+    }
+    Ok(())
+}
+
+/// The CNNs' names, given or made from their models'.
+fn cnn_names(spec: &AppSpec) -> Result<Vec<String>, Fault> {
+    let mut names = Vec::new();
+    for (i, cnn) in spec.cnns.iter().enumerate() {
+        let path = ["cnns".into(), i.into(), "name".into()];
+        names.push(match &cnn.name {
+            Some(name) => {
+                check_name(name, "a CNN", &path)?;
+                name.clone()
+            }
+            None => default_name(&cnn.model),
+        });
+        for (j, partition) in cnn.partitions.iter().enumerate() {
+            if let Some(name) = &partition.name {
+                check_name(
+                    name,
+                    "a partition",
+                    &[&path[..2], &["partitions".into(), j.into(), "name".into()]].concat(),
+                )?;
+            }
+        }
+    }
+    Ok(names)
+}
+
+/// A name made from a path or from `builtin:NAME`.
+pub(super) fn default_name(model: &str) -> String {
+    let stem = match model.strip_prefix("builtin:") {
+        Some(name) => name.into(),
+        None => Path::new(model).file_stem().unwrap_or_default().to_string_lossy(),
+    };
+    let name: String = stem.chars().take(LONGEST_NAME).map(|c| if in_name(c) { c } else { '_' }).collect();
+    if name.is_empty() { "cnn".into() } else { name }
+}
+
+fn in_name(c: char) -> bool {
+    c.is_alphanumeric() || "_-.".contains(c)
+}
+
+fn check_name(name: &str, what: &str, path: &[Segment]) -> Result<(), Fault> {
+    if !name.is_empty() && name.chars().count() <= LONGEST_NAME && name.chars().all(in_name) {
+        return Ok(());
+    }
+    Err(Fault::new(path, format!("`{}` is no name of {what}", clip(name)), "not a name")
+        .help(format!("a name has 1 to {LONGEST_NAME} letters, digits, `_`, `-` and `.`")))
+}
+
+/// No two CNNs or partitions share a name; a CNN's only partition may bear the CNN's.
+fn check_unique(spec: &AppSpec, names: &[String]) -> Result<(), Fault> {
+    let mut seen = BTreeSet::new();
+    for (i, name) in names.iter().enumerate() {
+        let path = [Segment::from("cnns"), i.into()];
+        if !seen.insert(name.clone()) {
+            return Err(Fault::new(&path, format!("two CNNs are named `{}`", clip(name)), "the second")
+                .help("give each a `name` of its own"));
+        }
+    }
+    for (i, cnn) in spec.cnns.iter().enumerate() {
+        for (j, partition) in cnn.partitions.iter().enumerate() {
+            let name = partition::name(&names[i], j, partition);
+            let bears_the_cnn_s = cnn.partitions.len() == 1 && name == names[i];
+            if !seen.insert(name.clone()) && !bears_the_cnn_s {
+                let path = ["cnns".into(), i.into(), "partitions".into(), j.into(), "name".into()];
+                let message = format!("`{}` already names a CNN or partition", clip(&name));
+                return Err(Fault::new(&path, message, "taken"));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn bind_fps(spec: &AppSpec, names: &[String]) -> Result<BTreeMap<String, f64>, Fault> {
+    let path = [Segment::from("constraints"), "fps".into()];
+    let floor = &spec.constraints.fps;
+    let check = |fps: f64, path: &[Segment]| match fps.is_finite() && fps > 0.0 {
+        true => Ok(fps),
+        false => Err(Fault::new(
+            path,
+            format!("{fps} is no frame rate: give a number above 0"),
+            "not a frame rate",
+        )),
+    };
+    let mut bound = BTreeMap::new();
+    if let Some(fps) = floor.every {
+        check(fps, &path)?;
+        bound.extend(names.iter().map(|name| (name.clone(), fps)));
+    }
+    for (name, fps) in &floor.of {
+        if !names.contains(name) {
+            let at = [&path[..], &[Segment::Key(name.clone())]].concat();
+            return Err(Fault::new(
+                &at,
+                format!("a frame rate for an unknown CNN `{}`", clip(name)),
+                "no such CNN",
+            )
+            .help(suggest::help(name, "the CNNs are", names.iter().map(String::as_str))));
+        }
+        let fps = check(*fps, &[&path[..], &[name.as_str().into()]].concat())?;
+        bound.insert(name.clone(), fps);
+    }
+    Ok(bound)
+}
+
+fn bind_cnn(
+    spec: &CnnSpec,
+    name: &str,
+    path: &[Segment],
+    folder: &Path,
+    fuse: bool,
+    load: &mut dyn FnMut(&ModelRequest) -> Result<Loaded, LoadError>,
+) -> Result<Cnn, Fault> {
+    let at = |field: &str| [path, &[Segment::from(field)]].concat();
+    let half = |path: &[Segment], precision: Precision| {
+        let word = if precision == Precision::Half { "half" } else { "int8" };
+        Fault::new(path, format!("{word} precision is not built yet: only fp32"), "not built yet")
+    };
+    if spec.precision != Precision::Fp32 {
+        return Err(half(&at("precision"), spec.precision));
+    }
+    if let Some((layer, precision)) = spec.precisions.iter().find(|(_, p)| **p != Precision::Fp32) {
+        return Err(half(&[&at("precisions")[..], &[layer.as_str().into()]].concat(), *precision));
+    }
+    let request = ModelRequest { model: &spec.model, folder, shapes: &spec.shapes, fuse };
+    let Loaded { mut network, source } = load(&request).map_err(|error| {
+        let fault = Fault::new(&at("model"), format!("cannot load `{}`", clip(&spec.model)), "this model");
+        let help = error.help().map(|help| help.to_string());
+        match help {
+            Some(help) => fault.help(help).cause(Box::new(error)),
+            None => fault.cause(Box::new(error)),
+        }
+    })?;
+    if network.layers.is_empty() {
+        return Err(Fault::new(&at("model"), format!("`{}` has no layers", clip(&spec.model)), "this model"));
+    }
+    if let Some(layer) = spec.precisions.keys().find(|layer| find_layer(&network, layer).is_none()) {
+        let at = [&at("precisions")[..], &[Segment::Key(layer.clone())]].concat();
+        let layers = network.layers.iter().map(|layer| layer.name.as_str());
+        return Err(Fault::new(
+            &at,
+            format!("a precision for an unknown layer `{}`", clip(layer)),
+            "no such layer",
+        )
+        .help(suggest::help(layer, "the layers are", layers)));
+    }
+    inputs::bind(&mut network, spec, path)?;
+    let partitions = partition::cut(&network, name, &spec.partitions, path)?;
+    Ok(Cnn { name: name.into(), network, model: source, partitions })
+}
+
+fn bind_parallel(spec: &AppSpec, cnns: &[Cnn]) -> Result<Vec<Vec<String>>, Fault> {
+    let all = || cnns.iter().flat_map(|cnn| &cnn.partitions).map(|partition| partition.name.as_str());
+    let mut parallel = Vec::new();
+    let mut listed = BTreeSet::new();
+    for (i, element) in spec.parallel.iter().enumerate() {
+        let path = [Segment::from("parallel"), i.into()];
+        if element.is_empty() {
+            return Err(Fault::new(&path, "an element of `parallel` lists nothing", "empty"));
+        }
+        let mut together: Vec<String> = Vec::new();
+        for (j, name) in element.iter().enumerate() {
+            let at = [&path[..], &[j.into()]].concat();
+            let meant: Vec<&str> = match cnns.iter().find(|cnn| cnn.name == *name) {
+                Some(cnn) => cnn.partitions.iter().map(|partition| partition.name.as_str()).collect(),
+                None => all().filter(|partition| partition == name).collect(),
+            };
+            if meant.is_empty() {
+                let known = cnns.iter().map(|cnn| cnn.name.as_str()).chain(all());
+                let known: BTreeSet<&str> = known.collect();
+                let message = format!("`parallel` lists an unknown CNN or partition `{}`", clip(name));
+                return Err(Fault::new(&at, message, "no such CNN or partition").help(suggest::help(
+                    name,
+                    "the names are",
+                    known,
+                )));
+            }
+            for partition in meant {
+                if together.iter().any(|other| other == partition) {
+                    let message =
+                        format!("`{}` is listed twice in one element of `parallel`", clip(partition));
+                    return Err(Fault::new(&at, message, "once more"));
+                }
+                together.push(partition.into());
+                listed.insert(partition);
+            }
+        }
+        parallel.push(together);
+    }
+    parallel.extend(all().filter(|partition| !listed.contains(partition)).map(|name| vec![name.to_string()]));
+    Ok(parallel)
+}
+
+fn bind_rows(spec: &RowsSpec, cnns: &[Cnn]) -> Result<RowsChoice, Fault> {
+    let layers = match spec {
+        RowsSpec::Default => return Ok(RowsChoice::Default),
+        RowsSpec::None => return Ok(RowsChoice::None),
+        RowsSpec::All => return Ok(RowsChoice::All),
+        RowsSpec::Layers(layers) => layers,
+    };
+    let mut bound = BTreeMap::new();
+    for (name, rows) in layers {
+        let key = ["rows".into(), Segment::Key(name.clone())];
+        let (cnn, layer) = find_in_application(name, cnns, &key)?;
+        let height = cnns[cnn].network.layer(layer).shape.rows() as u64;
+        if !(1..=height).contains(rows) {
+            let message =
+                format!("`{}` cannot fire {rows} rows at a time: its output has {height}", clip(name));
+            return Err(Fault::new(&["rows".into(), name.as_str().into()], message, "out of range")
+                .help(format!("give 1 to {height}")));
+        }
+        if bound.insert((cnn, layer), *rows).is_some() {
+            let message = format!("`{}` is a layer whose rows are given already", clip(name));
+            return Err(Fault::new(&key, message, "once more under another name"));
+        }
+    }
+    Ok(RowsChoice::Layers(bound))
+}
+
+/// The layer that `CNN/LAYER` names, or `LAYER` where only one CNN has it.
+fn find_in_application(name: &str, cnns: &[Cnn], path: &[Segment]) -> Result<(usize, LayerId), Fault> {
+    let in_cnn = |(i, cnn): (usize, &Cnn)| {
+        let layer = name.strip_prefix(&cnn.name)?.strip_prefix('/')?;
+        find_layer(&cnn.network, layer).map(|id| (i, id))
+    };
+    if let Some(found) = cnns.iter().enumerate().find_map(in_cnn) {
+        return Ok(found);
+    }
+    let anywhere = |(i, cnn): (usize, &Cnn)| find_layer(&cnn.network, name).map(|id| (i, id));
+    let found: Vec<_> = cnns.iter().enumerate().filter_map(anywhere).collect();
+    match found[..] {
+        [one] => Ok(one),
+        [] => {
+            let prefix = cnns.len() > 1;
+            let layers: Vec<String> = cnns
+                .iter()
+                .flat_map(|cnn| cnn.network.layers.iter().map(move |layer| (cnn, layer)))
+                .map(
+                    |(cnn, layer)| {
+                        if prefix { format!("{}/{}", cnn.name, layer.name) } else { layer.name.clone() }
+                    },
+                )
+                .collect();
+            let layers = layers.iter().map(String::as_str);
+            Err(Fault::new(path, format!("rows for an unknown layer `{}`", clip(name)), "no such layer")
+                .help(suggest::help(name, "the layers are", layers)))
+        }
+        [(first, _), ..] => {
+            let message = format!("{} CNNs have a layer `{}`", found.len(), clip(name));
+            Err(Fault::new(path, message, "ambiguous").help(format!(
+                "say which: `{}/{}`",
+                cnns[first].name,
+                clip(name)
+            )))
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! From what was chosen to the plan: plain data with names, the search forgotten.
+
+use std::collections::BTreeMap;
+
+use csdf::Rates;
+use csdfc_codegen::plan;
+
+use crate::app::resolve::Application;
+use crate::cost::DeviceProfile;
+use crate::execution::{CnnTask, Run};
+use crate::lower;
+use crate::network::{LayerId, Network};
+use crate::search::Variant;
+use crate::storage::{Arrangement, Item, Storage};
+
+/// All that a plan is made of.
+#[derive(Debug)]
+pub struct Parts<'a> {
+    /// The application.
+    pub application: &'a Application,
+    /// Its CNNs, cut into partitions.
+    pub tasks: &'a [CnnTask<'a>],
+    /// The variant chosen for each.
+    pub chosen: &'a [&'a Variant],
+    /// What runs at the same time.
+    pub storage: &'a Storage<'a>,
+    /// Where every ring lies.
+    pub arrangement: &'a Arrangement,
+    /// The device that the frame rates are modelled on.
+    pub device: &'a DeviceProfile,
+    /// How the plan was found.
+    pub search: plan::Search,
+    /// The front that was seen.
+    pub pareto: Vec<plan::ParetoPoint>,
+    /// Most bytes in total that were asked for.
+    pub memory_limit: Option<u64>,
+    /// Path of each CNN's model, as the plan shall state it.
+    pub model_paths: Vec<String>,
+}
+
+/// Writes the plan.
+pub fn assemble(parts: Parts<'_>) -> plan::Plan {
+    let application = parts.application;
+    let items = parts.storage.items();
+    let tensors: Vec<plan::Tensor> =
+        (0..parts.tasks.len()).flat_map(|cnn| parts.tensors(cnn, &items)).collect();
+    let memory = parts.memory(&items, &tensors);
+    let fps: BTreeMap<String, f64> = application.constraints.fps.clone();
+    let reaches = |(cnn, variant): (&crate::app::resolve::Cnn, &&Variant)| {
+        fps.get(&cnn.name).is_none_or(|floor| variant.fps() >= *floor)
+    };
+    let met = parts.memory_limit.is_none_or(|limit| memory.total <= limit)
+        && application.cnns.iter().zip(parts.chosen).all(reaches);
+    plan::Plan {
+        format: plan::FORMAT.into(),
+        csdfc: env!("CARGO_PKG_VERSION").into(),
+        application: application.name.clone(),
+        device: plan::Device { name: parts.device.name.clone(), basis: parts.device.basis.clone() },
+        storage_model: application.storage,
+        constraints: plan::Constraints { memory: parts.memory_limit, fps, met },
+        threads: application.threads,
+        parallel: application.parallel.clone(),
+        cnns: (0..parts.tasks.len()).map(|cnn| parts.cnn(cnn)).collect(),
+        partitions: (0..parts.tasks.len()).flat_map(|cnn| parts.partitions(cnn)).collect(),
+        buffers: parts.buffers(&items),
+        certificate: parts.certificate(&items),
+        search: parts.search,
+        pareto: parts.pareto,
+        memory,
+        tensors,
+    }
+}
+
+impl Parts<'_> {
+    fn network(&self, cnn: usize) -> &Network {
+        self.tasks[cnn].network
+    }
+
+    fn cnn(&self, cnn: usize) -> plan::Cnn {
+        let (source, network) = (&self.application.cnns[cnn], self.network(cnn));
+        let variant = self.chosen[cnn];
+        let inputs = network.layers.iter().filter(|layer| layer.is_input());
+        let outputs = network.outputs.iter().map(|output| {
+            let tensor = network.layer(output.operand.layer);
+            let shape = &output.operand.shape;
+            plan::Output {
+                name: output.name.clone(),
+                tensor: tensor.output.clone(),
+                view: (*shape != tensor.shape).then(|| shape.clone()),
+            }
+        });
+        plan::Cnn {
+            name: source.name.clone(),
+            model: plan::Model {
+                path: self.model_paths[cnn].clone(),
+                bytes: source.model.bytes,
+                sha256: source.model.sha256.clone(),
+            },
+            fps: variant.fps(),
+            latency_ns: variant.latency_ns.round() as u64,
+            inputs: inputs.map(|layer| layer.name.clone()).collect(),
+            outputs: outputs.collect(),
+            layers: network.ids().map(|id| self.layer(cnn, id)).collect(),
+        }
+    }
+
+    fn layer(&self, cnn: usize, id: LayerId) -> plan::Layer {
+        let network = self.network(cnn);
+        let layer = network.layer(id);
+        let rows = self.chosen[cnn].execution.rows[id.0].min(layer.shape.rows() as u64);
+        let inputs = layer.inputs.iter().enumerate().map(|(index, operand)| {
+            let tensor = network.layer(operand.layer);
+            let rates = lower::operand_rates(network, id, index, rows);
+            plan::LayerInput {
+                tensor: tensor.output.clone(),
+                view: (operand.shape != tensor.shape).then(|| operand.shape.clone()),
+                acquire: Rates::from_sequence(&rates.acquire).to_string(),
+                release: Rates::from_sequence(&rates.release).to_string(),
+            }
+        });
+        let partitions = &self.application.cnns[cnn].partitions;
+        let partition = partitions.iter().find(|partition| partition.layers.contains(&id));
+        plan::Layer {
+            name: layer.name.clone(),
+            onnx_nodes: layer.onnx_nodes.clone(),
+            operator: layer.operator.clone(),
+            inputs: inputs.collect(),
+            output: layer.output.clone(),
+            output_shape: layer.shape.clone(),
+            rows_per_firing: rows,
+            firings: lower::firings(network, id, rows),
+            parameters: layer.parameter_elements() * 4,
+            primitive: "generic".into(),
+            layout_in: plan::Layout::Hwc,
+            layout_out: plan::Layout::Hwc,
+            partition: partition.map(|partition| partition.name.clone()).unwrap_or_default(),
+            workspace: plan::Workspace::default(),
+        }
+    }
+
+    fn partitions(&self, cnn: usize) -> Vec<plan::Partition> {
+        let source = &self.application.cnns[cnn];
+        let network = self.network(cnn);
+        let runs = &self.chosen[cnn].execution.runs;
+        let partition = |(partition, run): (&crate::app::partition::Partition, &Run)| {
+            let names: Vec<&str> = run.layers.iter().map(|id| network.layer(*id).name.as_str()).collect();
+            let steps = csdf::compress(&run.firings);
+            plan::Partition {
+                name: partition.name.clone(),
+                cnn: source.name.clone(),
+                processor: partition.processor.clone(),
+                notation: csdf::notation(&steps, &names),
+                schedule: steps.iter().map(|step| plan_step(step, &names)).collect(),
+            }
+        };
+        source.partitions.iter().zip(runs).map(partition).collect()
+    }
+
+    fn tensors(&self, cnn: usize, items: &[Item<'_>]) -> Vec<plan::Tensor> {
+        let network = self.network(cnn);
+        let readers = network.readers();
+        let in_tensors = self.application.storage == plan::StorageModel::Tensors;
+        network
+            .ids()
+            .map(|id| {
+                let layer = network.layer(id);
+                let item = items.iter().position(|item| item.cnn == cnn && item.request.tensor == id);
+                let ring = item.filter(|_| in_tensors).map(|i| plan::Ring {
+                    ring_rows: items[i].request.ring_rows,
+                    offset: self.arrangement.offsets[i],
+                    bytes: items[i].request.bytes,
+                });
+                let is_output = network.outputs.iter().any(|output| output.operand.layer == id);
+                let consumers = readers[id.0].iter().map(|reader| network.layer(*reader).name.clone());
+                plan::Tensor {
+                    name: layer.output.clone(),
+                    cnn: self.application.cnns[cnn].name.clone(),
+                    producer: layer.name.clone(),
+                    consumers: consumers.collect(),
+                    shape: layer.shape.clone(),
+                    layout: plan::Layout::Hwc,
+                    element_bytes: layer.element_bytes,
+                    row_bytes: layer.row_bytes(),
+                    external: is_output || (in_tensors && ring.is_none()),
+                    ring,
+                }
+            })
+            .collect()
+    }
+
+    fn memory(&self, items: &[Item<'_>], tensors: &[plan::Tensor]) -> plan::Memory {
+        let parameters = self.tasks.iter().map(|task| task.network.parameters() * 4).sum();
+        let whole = |item: &Item<'_>| {
+            let layer = self.network(item.cnn).layer(item.request.tensor);
+            layer.shape.rows() as u64 * layer.row_bytes()
+        };
+        let buffers = self.arrangement.bytes;
+        let is_input = |tensor: &&plan::Tensor| {
+            self.application.cnns.iter().zip(self.tasks).any(|(cnn, task)| {
+                cnn.name == tensor.cnn
+                    && task.network.find(&tensor.producer).is_some_and(|id| task.network.layer(id).is_input())
+            })
+        };
+        let bytes = |tensor: &plan::Tensor| tensor.shape.rows() as u64 * tensor.row_bytes;
+        let inputs =
+            tensors.iter().filter(|tensor| tensor.external && tensor.ring.is_none()).filter(is_input);
+        let outputs = self.tasks.iter().flat_map(|task| {
+            task.network.outputs.iter().map(|output| task.network.layer(output.operand.layer))
+        });
+        let external = plan::External {
+            inputs: inputs.map(bytes).sum(),
+            outputs: outputs.map(|layer| layer.shape.rows() as u64 * layer.row_bytes()).sum(),
+        };
+        plan::Memory {
+            parameters,
+            parameters_stored: parameters,
+            buffers,
+            workspace: 0,
+            total: parameters + buffers,
+            naive: items.iter().map(whole).sum(),
+            bound: self.arrangement.bound.bytes,
+            proven: buffers == self.arrangement.bound.bytes,
+            external,
+        }
+    }
+
+    fn buffers(&self, items: &[Item<'_>]) -> Vec<plan::Buffer> {
+        let edge = |i: &usize| {
+            let Item { cnn, request } = items[*i];
+            let network = self.network(cnn);
+            plan::Edge {
+                cnn: self.application.cnns[cnn].name.clone(),
+                tensor: network.layer(request.tensor).output.clone(),
+                consumer: request.consumer.map(|id| network.layer(id).name.clone()).unwrap_or_default(),
+                ring_rows: request.ring_rows,
+                bytes: request.bytes,
+                half: request.half,
+            }
+        };
+        let buffers = self.arrangement.buffers.iter().enumerate();
+        buffers
+            .map(|(i, buffer)| plan::Buffer {
+                name: format!("B{}", i + 1),
+                offset: buffer.edges.first().map_or(0, |edge| self.arrangement.offsets[*edge]),
+                bytes: buffer.bytes,
+                holds: buffer.edges.iter().map(edge).collect(),
+            })
+            .collect()
+    }
+
+    fn certificate(&self, items: &[Item<'_>]) -> plan::Certificate {
+        let peak = &self.arrangement.bound;
+        let firing = |(cnn, at): &(usize, usize)| {
+            let layer = self.chosen[*cnn].execution.runs.iter().flat_map(Run::order).nth(*at)?;
+            Some(format!("{}/{}", self.application.cnns[*cnn].name, self.network(*cnn).layer(layer).name))
+        };
+        let tensor = |i: &usize| {
+            let Item { cnn, request } = items[*i];
+            format!("{}/{}", self.application.cnns[cnn].name, self.network(cnn).layer(request.tensor).output)
+        };
+        plan::Certificate {
+            bound: (peak.bytes > 0).then(|| plan::PeakWitness {
+                firing: peak.firings.iter().filter_map(firing).collect(),
+                tensors: peak.items.iter().map(tensor).collect(),
+                bytes: peak.bytes,
+            }),
+            rings: "peaks of the on-demand schedule stated here: least on chains, enough on every graph"
+                .into(),
+        }
+    }
+}
+
+fn plan_step(step: &csdf::Step, names: &[&str]) -> plan::Step {
+    match step {
+        csdf::Step::Fire(actor) => plan::Step::Fire { fire: names[actor.index()].to_owned() },
+        csdf::Step::Repeat { times, body } => plan::Step::Repeat {
+            repeat: *times,
+            body: body.iter().map(|step| plan_step(step, names)).collect(),
+        },
+    }
+}

@@ -1,0 +1,62 @@
+//! The identity of a network that no file has.
+
+use std::fmt::Write;
+
+use csdfc_codegen::shape::Shape;
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+use crate::network::{Network, Operand};
+use crate::weights::{Source, Weights};
+
+/// SHA-256, in hexadecimal, of everything that makes the network compute what it does: every layer's name, operator,
+/// inputs, shape and weights (seeded ones by their seed, stored ones by their bytes, those of an external file by
+/// their place in it), and the outputs. It stands in a plan for the hash of a model file.
+pub fn fingerprint(network: &Network) -> String {
+    let mut hash = Sha256::new();
+    for layer in &network.layers {
+        let inputs: Vec<_> = layer.inputs.iter().map(operand).collect();
+        add_json(&mut hash, &(&layer.name, &layer.operator, inputs, &layer.shape));
+        for weights in &layer.parameters {
+            add_weights(&mut hash, weights);
+        }
+    }
+    for output in &network.outputs {
+        add_json(&mut hash, &(&output.name, operand(&output.operand)));
+    }
+    hash.finalize().iter().fold(String::new(), |mut hex, byte| {
+        // Writing to a string cannot fail.
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    })
+}
+
+fn operand(operand: &Operand) -> (usize, &Shape) {
+    (operand.layer.0, &operand.shape)
+}
+
+/// One line of JSON; JSON delimits its fields, so that no two networks have one text.
+fn add_json(hash: &mut Sha256, value: &impl Serialize) {
+    // Cannot fail: the values are structures, sequences, numbers and strings, and a vector takes every write.
+    hash.update(serde_json::to_vec(value).unwrap_or_default());
+    hash.update(b"\n");
+}
+
+fn add_weights(hash: &mut Sha256, weights: &Weights) {
+    add_json(hash, &weights.dims);
+    match &weights.source {
+        Source::Values(values) => values.iter().for_each(|value| hash.update(value.to_le_bytes())),
+        Source::Bytes { bytes, element } => {
+            hash.update([element.bytes() as u8]);
+            hash.update(bytes.as_slice());
+        }
+        Source::File { path, offset, element } => {
+            add_json(hash, &(path.to_string_lossy(), offset, element.bytes()));
+        }
+        Source::Seeded { seed, bound, centre } => add_json(hash, &(seed, bound, centre)),
+    }
+    if let Some(scale) = &weights.scale {
+        add_json(hash, &scale.axis);
+        scale.factors.iter().for_each(|factor| hash.update(factor.to_le_bytes()));
+    }
+}

@@ -1,0 +1,361 @@
+//! The command line.
+
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use csdfc_codegen::plan::StorageModel;
+
+use crate::app::Origin;
+use crate::app::spec::{AppSpec, FpsSpec, Prefer, RowsSpec};
+use crate::suggest::clip;
+use crate::units::MemoryGoal;
+
+/// The `csdfc` command.
+#[derive(Debug, Parser)]
+#[command(name = "csdfc", version, about = "Plans the memory of CNNs on edge boards.", max_term_width = 100)]
+#[command(after_help = "Examples:
+  csdfc inspect model.onnx                            layers, shapes and what they need
+  csdfc plan app.ron --mem 8MB --fps 30 -o plan.json  a plan in 8 000 000 bytes at 30 frames per second
+  csdfc check plan.json                               prove the plan safe by replaying it
+
+Exit codes: 0 yes, 1 bad input or usage, 2 an honest no (constraints not met, plan refused), 3 a mistake of csdfc's own.")]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+    /// Options of every command.
+    #[command(flatten)]
+    pub global: Global,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// List the layers of a model or application: shapes, multiplications, parameters, memory
+    #[command(after_help = "Examples:
+  csdfc inspect model.onnx
+  csdfc inspect builtin:mobilenet_v2 --format json
+  csdfc inspect model.onnx --shape image=1,3,224,224")]
+    Inspect(InspectArgs),
+    /// Plan the memory of an application
+    #[command(after_help = "Examples:
+  csdfc plan model.onnx --mem 2MB
+  csdfc plan app.ron --fps cnn1=71 --fps cnn2=30 -o plan.json
+  csdfc plan app.ron --mem min --prefer memory
+  csdfc plan builtin:resnet50 --rows conv1=4,layer1.0.conv1=2 --storage edges
+
+A size is a number of bytes or has a unit: 8MB is 8 000 000 bytes, 8MiB is 8 x 2^20.
+Options win over the application file.")]
+    Plan(PlanArgs),
+    /// Prove a plan safe by replaying it: nothing is read before it is written or after it is overwritten
+    #[command(after_help = "Examples:
+  csdfc check plan.json
+  csdfc plan app.ron --format json | csdfc check -")]
+    Check(CheckArgs),
+}
+
+/// Options of every command.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Messages")]
+pub struct Global {
+    /// Say more on standard error: -v what is done, -vv how long each pass takes
+    #[arg(short, long, action = ArgAction::Count, global = true)]
+    pub verbose: u8,
+    /// Say nothing but errors on standard error
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    pub quiet: bool,
+    /// Form of what is said on standard error; the variable CSDFC_LOG filters it
+    #[arg(long, value_enum, default_value_t, global = true, value_name = "FORMAT")]
+    pub log_format: LogFormat,
+    /// When to use colours
+    #[arg(long, value_enum, default_value_t, global = true, value_name = "WHEN")]
+    pub color: Color,
+}
+
+/// Form of the log.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// Lines for people.
+    #[default]
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// When to use colours.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    /// Where standard error is a terminal and NO_COLOR is not set.
+    #[default]
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// Arguments of `csdfc inspect`.
+#[derive(Debug, Clone, Args)]
+pub struct InspectArgs {
+    /// FILE.onnx, builtin:NAME, an application file, or `-` for an application on standard input
+    #[arg(value_name = "MODEL|APP")]
+    pub model: String,
+    /// Options of the model.
+    #[command(flatten)]
+    pub load: LoadArgs,
+    /// What is printed
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+}
+
+/// Arguments of `csdfc plan`.
+#[derive(Debug, Clone, Args)]
+pub struct PlanArgs {
+    /// An application file, `-` for one on standard input, FILE.onnx, or builtin:NAME
+    #[arg(value_name = "APP|MODEL")]
+    pub app: String,
+    /// Most memory that the application may take, or `min` for the smallest plan there is
+    #[arg(long, value_name = "SIZE|min")]
+    pub mem: Option<MemoryGoal>,
+    /// Fewest frames per second, of every CNN or of one
+    #[arg(long, value_name = "N|CNN=N")]
+    pub fps: Vec<FpsFloor>,
+    /// How storage is shared: one buffer per edge, as in the paper, or one ring of rows per tensor
+    #[arg(long, value_name = "edges|tensors", value_parser = storage)]
+    pub storage: Option<StorageModel>,
+    /// Rows per firing: no layer by parts, every layer row by row, or these layers so many rows at a time
+    #[arg(long, value_name = "none|all|[CNN/]LAYER=R,…", value_parser = rows)]
+    pub rows: Option<RowsSpec>,
+    /// Options of the models.
+    #[command(flatten)]
+    pub load: LoadArgs,
+    /// Which of the plans that meet the constraints is best
+    #[arg(long, value_enum)]
+    pub prefer: Option<Prefer>,
+    /// Seed of the search's random choices
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Workers that share one firing
+    #[arg(long, value_name = "N")]
+    pub threads: Option<usize>,
+    /// Name or path of the device profile
+    #[arg(long, value_name = "NAME|FILE")]
+    pub device: Option<String>,
+    /// Write the plan to this file: RON if it ends in .ron, JSON otherwise, `-` for standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// What is printed: a table, or the plan itself
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+}
+
+/// Arguments of `csdfc check`.
+#[derive(Debug, Clone, Args)]
+pub struct CheckArgs {
+    /// The plan, JSON or RON; `-` for standard input
+    pub plan: PathBuf,
+    /// What is printed
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+}
+
+/// Options that change how models are loaded.
+#[derive(Debug, Clone, Default, Args)]
+pub struct LoadArgs {
+    /// Keep batch norms and activations as layers of their own
+    #[arg(long)]
+    pub no_fuse: bool,
+    /// Shape of an input whose dimensions the model leaves open
+    #[arg(long = "shape", value_name = "[CNN/]INPUT=1,3,224,224")]
+    pub shapes: Vec<InputShape>,
+}
+
+/// Form of a result.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people.
+    #[default]
+    Text,
+    /// JSON.
+    Json,
+    /// RON.
+    Ron,
+}
+
+/// `71`, or `NAME=71`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FpsFloor {
+    /// The CNN; every CNN if absent.
+    pub cnn: Option<String>,
+    /// Frames per second, above 0.
+    pub fps: f64,
+}
+
+/// `INPUT=1,3,224,224`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InputShape {
+    /// The input, perhaps `CNN/INPUT`.
+    pub input: String,
+    /// Its dimensions.
+    pub dims: Vec<usize>,
+}
+
+impl Global {
+    /// Whether standard error gets colours.
+    pub fn colour(&self) -> bool {
+        match self.color {
+            Color::Always => true,
+            Color::Never => false,
+            Color::Auto => {
+                std::io::stderr().is_terminal()
+                    && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+            }
+        }
+    }
+}
+
+impl LoadArgs {
+    /// Writes the options over what the application file says.
+    ///
+    /// # Errors
+    /// When a shape does not say which CNN's input it is.
+    pub fn apply(&self, spec: &mut AppSpec, origin: &mut Origin) -> Result<(), crate::error::Error> {
+        if self.no_fuse {
+            spec.fuse = false;
+        }
+        for shape in &self.shapes {
+            let named = |cnn: &&mut crate::app::spec::CnnSpec| {
+                cnn.name.as_ref().is_some_and(|name| {
+                    shape.input.strip_prefix(name.as_str()).is_some_and(|rest| rest.starts_with('/'))
+                })
+            };
+            let single = spec.cnns.len() == 1;
+            if let Some(cnn) = spec.cnns.iter_mut().find(named) {
+                let prefix = cnn.name.as_ref().map_or(0, |name| name.len() + 1);
+                cnn.shapes.insert(shape.input[prefix..].into(), shape.dims.clone());
+            } else if let (true, Some(cnn)) = (single, spec.cnns.first_mut()) {
+                cnn.shapes.insert(shape.input.clone(), shape.dims.clone());
+            } else {
+                let input = clip(&shape.input);
+                return Err(crate::error::Error::Input {
+                    message: format!("--shape {input}: the application has several CNNs, and none is named"),
+                    help: Some(format!("say which CNN's input it is: --shape CNN/{input}=…")),
+                });
+            }
+            origin.replaced.push(("shapes", "--shape"));
+        }
+        Ok(())
+    }
+}
+
+impl PlanArgs {
+    /// Writes the options over what the application file says.
+    ///
+    /// # Errors
+    /// As [`LoadArgs::apply`].
+    pub fn apply(&self, spec: &mut AppSpec, origin: &mut Origin) -> Result<(), crate::error::Error> {
+        self.load.apply(spec, origin)?;
+        if let Some(memory) = self.mem {
+            spec.constraints.memory = Some(memory);
+        }
+        if self.fps.iter().any(|floor| floor.cnn.is_none()) {
+            spec.constraints.fps = FpsSpec::default();
+        }
+        for FpsFloor { cnn, fps } in &self.fps {
+            match cnn {
+                None => spec.constraints.fps.every = Some(*fps),
+                Some(cnn) => {
+                    spec.constraints.fps.of.insert(cnn.clone(), *fps);
+                }
+            }
+            origin.replaced.push(("fps", "--fps"));
+        }
+        if let Some(storage) = self.storage {
+            spec.storage = storage;
+        }
+        if let Some(rows) = &self.rows {
+            spec.rows = rows.clone();
+            origin.replaced.push(("rows", "--rows"));
+        }
+        if let Some(prefer) = self.prefer {
+            spec.prefer = prefer;
+        }
+        if let Some(seed) = self.seed {
+            spec.search.seed = seed;
+        }
+        if let Some(threads) = self.threads {
+            spec.threads = threads;
+            origin.replaced.push(("threads", "--threads"));
+        }
+        if let Some(device) = &self.device {
+            // A path on the command line is from the working directory, not from the file's folder.
+            let path = device.ends_with(".ron").then(|| std::path::absolute(device).ok()).flatten();
+            spec.device =
+                Some(path.map_or_else(|| device.clone(), |path| path.to_string_lossy().into_owned()));
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for FpsFloor {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (cnn, number) = match text.rsplit_once('=') {
+            Some((cnn, number)) => (Some(cnn.to_string()), number),
+            None => (None, text),
+        };
+        match number.trim().parse::<f64>() {
+            Ok(fps) if fps.is_finite() && fps > 0.0 => Ok(FpsFloor { cnn, fps }),
+            _ => Err("give frames per second above 0: `71`, or `CNN=71` for one CNN".into()),
+        }
+    }
+}
+
+impl FromStr for InputShape {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || "give an input and its dimensions: `image=1,3,224,224`".to_string();
+        let (input, dims) = text.rsplit_once('=').ok_or_else(wrong)?;
+        let dims = dims.split([',', 'x']).map(|dim| dim.trim().parse().ok().filter(|dim| *dim > 0));
+        let dims = dims.collect::<Option<Vec<usize>>>().ok_or_else(wrong)?;
+        match input.is_empty() {
+            true => Err(wrong()),
+            false => Ok(InputShape { input: input.into(), dims }),
+        }
+    }
+}
+
+fn storage(text: &str) -> Result<StorageModel, String> {
+    match text {
+        "edges" => Ok(StorageModel::Edges),
+        "tensors" => Ok(StorageModel::Tensors),
+        _ => Err("give `edges` (the paper's) or `tensors` (the default)".into()),
+    }
+}
+
+fn rows(text: &str) -> Result<RowsSpec, String> {
+    let layers = match text {
+        "none" => return Ok(RowsSpec::None),
+        "all" => return Ok(RowsSpec::All),
+        layers => layers.split(','),
+    };
+    let mut bound = std::collections::BTreeMap::new();
+    for entry in layers {
+        let (layer, rows) = entry
+            .rsplit_once('=')
+            .and_then(|(layer, rows)| Some((layer, rows.trim().parse().ok()?)))
+            .ok_or("give `none`, `all`, or layers and their rows per firing: `conv1=4,cnn2/conv7=1`")?;
+        if bound.insert(layer.to_string(), rows).is_some() {
+            return Err(format!("`{}` is given twice", clip(layer)));
+        }
+    }
+    Ok(RowsSpec::Layers(bound))
+}
+
+#[cfg(test)]
+#[path = "cli_tests.rs"]
+mod tests;

@@ -1,0 +1,275 @@
+//! The main job: from an application to a plan, pass by pass, one tracing span each.
+
+use std::collections::BTreeMap;
+
+use csdfc_codegen::plan::{self, Plan};
+use tracing::{info, info_span, warn};
+
+use crate::app::resolve::{Application, Cnn, RowsChoice};
+use crate::app::spec::Prefer;
+use crate::assemble::{self, Parts};
+use crate::cost::{DeviceProfile, Processor};
+use crate::error::Error;
+use crate::execution::{CnnTask, PartitionTask};
+use crate::network::LayerId;
+use crate::search::Variant;
+use crate::search::select::Selection;
+use crate::search::simple::{self, Choice};
+use crate::storage::{self, Arrangement, Storage};
+use crate::units::MemoryGoal;
+
+/// A plan, and what it could not reach.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The plan; where constraints cannot be met, the nearest.
+    pub plan: Plan,
+    /// What there is instead, where constraints cannot be met.
+    pub shortfall: Option<Shortfall>,
+}
+
+/// The nearest that can be reached where the constraints can't.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Shortfall {
+    /// The least total memory of any plan, in bytes.
+    pub least_memory: u64,
+    /// The least total memory at the frame rates asked, in bytes; `None` if they can't be reached at all.
+    pub memory_at_fps: Option<u64>,
+    /// The best frame rates, by CNN, in the memory asked; `None` if nothing fits.
+    pub fps_in_memory: Option<BTreeMap<String, f64>>,
+    /// The best frame rates, by CNN, in any memory.
+    pub best_fps: BTreeMap<String, f64>,
+}
+
+/// Plans an application. `model_paths` are what the plan states as the paths of the models, one per CNN.
+///
+/// # Errors
+/// When the device lacks a processor, or an analysis refuses the graph.
+pub fn plan(
+    application: &Application,
+    device: &DeviceProfile,
+    model_paths: Vec<String>,
+) -> Result<Outcome, Error> {
+    let tasks = tasks(application);
+    let parameters: u64 = tasks.iter().map(|task| task.network.parameters() * 4).sum();
+    let limit = match application.constraints.memory {
+        Some(MemoryGoal::Bytes(bytes)) => Some(bytes),
+        Some(MemoryGoal::Min) | None => None,
+    };
+    if let Some(limit) = limit.filter(|limit| parameters > *limit) {
+        warn!(
+            "the parameters alone take {parameters} bytes, more than the {limit} asked for: no plan can fit; \
+             at half precision they would take {}, at int8 {} (neither is built yet)",
+            parameters / 2,
+            parameters / 4
+        );
+    }
+
+    let variants = evaluate(application, &tasks, device)?;
+    let planner =
+        Planner { application, tasks: &tasks, elements: elements(application), variants, parameters };
+    let floors: Vec<Option<f64>> =
+        application.cnns.iter().map(|cnn| application.constraints.fps.get(&cnn.name).copied()).collect();
+    let (chosen, shortfall) = info_span!("select").in_scope(|| planner.choose(limit, &floors));
+    let pareto = info_span!("front").in_scope(|| planner.front());
+
+    let picked: Vec<&Variant> = chosen.iter().zip(&planner.variants).map(|(v, all)| &all[*v]).collect();
+    let storage = planner.storage(&chosen);
+    let arrangement = info_span!("arrange").in_scope(|| storage::arrange(&storage, application.storage));
+    info!(bytes = arrangement.bytes, bound = arrangement.bound.bytes, "arranged");
+    let evaluations = planner.variants.iter().map(Vec::len).sum::<usize>() as u64;
+    let method = if matches!(application.rows, RowsChoice::Default) { "simple" } else { "given" };
+    let plan = info_span!("assemble").in_scope(|| {
+        assemble::assemble(Parts {
+            application,
+            tasks: &tasks,
+            chosen: &picked,
+            storage: &storage,
+            arrangement: &arrangement,
+            device,
+            search: plan::Search {
+                method: method.into(),
+                seed: application.search.seed,
+                evaluations,
+                stopped: "complete".into(),
+            },
+            pareto,
+            memory_limit: limit,
+            model_paths,
+        })
+    });
+    let shortfall = shortfall.filter(|_| !plan.constraints.met);
+    Ok(Outcome { plan, shortfall })
+}
+
+/// Every CNN of an application, cut into its partitions.
+pub fn tasks(application: &Application) -> Vec<CnnTask<'_>> {
+    let at_once = |a: &str, b: &str| {
+        a != b
+            && application
+                .parallel
+                .iter()
+                .any(|element| element.iter().any(|p| p == a) && element.iter().any(|p| p == b))
+    };
+    let task = |cnn: &Cnn| {
+        let names: Vec<&str> = cnn.partitions.iter().map(|p| p.name.as_str()).collect();
+        names.iter().map(|a| names.iter().map(|b| at_once(a, b)).collect()).collect()
+    };
+    application
+        .cnns
+        .iter()
+        .map(|cnn| CnnTask {
+            network: &cnn.network,
+            partitions: cnn
+                .partitions
+                .iter()
+                .map(|p| PartitionTask { layers: p.layers.clone(), steps: p.schedule.clone() })
+                .collect(),
+            together: task(cnn),
+        })
+        .collect()
+}
+
+/// J, each partition as (CNN, partition of that CNN).
+fn elements(application: &Application) -> Vec<Vec<(usize, usize)>> {
+    let find = |name: &String| {
+        application.cnns.iter().enumerate().find_map(|(c, cnn)| {
+            cnn.partitions.iter().position(|partition| partition.name == *name).map(|p| (c, p))
+        })
+    };
+    application.parallel.iter().map(|element| element.iter().filter_map(find).collect()).collect()
+}
+
+/// The variants of every CNN under the application's choice of rows.
+fn evaluate(
+    application: &Application,
+    tasks: &[CnnTask<'_>],
+    device: &DeviceProfile,
+) -> Result<Vec<Vec<Variant>>, Error> {
+    let mut variants = Vec::new();
+    for (index, (cnn, task)) in application.cnns.iter().zip(tasks).enumerate() {
+        let _span = info_span!("evaluate", cnn = cnn.name).entered();
+        let choices = match &application.rows {
+            RowsChoice::Default => simple::choices(task.network, application.storage),
+            RowsChoice::None => vec![Choice::none(task.network)],
+            RowsChoice::All => vec![Choice::all(task.network)],
+            RowsChoice::Layers(given) => {
+                let mut choice = Choice { name: "given".into(), ..Choice::none(task.network) };
+                for ((of, LayerId(layer)), rows) in given {
+                    if *of == index {
+                        choice.rows[*layer] = *rows;
+                    }
+                }
+                vec![choice]
+            }
+        };
+        let processors: Vec<&Processor> =
+            cnn.partitions.iter().map(|p| device.processor(&p.processor)).collect::<Result<_, _>>()?;
+        variants.push(simple::variants(task, &processors, &choices, application.storage)?);
+        info!(variants = choices.len(), layers = task.network.layers.len(), "evaluated");
+    }
+    Ok(variants)
+}
+
+struct Planner<'a> {
+    application: &'a Application,
+    tasks: &'a [CnnTask<'a>],
+    elements: Vec<Vec<(usize, usize)>>,
+    variants: Vec<Vec<Variant>>,
+    parameters: u64,
+}
+
+impl Planner<'_> {
+    fn selection(&self, floors: &[Option<f64>]) -> Selection<'_> {
+        let cnns = |element: &Vec<(usize, usize)>| {
+            let mut cnns: Vec<usize> = element.iter().map(|(cnn, _)| *cnn).collect();
+            cnns.sort_unstable();
+            cnns.dedup();
+            cnns
+        };
+        Selection::new(&self.variants, self.elements.iter().map(cnns).collect(), floors)
+    }
+
+    fn storage(&self, chosen: &[usize]) -> Storage<'_> {
+        let executions = chosen.iter().zip(&self.variants).map(|(v, all)| &all[*v].execution).collect();
+        Storage { executions, elements: &self.elements }
+    }
+
+    fn arrange(&self, chosen: &[usize]) -> Arrangement {
+        storage::arrange(&self.storage(chosen), self.application.storage)
+    }
+
+    /// Total memory of a choice, in bytes.
+    fn total(&self, chosen: &[usize]) -> u64 {
+        self.parameters + self.arrange(chosen).bytes
+    }
+
+    fn fps(&self, chosen: &[usize]) -> BTreeMap<String, f64> {
+        let each = self.application.cnns.iter().zip(chosen.iter().zip(&self.variants));
+        each.map(|(cnn, (v, all))| (cnn.name.clone(), all[*v].fps())).collect()
+    }
+
+    /// The fastest choice whose total is within `limit` bytes, as arranged: what is chosen CNN by CNN may come out
+    /// larger together, then a smaller budget is tried.
+    fn fastest_within(&self, selection: &Selection<'_>, limit: u64) -> Option<Vec<usize>> {
+        let budget = limit.checked_sub(self.parameters)?;
+        let smaller = selection.thresholds().into_iter().filter(|threshold| *threshold < budget);
+        std::iter::once(budget)
+            .chain(smaller)
+            .map_while(|budget| selection.fastest(budget))
+            .find(|chosen| self.total(chosen) <= limit)
+    }
+
+    /// The choice of least memory, the fastest of those.
+    fn smallest(&self, selection: &Selection<'_>) -> Option<Vec<usize>> {
+        selection.fastest(selection.least()?)
+    }
+
+    /// The choice for these constraints and, where they can't be met, what can.
+    fn choose(&self, limit: Option<u64>, floors: &[Option<f64>]) -> (Vec<usize>, Option<Shortfall>) {
+        let asked = self.selection(floors);
+        let any = self.selection(&vec![None; floors.len()]);
+        let least_memory = matches!(self.application.constraints.memory, Some(MemoryGoal::Min))
+            || self.application.prefer == Prefer::Memory;
+        let chosen = if least_memory {
+            self.smallest(&asked).filter(|chosen| limit.is_none_or(|limit| self.total(chosen) <= limit))
+        } else {
+            self.fastest_within(&asked, limit.unwrap_or(u64::MAX))
+        };
+        if let Some(chosen) = chosen {
+            return (chosen, None);
+        }
+        let within = limit.map_or_else(|| any.fastest(u64::MAX), |limit| self.fastest_within(&any, limit));
+        // Every CNN has variants when none is excluded, so there is a smallest choice of all.
+        let smallest = self.smallest(&any).unwrap_or_else(|| vec![0; self.variants.len()]);
+        let unlimited = any.fastest(u64::MAX).unwrap_or_else(|| smallest.clone());
+        let shortfall = Shortfall {
+            least_memory: self.total(&smallest),
+            memory_at_fps: self.smallest(&asked).map(|chosen| self.total(&chosen)),
+            fps_in_memory: limit.and(within.as_ref()).map(|chosen| self.fps(chosen)),
+            best_fps: self.fps(&unlimited),
+        };
+        (within.unwrap_or(smallest), Some(shortfall))
+    }
+
+    /// The plans seen from which none is worse in both memory and frame rates, by falling memory.
+    fn front(&self) -> Vec<plan::ParetoPoint> {
+        let any = self.selection(&vec![None; self.tasks.len()]);
+        let mut points: Vec<plan::ParetoPoint> = Vec::new();
+        for budget in any.thresholds() {
+            let Some(chosen) = any.fastest(budget) else { continue };
+            let memory = match chosen.as_slice() {
+                [variant] => self.parameters + self.variants[0][*variant].buffers,
+                chosen => self.total(chosen),
+            };
+            let each = self.application.cnns.iter().zip(chosen.iter().zip(&self.variants));
+            let choices = each.map(|(cnn, (v, all))| (cnn.name.clone(), all[*v].name.clone())).collect();
+            let point = plan::ParetoPoint { memory, fps: self.fps(&chosen), choices };
+            // Budgets fall and frame rates with them: a point is dominated only by the one before it, or beats it.
+            points.retain(|before| before.memory < memory || before.fps != point.fps);
+            if points.last().is_none_or(|before| memory < before.memory) {
+                points.push(point);
+            }
+        }
+        points
+    }
+}

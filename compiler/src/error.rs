@@ -1,0 +1,89 @@
+//! What can end a command, and the exit code that it ends with.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use miette::Diagnostic;
+
+use crate::app::AppError;
+use crate::cost::DeviceError;
+
+/// How a command ended that did what it was asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// Yes: exit code 0.
+    Yes,
+    /// An honest no: no plan meets the constraints, or `check` refuses the plan. Exit code 2.
+    No,
+}
+
+/// Why a command could not do what it was asked.
+#[derive(Debug, thiserror::Error, Diagnostic)]
+pub enum Error {
+    /// The application is wrong.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    App(#[from] Box<AppError>),
+    /// A file cannot be read or written.
+    #[error("cannot {action} {}", .path.display())]
+    #[diagnostic(code(csdfc::io))]
+    Io {
+        /// `read` or `write`.
+        action: &'static str,
+        /// The file; `standard input` and the like for a stream.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// A file or an option is wrong.
+    #[error("{message}")]
+    #[diagnostic(code(csdfc::input))]
+    Input {
+        /// What is wrong.
+        message: String,
+        /// What to do about it.
+        #[help]
+        help: Option<String>,
+    },
+    /// There is no such device profile.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Device(#[from] DeviceError),
+    /// A dataflow analysis refuses the application's graph, as too large, say.
+    #[error("the dataflow analysis refuses the application: {0}")]
+    #[diagnostic(code(csdfc::dataflow))]
+    Dataflow(#[from] csdf::Error),
+    /// A mistake of csdfc's own: exit code 3.
+    #[error("{0}")]
+    #[diagnostic(code(csdfc::bug), help("this is a mistake in csdfc, not in its input: please report it"))]
+    Bug(String),
+}
+
+impl Error {
+    /// The error of a file that cannot be read.
+    pub fn read(path: impl AsRef<Path>, source: std::io::Error) -> Self {
+        Error::Io { action: "read", path: path.as_ref().into(), source }
+    }
+
+    /// The error of a file that cannot be written.
+    pub fn write(path: impl AsRef<Path>, source: std::io::Error) -> Self {
+        Error::Io { action: "write", path: path.as_ref().into(), source }
+    }
+
+    /// 3 for a mistake of our own, 1 for everything else.
+    pub fn exit_code(&self) -> ExitCode {
+        match self {
+            Error::Bug(_) => ExitCode::from(3),
+            _ => ExitCode::from(1),
+        }
+    }
+}
+
+impl From<Outcome> for ExitCode {
+    fn from(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Yes => ExitCode::SUCCESS,
+            Outcome::No => ExitCode::from(2),
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Which model a plan was made from: its path as the plan states it, its size and its hash.
+
+use std::path::{Component, Path, PathBuf};
+
+use csdfc_codegen::plan::Cnn;
+use sha2::{Digest, Sha256};
+
+use crate::app::load::ModelSource;
+use crate::builtin;
+use crate::error::Error;
+
+/// The path of a model as a plan in `folder` states it: relative to that folder where it can be, with `/` between
+/// its parts; `builtin:NAME` for a built-in.
+pub fn path_from(folder: &Path, model: &ModelSource) -> String {
+    let Some(file) = &model.file else { return model.name.clone() };
+    let absolute = |path: &Path| {
+        let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+        path.canonicalize().or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.to_path_buf())
+    };
+    let (from, to) = (absolute(folder), absolute(file));
+    let common = from.components().zip(to.components()).take_while(|(a, b)| a == b).count();
+    if common == 0 {
+        return file.display().to_string();
+    }
+    let up = from.components().skip(common).map(|_| Component::ParentDir);
+    let down = to.components().skip(common);
+    let parts: Vec<String> =
+        up.chain(down).map(|part| part.as_os_str().to_string_lossy().into_owned()).collect();
+    parts.join("/")
+}
+
+/// Verifies that the model of a CNN is still the one that its plan, in `folder`, was made from.
+///
+/// # Errors
+/// When it cannot be read or is another.
+pub fn verify(folder: &Path, cnn: &Cnn) -> Result<(), Error> {
+    let stated = &cnn.model;
+    let (bytes, sha256) = match stated.path.strip_prefix("builtin:") {
+        Some(name) => {
+            let network = builtin::network(name).map_err(|error| Error::Input {
+                message: format!("CNN {}: {error}", cnn.name),
+                help: None,
+            })?;
+            (0, builtin::fingerprint(&network))
+        }
+        None => {
+            let path: PathBuf = folder.join(&stated.path);
+            let mut file = std::fs::File::open(&path).map_err(|error| Error::read(&path, error))?;
+            let mut hash = Sha256::new();
+            let bytes = std::io::copy(&mut file, &mut hash).map_err(|error| Error::read(&path, error))?;
+            let digest = hash.finalize();
+            (bytes, digest.iter().map(|byte| format!("{byte:02x}")).collect())
+        }
+    };
+    if (bytes, &sha256) == (stated.bytes, &stated.sha256) {
+        return Ok(());
+    }
+    Err(Error::Input {
+        message: format!(
+            "the model of CNN {}, {}, is not the one that this plan was made from",
+            cnn.name, stated.path
+        ),
+        help: Some("it has changed since: plan the application again".into()),
+    })
+}

@@ -1,0 +1,194 @@
+//! Lowering: layers become the actors, tensors (or edges) the channels of a CSDF graph whose tokens are rows.
+//!
+//! Invariant established: the graph is consistent by construction (every actor runs its Φ firings once per
+//! iteration, one frame), and [`Lowering::channels`] says what each channel stands for.
+
+use std::collections::BTreeMap;
+
+use csdf::{Actor, ActorId, Channel, Graph, Rates, Reader};
+use csdfc_codegen::plan::StorageModel;
+
+use crate::network::{LayerId, Network};
+use crate::operators::{self, RowAccess};
+
+/// The rates of one operand of a layer, per firing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OperandRates {
+    /// Rows newly needed at the start of each firing.
+    pub acquire: Vec<u64>,
+    /// Rows forgotten at the end of each firing.
+    pub release: Vec<u64>,
+}
+
+/// A partition as a dataflow graph, and where its parts come from.
+#[derive(Debug)]
+pub struct Lowering {
+    /// The graph; actor i stands for `layers[i]`.
+    pub graph: Graph,
+    /// The layer of each actor.
+    pub layers: Vec<LayerId>,
+    /// The actor of each layer of the network; `None` for layers of other partitions.
+    pub actors: Vec<Option<ActorId>>,
+    /// What each channel carries.
+    pub channels: Vec<ChannelOrigin>,
+}
+
+/// What a channel carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ChannelOrigin {
+    /// The tensor.
+    pub tensor: LayerId,
+    /// Its only reader, in storage model `edges`; `None` where the channel has all readers of the tensor.
+    pub consumer: Option<LayerId>,
+}
+
+/// Firings per frame, Φ = ⌈H / r⌉, of a layer that makes `rows` rows per firing.
+pub fn firings(network: &Network, layer: LayerId, rows: u64) -> u64 {
+    (network.layer(layer).shape.rows() as u64).div_ceil(rows.max(1))
+}
+
+/// The rates of operand `index` of a layer that makes `rows` rows per firing (DESIGN.md, section 3, "Rows").
+pub fn operand_rates(network: &Network, id: LayerId, index: usize, rows: u64) -> OperandRates {
+    let layer = network.layer(id);
+    let operand = &layer.inputs[index];
+    let tensor = &network.layer(operand.layer).shape;
+    // A view that cuts the tensor differently into rows can only be read whole.
+    let by_rows =
+        operand.shape.rows() == tensor.rows() && operand.shape.row_elements() == tensor.row_elements();
+    let access = if by_rows {
+        operators::row_access(&layer.operator, &layer.input_shapes(), &layer.shape, index)
+    } else {
+        RowAccess::Whole
+    };
+    let (acquire, release) =
+        operators::acquire_release(&access, tensor.rows() as u64, layer.shape.rows() as u64, rows);
+    OperandRates { acquire, release }
+}
+
+/// The rates of all operands of every layer, for the two choices that the simple plans make; other choices are
+/// worked out when asked for.
+#[derive(Debug)]
+pub struct RateTable<'a> {
+    network: &'a Network,
+    one_row: Vec<Vec<(LayerId, Rates, Rates)>>,
+    whole: Vec<Vec<(LayerId, Rates, Rates)>>,
+}
+
+impl<'a> RateTable<'a> {
+    /// The table of a network.
+    pub fn new(network: &'a Network) -> Self {
+        let table = |rows: &dyn Fn(LayerId) -> u64| {
+            network.ids().map(|id| tensor_rates(network, id, rows(id))).collect()
+        };
+        RateTable {
+            network,
+            one_row: table(&|_| 1),
+            whole: table(&|id| network.layer(id).shape.rows() as u64),
+        }
+    }
+
+    /// Tensors read by a layer with `rows` rows per firing, each once, with acquire and release rates.
+    fn get(&self, id: LayerId, rows: u64) -> std::borrow::Cow<'_, [(LayerId, Rates, Rates)]> {
+        if rows >= self.network.layer(id).shape.rows() as u64 {
+            self.whole[id.0].as_slice().into()
+        } else if rows == 1 {
+            self.one_row[id.0].as_slice().into()
+        } else {
+            tensor_rates(self.network, id, rows).into()
+        }
+    }
+}
+
+/// As [`operand_rates`], but joined for operands that are the same tensor: needed as far as either needs it, kept as
+/// long as either keeps it.
+fn tensor_rates(network: &Network, id: LayerId, rows: u64) -> Vec<(LayerId, Rates, Rates)> {
+    let mut joined: BTreeMap<LayerId, OperandRates> = BTreeMap::new();
+    for (index, operand) in network.layer(id).inputs.iter().enumerate() {
+        let rates = operand_rates(network, id, index, rows);
+        joined
+            .entry(operand.layer)
+            .and_modify(|present| {
+                present.acquire = join(&present.acquire, &rates.acquire, u64::max);
+                present.release = join(&present.release, &rates.release, u64::min);
+            })
+            .or_insert(rates);
+    }
+    let code = |sequence: &[u64]| Rates::from_sequence(sequence);
+    joined.into_iter().map(|(tensor, rates)| (tensor, code(&rates.acquire), code(&rates.release))).collect()
+}
+
+/// Combines two rate sequences by their running sums.
+fn join(a: &[u64], b: &[u64], choose: fn(u64, u64) -> u64) -> Vec<u64> {
+    let (mut sum_a, mut sum_b, mut before) = (0, 0, 0);
+    a.iter()
+        .zip(b)
+        .map(|(a, b)| {
+            sum_a += a;
+            sum_b += b;
+            let sum = choose(sum_a, sum_b);
+            let rate = sum - before;
+            before = sum;
+            rate
+        })
+        .collect()
+}
+
+/// Lowers the given layers (a partition, in topological order) with these rows per firing. A tensor that comes from
+/// another partition is no channel here: within this graph it is simply there.
+///
+/// # Errors
+/// None on networks that were imported or built; the graph's own validation is passed on.
+pub fn lower(
+    rates: &RateTable<'_>,
+    layers: &[LayerId],
+    rows: &[u64],
+    storage: StorageModel,
+) -> Result<Lowering, csdf::Error> {
+    let network = rates.network;
+    let mut graph = Graph::new();
+    let mut actors: Vec<Option<ActorId>> = vec![None; network.layers.len()];
+    for &id in layers {
+        let phases = firings(network, id, rows[id.0]);
+        actors[id.0] = Some(graph.add_actor(Actor::new(&network.layer(id).name, phases))?);
+    }
+    let mut readers: Vec<Vec<Reader>> = vec![Vec::new(); network.layers.len()];
+    for &id in layers {
+        let Some(actor) = actors[id.0] else { continue };
+        for (tensor, acquire, release) in rates.get(id, rows[id.0]).iter() {
+            readers[tensor.0].push(Reader { actor, acquire: acquire.clone(), release: release.clone() });
+        }
+    }
+    let mut channels = Vec::new();
+    for &id in layers {
+        let Some(producer) = actors[id.0] else { continue };
+        let readers = std::mem::take(&mut readers[id.0]);
+        let groups: Vec<(Option<LayerId>, Vec<Reader>)> = match storage {
+            _ if readers.is_empty() => Vec::new(),
+            StorageModel::Tensors => vec![(None, readers)],
+            StorageModel::Edges => {
+                readers.into_iter().map(|reader| (Some(layers[reader.actor.index()]), vec![reader])).collect()
+            }
+        };
+        for (consumer, readers) in groups {
+            let layer = network.layer(id);
+            graph.add_channel(Channel {
+                name: layer.output.clone(),
+                producer,
+                production: production(layer.shape.rows() as u64, rows[id.0]),
+                readers,
+                initial_tokens: 0,
+                token_bytes: layer.row_bytes(),
+                capacity: None,
+            })?;
+            channels.push(ChannelOrigin { tensor: id, consumer });
+        }
+    }
+    Ok(Lowering { graph, layers: layers.to_vec(), actors, channels })
+}
+
+/// Rows made by each firing: r, and what remains in the last.
+fn production(height: u64, rows: u64) -> Rates {
+    let phases = height.div_ceil(rows.max(1));
+    let sequence: Vec<u64> = (0..phases).map(|p| rows.min(height - p * rows)).collect();
+    Rates::from_sequence(&sequence)
+}

@@ -1,0 +1,295 @@
+//! Row dependence and multiplications of operators.
+
+use csdfc_codegen::operator::{
+    Binary, BinaryFunction, Concat, Conv, ConvTranspose, Coordinates, Gemm, Operator, Pad, PadMode, Pool,
+    PoolKind, Reduce, ReduceFunction, Resize, ResizeMode, Rounding, Slice, Softmax, SpaceToDepth, Transpose,
+};
+use csdfc_codegen::shape::{Order, Shape};
+use proptest::prelude::*;
+
+use super::{RowAccess, acquire_release, macs, output_shape, parameter_dims, row_access};
+
+/// Rows read for each output row, `-` for none; or the window.
+fn access(operator: &Operator, inputs: &[Shape], index: usize) -> String {
+    let output = output_shape(operator, inputs).unwrap();
+    match row_access(operator, inputs, &output, index) {
+        RowAccess::Window { kernel, stride, dilation, top } => format!("{kernel}/{stride}/{dilation}/{top}"),
+        RowAccess::Rows(table) => {
+            let rows = table.iter().map(|rows| match rows.len() {
+                0 => "-".into(),
+                1 => rows.start.to_string(),
+                _ => format!("{}..{}", rows.start, rows.end),
+            });
+            rows.collect::<Vec<_>>().join(" ")
+        }
+        RowAccess::Whole => "whole".into(),
+    }
+}
+
+fn check(operator: &Operator, inputs: &[Shape], expected: &[&str]) {
+    let found: Vec<String> = (0..inputs.len()).map(|index| access(operator, inputs, index)).collect();
+    assert_eq!(found, expected);
+}
+
+fn conv(filters: usize, kernel: usize, stride: usize, groups: usize) -> Operator {
+    let pads = [kernel / 2; 4];
+    let (kernel, stride, dilation) = ([kernel; 2], [stride; 2], [1; 2]);
+    Operator::Conv(Conv { filters, kernel, stride, dilation, pads, groups, bias: true, activation: None })
+}
+
+fn pad(mode: PadMode, before: i64, after: i64) -> Operator {
+    Operator::Pad(Pad { mode, before: vec![0, 0, before, 0], after: vec![0, 0, after, 0] })
+}
+
+fn resize(mode: ResizeMode, coordinates: Coordinates, scale: f32, height: usize) -> Operator {
+    Operator::Resize(Resize { mode, coordinates, scales: [scale, 1.0], size: [height, 5] })
+}
+
+#[test]
+fn windows() {
+    let x = Shape::image(4, 8, 5);
+    check(&conv(4, 3, 2, 1), std::slice::from_ref(&x), &["3/2/1/1"]);
+    let (kernel, stride, pads) = ([8, 5], [1, 1], [0; 4]);
+    let pool = Pool { kind: PoolKind::Lp { p: 2 }, kernel, stride, dilation: [1; 2], pads, ceil: false };
+    check(&Operator::Pool(pool), std::slice::from_ref(&x), &["8/1/1/0"]);
+    check(&Operator::SpaceToDepth(SpaceToDepth { block: 1 }), std::slice::from_ref(&x), &["1/1/1/0"]);
+    check(&pad(PadMode::Constant { value: None }, 2, 1), std::slice::from_ref(&x), &["1/1/1/2"]);
+    let slice = |start, step, length| {
+        Operator::Slice(Slice {
+            starts: vec![0, 0, start, 0],
+            steps: vec![1, 1, step, 1],
+            lengths: vec![1, 4, length, 5],
+        })
+    };
+    check(&slice(2, 3, 2), std::slice::from_ref(&x), &["1/3/1/-2"]);
+    check(&slice(5, -2, 2), std::slice::from_ref(&x), &["whole"]);
+}
+
+#[test]
+fn row_local_or_whole() {
+    let x = Shape::image(4, 8, 5);
+    let add = Operator::Binary(Binary { function: BinaryFunction::Mul, constant: None, activation: None });
+    check(&add, &[x.clone(), Shape::image(4, 1, 1)], &["1/1/1/0", "whole"]);
+    check(&add, &[Shape::new([4, 8, 5]), x.clone()], &["whole", "1/1/1/0"]);
+    check(&add, &[Shape::image(4, 1, 1), Shape::image(4, 1, 5)], &["1/1/1/0", "1/1/1/0"]);
+    let softmax = |axes: &[usize]| Operator::Softmax(Softmax { axes: axes.to_vec(), log: false });
+    let last = Shape { dims: vec![1, 8, 5, 4], order: Order::ChannelsLast };
+    check(&softmax(&[3]), std::slice::from_ref(&last), &["1/1/1/0"]);
+    check(&softmax(&[1]), std::slice::from_ref(&last), &["whole"]);
+    check(&softmax(&[1]), std::slice::from_ref(&x), &["1/1/1/0"]);
+    let mean = |axes: &[usize], keep_dims| {
+        Operator::Reduce(Reduce { function: ReduceFunction::Mean, axes: axes.to_vec(), keep_dims })
+    };
+    check(&mean(&[1], true), std::slice::from_ref(&x), &["1/1/1/0"]);
+    check(&mean(&[1], false), std::slice::from_ref(&x), &["whole"]);
+    check(&mean(&[2, 3], true), std::slice::from_ref(&x), &["whole"]);
+    check(&Operator::MatMul, &[x.clone(), Shape::image(4, 5, 7)], &["1/1/1/0", "whole"]);
+    let gemm = Gemm { inner: 5, units: 3, transposed: false, bias: false, activation: None };
+    check(&Operator::Gemm(gemm), std::slice::from_ref(&x), &["1/1/1/0"]);
+    check(&Operator::Transpose(Transpose { perm: vec![0, 3, 2, 1] }), &[x], &["whole"]);
+}
+
+#[test]
+fn tables() {
+    let x = Shape::image(4, 4, 5);
+    let concat = Operator::Concat(Concat { axis: 2 });
+    check(&concat, &[x.clone(), Shape::image(4, 2, 5)], &["0 1 2 3 - -", "- - - - 0 1"]);
+    check(&Operator::Concat(Concat { axis: 1 }), &[x.clone(), x.clone()], &["1/1/1/0", "1/1/1/0"]);
+    let x = [x];
+    check(&pad(PadMode::Edge, 2, 1), &x, &["0 0 0 1 2 3 3"]);
+    check(&pad(PadMode::Edge, -1, 1), &x, &["1 2 3 3"]);
+    // Sources 2 1 0 1 2 3 2: the hull never goes back.
+    check(&pad(PadMode::Reflect, 2, 1), &x, &["0..3 0..3 0..3 1..3 2 2..4 2..4"]);
+    let floor = || ResizeMode::Nearest { rounding: Rounding::Floor };
+    check(&resize(floor(), Coordinates::Asymmetric, 2.0, 8), &x, &["0 0 1 1 2 2 3 3"]);
+    let prefer_floor = || ResizeMode::Nearest { rounding: Rounding::RoundPreferFloor };
+    check(&resize(prefer_floor(), Coordinates::HalfPixel, 2.0, 8), &x, &["0 0 1 1 2 2 3 3"]);
+    check(&resize(prefer_floor(), Coordinates::Asymmetric, 2.0, 8), &x, &["0 0 1 1 2 2 3 3"]);
+    let prefer_ceil = ResizeMode::Nearest { rounding: Rounding::RoundPreferCeil };
+    check(&resize(prefer_ceil, Coordinates::Asymmetric, 2.0, 8), &x, &["0 1 1 2 2 3 3 3"]);
+    check(
+        &resize(ResizeMode::Linear, Coordinates::HalfPixel, 2.0, 8),
+        &x,
+        &["0..2 0..2 0..2 1..3 1..3 2..4 2..4 3"],
+    );
+    check(
+        &resize(ResizeMode::Linear, Coordinates::AlignCorners, 1.75, 7),
+        &x,
+        &["0..2 0..2 1..3 1..3 2..4 2..4 3"],
+    );
+    // ONNX test resize_downsample_scales_linear: the one output row mixes rows 0 and 1 of two.
+    let two = [Shape::image(1, 2, 5)];
+    check(&resize(ResizeMode::Linear, Coordinates::HalfPixel, 0.6, 1), &two, &["0..2"]);
+    check(&resize(ResizeMode::Linear, Coordinates::PytorchHalfPixel, 0.5, 1), &two, &["0..2"]);
+    check(&resize(floor(), Coordinates::TfHalfPixelForNn, 0.5, 2), &x, &["1 3"]);
+}
+
+#[test]
+fn multiplications() {
+    let check = |operator: Operator, inputs: &[Shape], expected: u64| {
+        let output = output_shape(&operator, inputs).unwrap();
+        assert_eq!(macs(&operator, inputs, &output), expected);
+    };
+    // The first layers of ResNet-50 and MobileNetV2, as published tools count them.
+    check(conv(64, 7, 2, 1), &[Shape::image(3, 224, 224)], 118_013_952);
+    check(conv(32, 3, 1, 32), &[Shape::image(32, 112, 112)], 3_612_672);
+    let gemm = Gemm { inner: 1280, units: 1000, transposed: true, bias: true, activation: None };
+    check(Operator::Gemm(gemm), &[Shape::new([1, 1280])], 1_280_000);
+    check(Operator::MatMul, &[Shape::new([8, 40, 15]), Shape::new([8, 15, 7])], 8 * 40 * 15 * 7);
+    check(pad(PadMode::Edge, 1, 1), &[Shape::image(1, 2, 3)], 0);
+}
+
+proptest! {
+    /// Input row i of a transposed convolution adds to output row `i·stride − top + k·dilation`: the table covers
+    /// all of these, and without dilation or gaps no row more.
+    #[test]
+    fn transposed_convolution_by_scattering(
+        [kernel, stride, dilation] in [1usize..5, 1usize..5, 1usize..4],
+        [top, bottom, added] in [0usize..3, 0usize..3, 0usize..2],
+        height in 1usize..9,
+    ) {
+        let conv = ConvTranspose {
+            filters: 1,
+            kernel: [kernel, 1],
+            stride: [stride, 1],
+            dilation: [dilation, 1],
+            pads: [top, 0, bottom, 0],
+            output_padding: [added, 0],
+            groups: 1,
+            bias: false,
+            activation: None,
+        };
+        let operator = Operator::ConvTranspose(conv);
+        let inputs = [Shape::image(1, height, 1)];
+        let Ok(output) = output_shape(&operator, &inputs) else { return Ok(()) };
+        let mut read = vec![Vec::new(); output.rows()];
+        for i in 0..height {
+            for k in 0..kernel {
+                let y = (i * stride + k * dilation) as i64 - top as i64;
+                if let Some(rows) = usize::try_from(y).ok().and_then(|y| read.get_mut(y)) {
+                    rows.push(i);
+                }
+            }
+        }
+        let table: Vec<_> = match row_access(&operator, &inputs, &output, 0) {
+            RowAccess::Rows(table) => table,
+            RowAccess::Window { kernel, stride: 1, dilation, top } => (0..output.rows() as i64)
+                .map(|y| {
+                    let cut = |row: i64| row.clamp(0, height as i64) as usize;
+                    cut(y - top)..cut(y - top + (kernel as i64 - 1) * dilation as i64 + 1)
+                })
+                .collect(),
+            other => panic!("{other:?}"),
+        };
+        prop_assert_eq!(table.len(), read.len());
+        prop_assert!(table.windows(2).all(|pair| pair[0].start <= pair[1].start && pair[0].end <= pair[1].end));
+        for (rows, read) in table.iter().zip(&read) {
+            prop_assert!(read.iter().all(|row| rows.contains(row)));
+            if dilation == 1 {
+                prop_assert_eq!(rows.len(), read.len());
+            }
+        }
+    }
+}
+
+/// Attributes that a hostile model may have, most of them small enough to be accepted.
+fn size() -> impl Strategy<Value = usize> {
+    prop_oneof![12 => 0usize..6, 1 => prop::sample::select(vec![1 << 20, i32::MAX as usize, 1 << 35, usize::MAX])]
+}
+
+fn offset() -> impl Strategy<Value = i64> {
+    prop_oneof![12 => -3i64..4, 1 => prop::sample::select(vec![i64::MIN, i64::MAX, 1 << 40])]
+}
+
+fn operators() -> impl Strategy<Value = Operator> {
+    let window = || ([size(), size()], [size(), size()], [size(), size()], [size(), size(), size(), size()]);
+    let conv = (size(), window(), size(), any::<bool>()).prop_map(
+        |(filters, (kernel, stride, dilation, pads), groups, bias)| {
+            let activation = None;
+            Operator::Conv(Conv { filters, kernel, stride, dilation, pads, groups, bias, activation })
+        },
+    );
+    let conv_transpose = (size(), window(), size(), [size(), size()]).prop_map(
+        |(filters, (kernel, stride, dilation, pads), groups, output_padding)| {
+            let (bias, activation) = (false, None);
+            let conv = ConvTranspose {
+                filters,
+                kernel,
+                stride,
+                dilation,
+                pads,
+                output_padding,
+                groups,
+                bias,
+                activation,
+            };
+            Operator::ConvTranspose(conv)
+        },
+    );
+    let pool = (window(), any::<bool>()).prop_map(|((kernel, stride, dilation, pads), ceil)| {
+        Operator::Pool(Pool { kind: PoolKind::Max, kernel, stride, dilation, pads, ceil })
+    });
+    let pads = (prop::collection::vec(offset(), 3..5), prop::collection::vec(offset(), 3..5));
+    let modes = vec![PadMode::Edge, PadMode::Reflect, PadMode::Constant { value: None }];
+    let pad = (prop::sample::select(modes), pads)
+        .prop_map(|(mode, (before, after))| Operator::Pad(Pad { mode, before, after }));
+    let slice = prop::collection::vec((size(), offset(), size()), 3..5).prop_map(|axes| {
+        Operator::Slice(Slice {
+            starts: axes.iter().map(|axis| axis.0).collect(),
+            steps: axes.iter().map(|axis| axis.1).collect(),
+            lengths: axes.iter().map(|axis| axis.2).collect(),
+        })
+    });
+    let modes = vec![
+        ResizeMode::Linear,
+        ResizeMode::Nearest { rounding: Rounding::RoundPreferFloor },
+        ResizeMode::Nearest { rounding: Rounding::Ceil },
+    ];
+    let coordinates = vec![
+        Coordinates::HalfPixel,
+        Coordinates::PytorchHalfPixel,
+        Coordinates::AlignCorners,
+        Coordinates::Asymmetric,
+        Coordinates::TfHalfPixelForNn,
+    ];
+    let resize =
+        (prop::sample::select(modes), prop::sample::select(coordinates), any::<f32>(), size(), size())
+            .prop_map(|(mode, coordinates, scale, height, width)| {
+                let (scales, size) = ([scale.abs(), 1.0], [height, width]);
+                Operator::Resize(Resize { mode, coordinates, scales, size })
+            });
+    let block = size().prop_map(|block| Operator::SpaceToDepth(SpaceToDepth { block }));
+    let concat = (0usize..5).prop_map(|axis| Operator::Concat(Concat { axis }));
+    prop_oneof![conv, conv_transpose, pool, pad, slice, resize, block, concat]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4000))]
+
+    /// Whatever the attributes: an error, or tables that lie within the operand and never go back.
+    #[test]
+    fn hostile_attributes(
+        operator in operators(),
+        x in prop::collection::vec(prop_oneof![20 => 1usize..7, 1 => size()], 3..5),
+    ) {
+        let mut x = x;
+        x[0] = 1;
+        let inputs = [Shape::new(x)];
+        let Ok(output) = output_shape(&operator, &inputs) else { return Ok(()) };
+        parameter_dims(&operator, &inputs);
+        macs(&operator, &inputs, &output);
+        let access = row_access(&operator, &inputs, &output, 0);
+        let (rows_in, rows_out) = (inputs[0].rows(), output.rows());
+        if let RowAccess::Rows(table) = &access {
+            prop_assert_eq!(table.len(), rows_out);
+            prop_assert!(table.iter().all(|rows| rows.start <= rows.end && rows.end <= rows_in));
+            let rises = |pair: &[std::ops::Range<usize>]| {
+                pair[0].start <= pair[1].start && pair[0].end <= pair[1].end
+            };
+            prop_assert!(table.windows(2).all(rises));
+        }
+        let (acquire, release) = acquire_release(&access, rows_in as u64, rows_out as u64, 1);
+        prop_assert_eq!(acquire.iter().sum::<u64>(), rows_in as u64);
+        prop_assert_eq!(release.iter().sum::<u64>(), rows_in as u64);
+    }
+}

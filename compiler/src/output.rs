@@ -1,0 +1,96 @@
+//! Results: to standard output, or to files that are never half written.
+
+use std::fs::File;
+use std::io::{ErrorKind, Write};
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::error::Error;
+
+/// Writes a result to standard output. A reader that has gone away, as in `csdfc … | head`, is no error.
+///
+/// # Errors
+/// When it cannot be written for another reason.
+pub fn print(text: &str) -> Result<(), Error> {
+    let mut stdout = std::io::stdout().lock();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Error::write("standard output", error)),
+        _ => Ok(()),
+    }
+}
+
+/// Writes a file, or standard output for `-`.
+///
+/// A file appears under its name whole or not at all: it is written beside it and renamed.
+///
+/// # Errors
+/// When it cannot be written; what was there before is then unharmed.
+pub fn write(path: &Path, text: &str) -> Result<(), Error> {
+    if path.as_os_str() == "-" {
+        return print(text);
+    }
+    let failed = |error: std::io::Error| Error::write(path, error);
+    match std::fs::metadata(path) {
+        // A link is followed; what is no file (a device, a pipe) cannot be renamed over.
+        Ok(meta) if meta.is_file() => replace(&path.canonicalize().map_err(failed)?, text).map_err(failed),
+        Ok(meta) if meta.is_dir() => Err(failed(ErrorKind::IsADirectory.into())),
+        Ok(_) => File::options()
+            .write(true)
+            .open(path)
+            .and_then(|mut file| file.write_all(text.as_bytes()))
+            .map_err(failed),
+        Err(_) => replace(path, text).map_err(failed),
+    }
+}
+
+/// Data as JSON, with a newline at its end.
+///
+/// # Errors
+/// None for the plain data that csdfc prints; what serde says is passed on.
+pub fn json(data: &impl Serialize) -> Result<String, Error> {
+    let text = serde_json::to_string_pretty(data).map_err(|error| Error::Bug(error.to_string()))?;
+    Ok(text + "\n")
+}
+
+/// Data as RON, with a newline at its end.
+///
+/// # Errors
+/// As [`json`].
+pub fn ron(data: &impl Serialize) -> Result<String, Error> {
+    let text = ron::ser::to_string_pretty(data, ron::ser::PrettyConfig::default())
+        .map_err(|error| Error::Bug(error.to_string()))?;
+    Ok(text + "\n")
+}
+
+fn replace(path: &Path, text: &str) -> std::io::Result<()> {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    // Opened by us, so that the file gets the usual permissions and not a private temporary file's.
+    let mut file =
+        tempfile::Builder::new().prefix(".csdfc-").make_in(folder, |name| File::create_new(name))?;
+    file.write_all(text.as_bytes())?;
+    file.as_file().sync_all()?;
+    file.persist(path)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_appear_whole_or_not_at_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("plan.json");
+        write(&path, "one").unwrap();
+        write(&path, "two").unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "two");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+        assert!(write(folder.path(), "three").is_err());
+        assert!(write(&folder.path().join("missing/plan.json"), "three").is_err());
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+}

@@ -1,0 +1,57 @@
+//! A checker's verdict, for people and for machines.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use csdfc_codegen::check::{Report, Violation};
+use csdfc_codegen::plan::Plan;
+use serde::Serialize;
+
+use crate::units::{self, grouped};
+
+/// A verdict as data.
+#[derive(Debug, Serialize)]
+pub struct Verdict<'a> {
+    /// Whether the plan is safe.
+    pub accepted: bool,
+    /// What was replayed, if it is.
+    pub replayed: Option<&'a Report>,
+    /// What is wrong, if it is not.
+    pub violations: Vec<String>,
+}
+
+/// The verdict as data.
+pub fn verdict(verdict: &Result<Report, Vec<Violation>>) -> Verdict<'_> {
+    Verdict {
+        accepted: verdict.is_ok(),
+        replayed: verdict.as_ref().ok(),
+        violations: verdict.as_ref().err().into_iter().flatten().map(ToString::to_string).collect(),
+    }
+}
+
+/// The text for a plan that is accepted.
+pub fn accepted(plan: &Plan, report: &Report) -> String {
+    format!(
+        "{}: safe\n  replayed {} firings, {} rows written, {} rows read, each found intact\n  \
+         {} rings in {}; every sum is right\n",
+        plan.application,
+        grouped(report.firings),
+        grouped(report.rows_written),
+        grouped(report.rows_read),
+        report.rings,
+        units::bytes(plan.memory.buffers),
+    )
+}
+
+/// The text for a plan that is refused.
+pub fn refused(name: &Path, violations: &[Violation], most: usize) -> String {
+    let mut text = format!("{}: REFUSED\n", name.display());
+    for violation in violations.iter().take(most) {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "  {violation}");
+    }
+    if violations.len() > most {
+        let _ = writeln!(text, "  and {} more", violations.len() - most);
+    }
+    text
+}

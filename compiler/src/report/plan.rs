@@ -1,0 +1,166 @@
+//! A plan as a short table.
+
+use csdfc_codegen::plan::{Plan, StorageModel};
+
+use crate::driver::Shortfall;
+use crate::report::table::table;
+use crate::units::{self, grouped};
+
+/// Points of the front that the table shows.
+const FRONT_LINES: usize = 8;
+/// Longest schedule that the table shows whole, in characters.
+const SCHEDULE_WIDTH: usize = 160;
+
+/// What a plan needs and how fast it is, in about a screen.
+pub fn text(plan: &Plan) -> String {
+    let cnns = match plan.cnns.len() {
+        1 => "1 CNN".to_owned(),
+        count => format!("{count} CNNs"),
+    };
+    let mut text = format!(
+        "{}: {cnns}, storage model {}, device {} ({})\n\n",
+        plan.application, plan.storage_model, plan.device.name, plan.device.basis
+    );
+    text.push_str(&memory(plan));
+    text.push('\n');
+    text.push_str(&cnn_table(plan));
+    text.push('\n');
+    text.push_str(&schedules(plan));
+    if plan.storage_model == StorageModel::Edges {
+        text.push('\n');
+        text.push_str(&buffers(plan));
+    }
+    if plan.pareto.len() > 1 {
+        text.push('\n');
+        text.push_str(&front(plan));
+    }
+    text.push('\n');
+    text.push_str(&constraints(plan));
+    text
+}
+
+fn memory(plan: &Plan) -> String {
+    let memory = &plan.memory;
+    let bound = if memory.proven {
+        "the least for these rings and this schedule: equal to the liveness bound".to_owned()
+    } else {
+        format!("liveness bound {}", grouped(memory.bound))
+    };
+    let line = |name: &str, bytes: u64, note: String| vec![name.to_owned(), grouped(bytes), note];
+    let mut rows = vec![
+        vec!["memory".to_owned(), "bytes".to_owned()],
+        line("  parameters", memory.parameters_stored, String::new()),
+        line("  buffers", memory.buffers, format!("{bound}; {} without reuse", grouped(memory.naive))),
+        line("  workspace", memory.workspace, String::new()),
+        line("  total", memory.total, units::bytes(memory.total)),
+    ];
+    let external = &memory.external;
+    rows.push(line(
+        "  caller's inputs",
+        external.inputs,
+        "frames handed over whole, beside the total".into(),
+    ));
+    rows.push(line("  caller's outputs", external.outputs, "beside the total".into()));
+    table(&rows, &[1])
+}
+
+fn cnn_table(plan: &Plan) -> String {
+    let header = ["cnn", "layers", "by parts", "firings", "fps (modelled)", "latency"];
+    let mut rows = vec![header.map(str::to_owned).to_vec()];
+    for cnn in &plan.cnns {
+        let by_parts = cnn.layers.iter().filter(|layer| layer.firings > 1).count();
+        let firings: u64 = cnn.layers.iter().map(|layer| layer.firings).sum();
+        rows.push(vec![
+            cnn.name.clone(),
+            cnn.layers.len().to_string(),
+            by_parts.to_string(),
+            grouped(firings),
+            format!("{:.1}", cnn.fps),
+            format!("{:.2} ms", cnn.latency_ns as f64 / 1e6),
+        ]);
+    }
+    table(&rows, &[1, 2, 3, 4, 5])
+}
+
+fn schedules(plan: &Plan) -> String {
+    let mut rows = Vec::new();
+    for partition in &plan.partitions {
+        let notation = &partition.notation;
+        let shown = match notation.char_indices().nth(SCHEDULE_WIDTH) {
+            Some((end, _)) => format!("{} …", &notation[..end]),
+            None => notation.clone(),
+        };
+        rows.push(vec![format!("schedule {}", partition.name), format!("on {}", partition.processor), shown]);
+    }
+    table(&rows, &[])
+}
+
+fn buffers(plan: &Plan) -> String {
+    let mut rows = vec![["buffer", "bytes", "edges"].map(str::to_owned).to_vec()];
+    for buffer in &plan.buffers {
+        let edges = buffer.holds.iter().map(|edge| {
+            let producer = plan.tensors.iter().find(|t| t.cnn == edge.cnn && t.name == edge.tensor);
+            let producer = producer.map_or(edge.tensor.as_str(), |tensor| tensor.producer.as_str());
+            let half = edge.half.map(|half| format!(" ({half})")).unwrap_or_default();
+            format!("{}/{producer}→{}{half}", edge.cnn, edge.consumer)
+        });
+        rows.push(vec![buffer.name.clone(), grouped(buffer.bytes), edges.collect::<Vec<_>>().join(", ")]);
+    }
+    table(&rows, &[1])
+}
+
+fn front(plan: &Plan) -> String {
+    let mut rows = vec![["other plans: total", "fps", "rows"].map(str::to_owned).to_vec()];
+    let step = plan.pareto.len().div_ceil(FRONT_LINES);
+    let last = plan.pareto.len() - 1;
+    for (i, point) in plan.pareto.iter().enumerate().filter(|(i, _)| i % step == 0 || *i == last) {
+        let _ = i;
+        let fps: Vec<String> = point.fps.values().map(|fps| format!("{fps:.1}")).collect();
+        let choices: Vec<&str> = point.choices.values().map(String::as_str).collect();
+        rows.push(vec![grouped(point.memory), fps.join(" / "), choices.join(" / ")]);
+    }
+    table(&rows, &[0, 1])
+}
+
+fn constraints(plan: &Plan) -> String {
+    let asked = &plan.constraints;
+    let mut lines = Vec::new();
+    if let Some(limit) = asked.memory {
+        let verdict = if plan.memory.total <= limit { "met" } else { "NOT met" };
+        lines.push(format!("memory ≤ {}: {verdict}", units::bytes(limit)));
+    }
+    for (name, floor) in &asked.fps {
+        let fps = plan.cnns.iter().find(|cnn| cnn.name == *name).map_or(0.0, |cnn| cnn.fps);
+        let verdict = if fps >= *floor { "met" } else { "NOT met" };
+        lines.push(format!("{name} ≥ {floor} fps (modelled): {verdict}"));
+    }
+    if lines.is_empty() {
+        lines.push("no constraint was given".into());
+    }
+    lines.join("\n") + "\n"
+}
+
+/// What can be reached where a plan's constraints can't be.
+pub fn shortfall(plan: &Plan, nearest: &Shortfall) -> String {
+    let mut lines = vec!["no plan meets all constraints; this is the nearest".to_owned()];
+    let rates = |fps: &std::collections::BTreeMap<String, f64>| {
+        fps.iter().map(|(name, fps)| format!("{name} {fps:.1} fps")).collect::<Vec<_>>().join(", ")
+    };
+    if let Some(limit) = plan.constraints.memory {
+        match &nearest.fps_in_memory {
+            Some(fps) => lines.push(format!("within {}: {}", units::bytes(limit), rates(fps))),
+            None => lines.push(format!(
+                "nothing fits {}: the least total is {} (--mem min)",
+                units::bytes(limit),
+                units::bytes(nearest.least_memory)
+            )),
+        }
+    }
+    if !plan.constraints.fps.is_empty() {
+        match nearest.memory_at_fps {
+            Some(bytes) => lines.push(format!("at the frame rates asked: {} in total", units::bytes(bytes))),
+            None => lines.push(format!("the best frame rates in any memory: {}", rates(&nearest.best_fps))),
+        }
+    }
+    lines.join("\n  ")
+}

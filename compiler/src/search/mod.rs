@@ -1,0 +1,31 @@
+//! Finding a plan: which layers process their data by parts.
+//!
+//! A search method makes variants of each CNN; [`select`] picks one for each within the budgets. Today there is one
+//! method, [`simple`], which enumerates; a genetic search will be a file beside it.
+
+pub mod select;
+pub mod simple;
+
+use crate::execution::Execution;
+
+/// One way to run a CNN, and what it costs on its own.
+#[derive(Debug, Clone)]
+pub struct Variant {
+    /// What was chosen: `none`, `all`, `prefix 12`, `given`.
+    pub name: String,
+    /// One frame under this choice.
+    pub execution: Execution,
+    /// Bytes of buffers if the CNN were alone.
+    pub buffers: u64,
+    /// Modelled time between frames, in nanoseconds: that of the slowest stage.
+    pub period_ns: f64,
+    /// Modelled time of one frame through all partitions, in nanoseconds.
+    pub latency_ns: f64,
+}
+
+impl Variant {
+    /// Modelled frames per second.
+    pub fn fps(&self) -> f64 {
+        1e9 / self.period_ns
+    }
+}

@@ -1,0 +1,146 @@
+//! The simple plans, without a search: no parts, all parts, and for every prefix of the layers "prefix by rows, rest
+//! layer by layer".
+
+use rayon::prelude::*;
+
+use crate::cost::Processor;
+use crate::execution::{self, CnnTask};
+use crate::lower::RateTable;
+use crate::network::Network;
+use crate::search::Variant;
+use crate::storage::{self, Storage};
+use csdfc_codegen::plan::StorageModel;
+
+/// Rows per firing of every layer, under a name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Choice {
+    /// `none`, `all`, `prefix 12` or `given`.
+    pub name: String,
+    /// Rows per firing, one per layer.
+    pub rows: Vec<u64>,
+}
+
+impl Choice {
+    /// No layer processes its data by parts.
+    pub fn none(network: &Network) -> Self {
+        Choice { name: "none".into(), rows: heights(network) }
+    }
+
+    /// Every layer that can, fires once per row.
+    pub fn all(network: &Network) -> Self {
+        Choice { name: "all".into(), rows: vec![1; network.layers.len()] }
+    }
+
+    /// The first `length` layers fire once per row, the others once.
+    pub fn prefix(network: &Network, length: usize) -> Self {
+        let mut rows = heights(network);
+        rows[..length].fill(1);
+        Choice { name: format!("prefix {length}"), rows }
+    }
+}
+
+fn heights(network: &Network) -> Vec<u64> {
+    network.layers.iter().map(|layer| layer.shape.rows() as u64).collect()
+}
+
+/// The simple choices. In storage model `tensors` each with the inputs delivered by rows and whole: the caller's frame
+/// costs no ring then; in model `edges` a whole input is a whole buffer, which no plan gains from.
+pub fn choices(network: &Network, storage: StorageModel) -> Vec<Choice> {
+    let heights = heights(network);
+    let prefixes = (1..network.layers.len()).filter(|length| heights[length - 1] > 1);
+    let mut choices = vec![Choice::none(network)];
+    choices.extend(prefixes.map(|length| Choice::prefix(network, length)));
+    choices.push(Choice::all(network));
+    if storage == StorageModel::Edges {
+        return choices;
+    }
+    let whole = |choice: &Choice| {
+        let mut rows = choice.rows.clone();
+        for (id, layer) in network.layers.iter().enumerate().filter(|(_, layer)| layer.is_input()) {
+            rows[id] = layer.shape.rows() as u64;
+        }
+        Choice { name: format!("{}, inputs whole", choice.name), rows }
+    };
+    let variations: Vec<Choice> = choices.iter().map(whole).collect();
+    // Without parts the inputs are whole already, and so with a prefix of nothing else.
+    let is_new = |variation: &Choice| variation.rows != heights;
+    choices.extend(variations.into_iter().filter(is_new));
+    choices
+}
+
+/// Evaluates choices for one CNN, each of its partitions on the processor given, and returns those that no faster
+/// choice beats in memory, the fastest first. Only choices whose liveness bound leaves hope are placed.
+///
+/// # Errors
+/// Those of the dataflow analyses.
+pub fn variants(
+    task: &CnnTask<'_>,
+    processors: &[&Processor],
+    choices: &[Choice],
+    storage: StorageModel,
+) -> Result<Vec<Variant>, csdf::Error> {
+    let rates = RateTable::new(task.network);
+    let elements = own_elements(task);
+    let execute = |choice: &Choice| -> Result<(Variant, u64), csdf::Error> {
+        let execution = execution::execute(task, &rates, &choice.rows, storage)?;
+        let alone = Storage { executions: vec![&execution], elements: &elements };
+        let bound = alone.bound(&alone.items()).bytes;
+        let stages = stage_times(task, processors, choice);
+        let variant = Variant {
+            name: choice.name.clone(),
+            buffers: 0,
+            period_ns: period(task, &stages),
+            latency_ns: stages.iter().sum(),
+            execution,
+        };
+        Ok((variant, bound))
+    };
+    let mut evaluated: Vec<(Variant, u64)> = choices.par_iter().map(execute).collect::<Result<_, _>>()?;
+    evaluated.sort_by(|(a, _), (b, _)| a.period_ns.total_cmp(&b.period_ns));
+    let mut least = u64::MAX;
+    let mut front = Vec::new();
+    for (mut variant, bound) in evaluated {
+        if bound < least {
+            let alone = Storage { executions: vec![&variant.execution], elements: &elements };
+            variant.buffers = storage::arrange(&alone, storage).bytes;
+            if variant.buffers < least {
+                least = variant.buffers;
+                front.push(variant);
+            }
+        }
+    }
+    Ok(front)
+}
+
+/// Modelled nanoseconds of one frame in each partition.
+fn stage_times(task: &CnnTask<'_>, processors: &[&Processor], choice: &Choice) -> Vec<f64> {
+    let stage = |(partition, processor): (&execution::PartitionTask, &&Processor)| {
+        partition.layers.iter().map(|id| processor.layer_ns(task.network, *id, choice.rows[id.0])).sum()
+    };
+    task.partitions.iter().zip(processors).map(stage).collect()
+}
+
+/// Which partitions of this CNN run at the same time, pair by pair, as elements of J for the CNN alone.
+fn own_elements(task: &CnnTask<'_>) -> Vec<Vec<(usize, usize)>> {
+    let count = task.partitions.len();
+    let pairs = (0..count).flat_map(|p| (p + 1..count).map(move |q| (p, q)));
+    let mut elements: Vec<Vec<(usize, usize)>> =
+        pairs.filter(|(p, q)| task.together[*p][*q]).map(|(p, q)| vec![(0, p), (0, q)]).collect();
+    elements.extend((0..count).map(|p| vec![(0, p)]));
+    elements
+}
+
+/// Time between frames: partitions that run at the same time overlap, the slowest counts; others add up.
+fn period(task: &CnnTask<'_>, stages: &[f64]) -> f64 {
+    let mut total = 0.0;
+    let mut slowest = 0.0f64;
+    for (p, stage) in stages.iter().enumerate() {
+        if p > 0 && !task.together[p - 1][p] {
+            total += slowest;
+            slowest = 0.0;
+        }
+        slowest = slowest.max(*stage);
+    }
+    // A network of inputs alone takes no time; a nanosecond keeps its frame rate finite.
+    (total + slowest).max(1.0)
+}

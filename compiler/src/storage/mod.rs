@@ -1,0 +1,240 @@
+//! Where rings live: which of them can never share an address, what the arena takes at least, and two ways to place
+//! them, Algorithm 1 of the main paper (`edges`) and packing by address (`pack`).
+
+pub mod edges;
+pub mod pack;
+
+use csdfc_codegen::plan::StorageModel;
+
+use crate::execution::{Execution, Request};
+
+/// The executions of all CNNs of an application, with what runs at the same time.
+#[derive(Debug)]
+pub struct Storage<'a> {
+    /// One execution per CNN.
+    pub executions: Vec<&'a Execution>,
+    /// J: partitions that run at the same time, each as (CNN, partition of that CNN).
+    pub elements: &'a [Vec<(usize, usize)>],
+}
+
+/// A request and the CNN that makes it.
+#[derive(Debug, Clone, Copy)]
+pub struct Item<'a> {
+    /// Index of the CNN.
+    pub cnn: usize,
+    /// The ring.
+    pub request: &'a Request,
+}
+
+/// The moment at which most must be stored.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Peak {
+    /// Bytes live at that moment.
+    pub bytes: u64,
+    /// The firings, each as (CNN, index on its time line).
+    pub firings: Vec<(usize, usize)>,
+    /// Indices into [`Storage::items`] of the rings live then.
+    pub items: Vec<usize>,
+}
+
+impl<'a> Storage<'a> {
+    /// All rings to be placed: by CNN, in the order of [`Execution::requests`].
+    pub fn items(&self) -> Vec<Item<'a>> {
+        let of = |(cnn, execution): (usize, &&'a Execution)| {
+            execution.requests.iter().map(move |request| Item { cnn, request }).collect::<Vec<_>>()
+        };
+        self.executions.iter().enumerate().flat_map(of).collect()
+    }
+
+    /// For each item, the items that are stored at the same time and so can't share an address with it, ascending:
+    /// those of the same CNN whose lives overlap, and those that are live in a partition that runs at the same time.
+    pub fn conflicts(&self, items: &[Item<'_>]) -> Vec<Vec<usize>> {
+        let together = self.together();
+        let occupied: Vec<Vec<(usize, usize)>> = items.iter().map(|item| self.occupied(item)).collect();
+        let mut conflicts = vec![Vec::new(); items.len()];
+        for a in 0..items.len() {
+            for b in 0..a {
+                let (one, other) = (items[a].request, items[b].request);
+                let in_time =
+                    items[a].cnn == items[b].cnn && one.live.0 <= other.live.1 && other.live.0 <= one.live.1;
+                let at_once = || {
+                    !together.is_empty()
+                        && occupied[a].iter().any(|p| {
+                            occupied[b].iter().any(|q| p != q && together.binary_search(&(*p, *q)).is_ok())
+                        })
+                };
+                if in_time || at_once() {
+                    conflicts[a].push(b);
+                    conflicts[b].push(a);
+                }
+            }
+        }
+        for list in &mut conflicts {
+            list.sort_unstable();
+        }
+        conflicts
+    }
+
+    /// Ordered pairs of different partitions that run at the same time, sorted.
+    fn together(&self) -> Vec<((usize, usize), (usize, usize))> {
+        let mut pairs = Vec::new();
+        for element in self.elements {
+            for p in element {
+                pairs.extend(element.iter().filter(|q| *q != p).map(|q| (*p, *q)));
+            }
+        }
+        pairs.sort_unstable();
+        pairs.dedup();
+        pairs
+    }
+
+    /// The partitions in whose stretch of the time line an item is live.
+    fn occupied(&self, item: &Item<'_>) -> Vec<(usize, usize)> {
+        let windows = self.executions[item.cnn].windows.iter().enumerate();
+        let (first, last) = item.request.live;
+        windows.filter(|(_, w)| w.start <= last && first < w.end).map(|(p, _)| (item.cnn, p)).collect()
+    }
+
+    /// The liveness bound: no placement takes less than what is live at once on a CNN's time line, nor less than
+    /// the peaks of partitions that run at the same time together with the rings between them.
+    pub fn bound(&self, items: &[Item<'_>]) -> Peak {
+        let mut best = Peak::default();
+        for cnn in 0..self.executions.len() {
+            let own = |item: &Item<'_>| item.cnn == cnn;
+            if let Some((bytes, at)) =
+                peak(items.iter().filter(|item| own(item)).map(|item| item.request), None)
+                && bytes > best.bytes
+            {
+                let live =
+                    |item: &Item<'_>| own(item) && item.request.live.0 <= at && at <= item.request.live.1;
+                best = Peak { bytes, firings: vec![(cnn, at)], items: indices(items, live) };
+            }
+        }
+        for element in self.elements.iter().filter(|element| element.len() > 1) {
+            let shared = |item: &Item<'_>| {
+                item.request.pipelined
+                    && element.iter().any(|(cnn, p)| item.cnn == *cnn && item.request.touched.contains(p))
+            };
+            let mut members = indices(items, shared);
+            let mut bytes: u64 = members.iter().map(|i| items[*i].request.bytes).sum();
+            let mut firings = Vec::new();
+            for &(cnn, p) in element {
+                let window = &self.executions[cnn].windows[p];
+                let own = |item: &Item<'_>| item.cnn == cnn && !item.request.pipelined;
+                let requests = items.iter().filter(|item| own(item)).map(|item| item.request);
+                let Some((own_bytes, at)) = peak(requests, Some((window.start, window.end))) else {
+                    continue;
+                };
+                bytes += own_bytes;
+                firings.push((cnn, at));
+                members.extend(indices(items, |item| {
+                    own(item) && item.request.live.0 <= at && at <= item.request.live.1
+                }));
+            }
+            if bytes > best.bytes {
+                best = Peak { bytes, firings, items: members };
+            }
+        }
+        best
+    }
+}
+
+fn indices(items: &[Item<'_>], keep: impl Fn(&Item<'_>) -> bool) -> Vec<usize> {
+    items.iter().enumerate().filter(|(_, item)| keep(item)).map(|(i, _)| i).collect()
+}
+
+/// The most bytes live at once, and the first firing at which they are, within a half-open window of the time line.
+fn peak<'a>(
+    requests: impl Iterator<Item = &'a Request>,
+    window: Option<(usize, usize)>,
+) -> Option<(u64, usize)> {
+    let (from, to) = window.unwrap_or((0, usize::MAX));
+    let mut events: Vec<(usize, i128)> = Vec::new();
+    for request in requests.filter(|request| request.live.0 < to && from <= request.live.1) {
+        events.push((request.live.0.max(from), i128::from(request.bytes)));
+        events.push((request.live.1 + 1, -i128::from(request.bytes)));
+    }
+    // At equal times what ends goes first: an interval ends before its last firing plus one.
+    events.sort_unstable();
+    let mut best = None;
+    let mut live = 0;
+    for (at, bytes) in events {
+        live += bytes;
+        if bytes > 0 && best.is_none_or(|(most, _)| live > most) {
+            best = Some((live, at));
+        }
+    }
+    best.map(|(bytes, at)| (bytes as u64, at))
+}
+
+/// Where every ring lies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Arrangement {
+    /// Size of the arena.
+    pub bytes: u64,
+    /// The liveness bound and the moment that sets it.
+    pub bound: Peak,
+    /// Offset of each item, in the order of [`Storage::items`].
+    pub offsets: Vec<u64>,
+    /// The buffers, in model `edges`.
+    pub buffers: Vec<edges::SharedBuffer>,
+}
+
+/// Places all rings of an application by its storage model.
+pub fn arrange(storage: &Storage<'_>, model: StorageModel) -> Arrangement {
+    let items = storage.items();
+    let bound = storage.bound(&items);
+    match model {
+        StorageModel::Edges => {
+            let buffers = edges::reuse_buffers(storage);
+            let mut offsets = vec![0; items.len()];
+            let mut bytes = 0;
+            for buffer in &buffers {
+                for edge in &buffer.edges {
+                    offsets[*edge] = bytes;
+                }
+                bytes += buffer.bytes;
+            }
+            Arrangement { bytes, bound, offsets, buffers }
+        }
+        StorageModel::Tensors => {
+            let conflicts = storage.conflicts(&items);
+            let mut offsets = vec![0; items.len()];
+            let mut bytes = 0;
+            // Parts of the conflict graph that never meet are packed apart, each by the order that suits it.
+            for part in connected(&conflicts) {
+                let blocks: Vec<pack::Block> = part.iter().map(|i| block(&items[*i])).collect();
+                let within = |i: usize| {
+                    let near = conflicts[i].iter().filter_map(|j| part.binary_search(j).ok());
+                    near.collect::<Vec<usize>>()
+                };
+                let near: Vec<Vec<usize>> = part.iter().map(|i| within(*i)).collect();
+                let packing = pack::pack(&blocks, &near, bound.bytes);
+                for (i, at) in part.iter().zip(&packing.offsets) {
+                    offsets[*i] = *at;
+                }
+                bytes = bytes.max(packing.bytes);
+            }
+            Arrangement { bytes, bound, offsets, buffers: Vec::new() }
+        }
+    }
+}
+
+fn block(item: &Item<'_>) -> pack::Block {
+    pack::Block { bytes: item.request.bytes, start: item.request.live.0, end: item.request.live.1 }
+}
+
+/// Connected components of the conflict graph, each ascending.
+fn connected(conflicts: &[Vec<usize>]) -> Vec<Vec<usize>> {
+    let mut links = petgraph::unionfind::UnionFind::<usize>::new(conflicts.len());
+    for (i, list) in conflicts.iter().enumerate() {
+        for j in list {
+            links.union(i, *j);
+        }
+    }
+    let mut parts: std::collections::BTreeMap<usize, Vec<usize>> = std::collections::BTreeMap::new();
+    for i in 0..conflicts.len() {
+        parts.entry(links.find(i)).or_default().push(i);
+    }
+    parts.into_values().collect()
+}

@@ -1,0 +1,178 @@
+//! Byte sizes as text: `8MB` is 8 000 000 bytes, `8MiB` is 8 × 2^20, a plain number is bytes.
+
+use std::str::FromStr;
+
+use bytesize::ByteSize;
+use serde::Deserialize;
+
+/// No size may reach this many bytes, 2^60: sums of a few of them then fit 64 bits.
+const LIMIT: u64 = 1 << 60;
+
+/// How much memory a plan may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "MemoryText")]
+pub enum MemoryGoal {
+    /// At most this many bytes, at least 1.
+    Bytes(u64),
+    /// As little as there is.
+    Min,
+}
+
+/// Why a text is no size.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SizeError {
+    /// Neither a number nor a number with a known unit.
+    #[error(
+        "`{0}` is not a size: give bytes (8000000), or a number and a unit: 8MB is 8 000 000 bytes, \
+         8MiB is 8 x 2^20; kB, GB, KiB, GiB likewise"
+    )]
+    NotASize(String),
+    /// [`LIMIT`] or more.
+    #[error("`{0}` is too large: sizes must be below 2^60 bytes")]
+    TooLarge(String),
+    /// A goal of no bytes at all.
+    #[error("no plan fits 0 bytes; for the smallest plan there is, give `min`")]
+    Zero,
+}
+
+/// The bytes that a text stands for.
+///
+/// # Errors
+/// When it is no size, negative, or 2^60 bytes or more.
+pub fn parse(text: &str) -> Result<u64, SizeError> {
+    let shown = || crate::suggest::clip(text);
+    // bytesize saturates instead of failing; what it saturates to is over the limit.
+    match ByteSize::from_str(text.trim()) {
+        Ok(size) if size.as_u64() < LIMIT => Ok(size.as_u64()),
+        Ok(_) => Err(SizeError::TooLarge(shown())),
+        Err(_) => Err(SizeError::NotASize(shown())),
+    }
+}
+
+/// A number of bytes for people: `6.02 MB (6 021 120 bytes)`, or `480 bytes`.
+pub fn bytes(count: u64) -> String {
+    match count {
+        1 => "1 byte".into(),
+        0..1000 => format!("{count} bytes"),
+        _ => format!("{:.2} ({} bytes)", ByteSize(count).display().si(), grouped(count)),
+    }
+}
+
+/// A number with its digits in groups of three: `6 021 120`.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(' ');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+impl FromStr for MemoryGoal {
+    type Err = SizeError;
+
+    fn from_str(text: &str) -> Result<Self, SizeError> {
+        if text.trim().eq_ignore_ascii_case("min") {
+            return Ok(MemoryGoal::Min);
+        }
+        match parse(text)? {
+            0 => Err(SizeError::Zero),
+            bytes => Ok(MemoryGoal::Bytes(bytes)),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "expected a size as text (\"8MB\", \"8MiB\"), bytes as a number, or `min`")]
+enum MemoryText {
+    Bytes(u64),
+    Text(String),
+}
+
+impl TryFrom<MemoryText> for MemoryGoal {
+    type Error = SizeError;
+
+    fn try_from(value: MemoryText) -> Result<Self, SizeError> {
+        match value {
+            MemoryText::Bytes(bytes) => bytes.to_string().parse(),
+            MemoryText::Text(text) => text.parse(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_decimal_or_binary() {
+        for (text, expected) in [
+            ("0", 0),
+            ("8MB", 8_000_000),
+            ("8 MB", 8_000_000),
+            ("8mb", 8_000_000),
+            ("8MiB", 8 << 20),
+            ("16 kB", 16_000),
+            ("16KiB", 16_384),
+            ("1.5MB", 1_500_000),
+            ("2GB", 2_000_000_000),
+            ("480", 480),
+            (" 480 B ", 480),
+        ] {
+            assert_eq!(parse(text), Ok(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_size_is_refused() {
+        for text in [
+            "",
+            "banana",
+            "-8MB",
+            "-1",
+            "NaN",
+            "inf",
+            "MB",
+            "8MBs",
+            "8 bananas",
+            "1e3",
+            "1.2.3MB",
+            "é8",
+            "٣MB",
+        ] {
+            assert_eq!(parse(text), Err(SizeError::NotASize(text.into())), "{text}");
+        }
+        for text in ["99999999999999999999B", "99EB", "18446744073709551615", "1152921504606846976"] {
+            assert_eq!(parse(text), Err(SizeError::TooLarge(text.into())), "{text}");
+        }
+        assert_eq!(parse("1152921504606846975"), Ok(LIMIT - 1));
+        assert!(parse("99999999999999999999").is_err());
+    }
+
+    #[test]
+    fn a_goal_is_positive_or_min() {
+        assert_eq!("min".parse(), Ok(MemoryGoal::Min));
+        assert_eq!("8MB".parse(), Ok(MemoryGoal::Bytes(8_000_000)));
+        for zero in ["0", "0MB", "0.1B"] {
+            assert_eq!(zero.parse::<MemoryGoal>(), Err(SizeError::Zero), "{zero}");
+        }
+        assert!(SizeError::Zero.to_string().contains("min"));
+    }
+
+    #[test]
+    fn sizes_print_with_unit_and_bytes() {
+        for (count, expected) in [
+            (0, "0 bytes"),
+            (1, "1 byte"),
+            (999, "999 bytes"),
+            (1000, "1.00 kB (1 000 bytes)"),
+            (6_021_120, "6.02 MB (6 021 120 bytes)"),
+            (102_228_128, "102.23 MB (102 228 128 bytes)"),
+        ] {
+            assert_eq!(bytes(count), expected);
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! Consistency and the repetition vector.
+
+use std::collections::VecDeque;
+
+use crate::{ActorId, Error, Graph};
+
+/// How often each actor fires in one iteration, the shortest sequence of firings after which every channel
+/// holds as many tokens as before (Bilsen et al. 1996, theorem 1). Parts of the graph that share no token have
+/// each their own shortest sequence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RepetitionVector {
+    /// Whole cycles of phases, by actor.
+    pub cycles: Vec<u64>,
+    /// Firings, by actor: cycles × phases.
+    pub firings: Vec<u64>,
+}
+
+/// Solves the balance equations: per channel and reader, cycles of the producer × tokens produced in one equal
+/// cycles of the reader × tokens acquired in one.
+///
+/// # Errors
+/// [`Error::Inconsistent`] names a cycle of actors whose rates contradict each other; [`Error::Overflow`] if a
+/// number of the solution exceeds 64 bits or one on the way 128.
+pub fn repetition_vector(graph: &Graph) -> Result<RepetitionVector, Error> {
+    let edges = balance_equations(graph)?;
+    let mut neighbours: Vec<Vec<usize>> = vec![Vec::new(); graph.actors().len()];
+    for (index, edge) in edges.iter().enumerate() {
+        neighbours[edge.producer].push(index);
+        neighbours[edge.reader].push(index);
+    }
+    let mut solution = Solution {
+        graph,
+        edges,
+        fractions: vec![None; neighbours.len()],
+        parents: vec![None; neighbours.len()],
+    };
+    let mut cycles = vec![0; neighbours.len()];
+    for root in 0..neighbours.len() {
+        if solution.fractions[root].is_none() {
+            let component = solution.spread(root, &neighbours)?;
+            solution.scale(&component, &mut cycles)?;
+        }
+    }
+    let firings = graph
+        .actors()
+        .iter()
+        .zip(&cycles)
+        .map(|(actor, &cycles)| actor.phases.checked_mul(cycles).ok_or_else(|| overflow(actor.name.clone())))
+        .collect::<Result<_, _>>()?;
+    Ok(RepetitionVector { cycles, firings })
+}
+
+/// `produced` × cycles of the producer = `acquired` × cycles of the reader.
+struct Balance {
+    producer: usize,
+    reader: usize,
+    produced: u128,
+    acquired: u128,
+}
+
+fn balance_equations(graph: &Graph) -> Result<Vec<Balance>, Error> {
+    let mut edges = Vec::new();
+    for channel in graph.channels() {
+        let per_cycle = |actor: ActorId, rates: &crate::Rates| {
+            // At most 2^26 phases of 64-bit rates.
+            rates.total() * u128::from(graph.actors()[actor.index()].phases / rates.len())
+        };
+        let produced = per_cycle(channel.producer, &channel.production);
+        for reader in &channel.readers {
+            let acquired = per_cycle(reader.actor, &reader.acquire);
+            if (produced == 0) != (acquired == 0) {
+                let mut cycle = vec![graph.name(channel.producer), graph.name(reader.actor)];
+                cycle.dedup();
+                return Err(Error::Inconsistent { cycle });
+            }
+            if produced > 0 {
+                let divisor = gcd(produced, acquired);
+                edges.push(Balance {
+                    producer: channel.producer.index(),
+                    reader: reader.actor.index(),
+                    produced: produced / divisor,
+                    acquired: acquired / divisor,
+                });
+            }
+        }
+    }
+    Ok(edges)
+}
+
+struct Solution<'g> {
+    graph: &'g Graph,
+    edges: Vec<Balance>,
+    /// Cycles relative to those of the component's root, reduced.
+    fractions: Vec<Option<(u128, u128)>>,
+    parents: Vec<Option<usize>>,
+}
+
+impl Solution<'_> {
+    /// Gives every actor tied to `root` its fraction, breadth first, and checks all ties.
+    fn spread(&mut self, root: usize, neighbours: &[Vec<usize>]) -> Result<Vec<usize>, Error> {
+        self.fractions[root] = Some((1, 1));
+        let mut component = vec![root];
+        let mut queue = VecDeque::from([(root, (1, 1))]);
+        while let Some((actor, fraction)) = queue.pop_front() {
+            for &index in &neighbours[actor] {
+                let edge = &self.edges[index];
+                let (other, factor) = if edge.producer == actor {
+                    (edge.reader, (edge.produced, edge.acquired))
+                } else {
+                    (edge.producer, (edge.acquired, edge.produced))
+                };
+                let product = multiply(fraction, factor)
+                    .ok_or_else(|| overflow(self.graph.actors()[other].name.clone()))?;
+                match self.fractions[other] {
+                    Some(known) if known == product => {}
+                    Some(_) => return Err(Error::Inconsistent { cycle: self.cycle_through(actor, other) }),
+                    None => {
+                        self.fractions[other] = Some(product);
+                        self.parents[other] = Some(actor);
+                        component.push(other);
+                        queue.push_back((other, product));
+                    }
+                }
+            }
+        }
+        Ok(component)
+    }
+
+    /// Turns the fractions of a component into the smallest whole numbers.
+    fn scale(&self, component: &[usize], cycles: &mut [u64]) -> Result<(), Error> {
+        let name = |actor: usize| self.graph.actors()[actor].name.clone();
+        let fractions: Vec<(usize, (u128, u128))> =
+            component.iter().filter_map(|&actor| Some((actor, self.fractions[actor]?))).collect();
+        let mut common = 1u128;
+        let mut divisor = 0;
+        for &(actor, (numerator, denominator)) in &fractions {
+            common = (common / gcd(common, denominator))
+                .checked_mul(denominator)
+                .ok_or_else(|| overflow(name(actor)))?;
+            divisor = gcd(divisor, numerator);
+        }
+        for &(actor, (numerator, denominator)) in &fractions {
+            cycles[actor] = (numerator / divisor)
+                .checked_mul(common / denominator)
+                .and_then(|count| u64::try_from(count).ok())
+                .ok_or_else(|| overflow(name(actor)))?;
+        }
+        Ok(())
+    }
+
+    /// The cycle that the tie between two actors of the search tree closes.
+    fn cycle_through(&self, left: usize, right: usize) -> Vec<String> {
+        let ancestors = |mut actor: usize| {
+            let mut path = vec![actor];
+            while let Some(parent) = self.parents[actor] {
+                path.push(parent);
+                actor = parent;
+            }
+            path
+        };
+        let (mut up, mut down) = (ancestors(left), ancestors(right));
+        let mut meeting = None;
+        while up.last() == down.last() && !up.is_empty() {
+            meeting = up.pop();
+            down.pop();
+        }
+        up.into_iter()
+            .chain(meeting)
+            .chain(down.into_iter().rev())
+            .map(|actor| self.graph.actors()[actor].name.clone())
+            .collect()
+    }
+}
+
+fn overflow(of: String) -> Error {
+    Error::Overflow { what: "repetition count", of }
+}
+
+/// Product of two reduced fractions, reduced.
+fn multiply(left: (u128, u128), right: (u128, u128)) -> Option<(u128, u128)> {
+    let (first, second) = (gcd(left.0, right.1), gcd(right.0, left.1));
+    Some(((left.0 / first).checked_mul(right.0 / second)?, (left.1 / second).checked_mul(right.1 / first)?))
+}
+
+fn gcd(mut left: u128, mut right: u128) -> u128 {
+    while right != 0 {
+        (left, right) = (right, left % right);
+    }
+    left
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::graph;
+
+    fn check(text: &str, expected: Result<&[u64], &str>) {
+        let found = repetition_vector(&graph(text)).map(|vector| vector.firings);
+        assert_eq!(found.map_err(|error| error.to_string()), expected.map(Vec::from).map_err(String::from));
+    }
+
+    #[test]
+    fn consistent() {
+        check("a:1 b:1  a 2 > b 3", Ok(&[3, 2]));
+        check("a:3 b:2  a 6,1,1 > b 4,4", Ok(&[3, 2]));
+        check("a:1 b:1 c:1  a 1 > b 1 | c 1", Ok(&[1, 1, 1]));
+        check("a:1 b:1 c:1  a 4 > b 6 | c 10", Ok(&[15, 10, 6]));
+        check("a:1 b:1 c:1 d:1  a 2 > b 1  c 1 > d 5", Ok(&[1, 2, 5, 1]));
+        check("a:2 b:1  a 0 > b 0", Ok(&[2, 1]));
+        check("a:2  a 1,0 > a 0,1 +1", Ok(&[2]));
+        // Rates that divide the phases count once per repetition.
+        check("a:4 b:1  a 1 > b 2", Ok(&[4, 2]));
+    }
+
+    #[test]
+    fn inconsistent() {
+        check(
+            "x:1 a:1 b:1 c:1 d:1  x 1 > a 1  a 1 > b 1  b 1 > c 1  b 1 > d 1  a 1 > c 2",
+            Err("inconsistent graph: the rates around `b` – `a` – `c` contradict each other"),
+        );
+        check(
+            "a:1 b:1  a 0 > b 1",
+            Err("inconsistent graph: the rates around `a` – `b` contradict each other"),
+        );
+        check("a:1  a 1 > a 2", Err("inconsistent graph: the rates around `a` contradict each other"));
+    }
+
+    #[test]
+    fn overflowing() {
+        let big = 1u64 << 40;
+        let chain = format!("a:1 b:1 c:1  a {big} > b 1  b {big} > c 1");
+        check(&chain, Err("the repetition count of `c` is too large a number"));
+        let long = format!("a:1 b:1 c:1 d:1 e:1  a {big} > b 1  b {big} > c 1  c {big} > d 1  d {big} > e 1");
+        check(&long, Err("the repetition count of `e` is too large a number"));
+        let max = u64::MAX;
+        check(&format!("a:1 b:2  a {max} > b 1,0"), Err("the repetition count of `b` is too large a number"));
+    }
+}
