@@ -1,9 +1,13 @@
 //! The plan, the contract between what plans and what runs.
 //!
-//! [`plan::Plan`] is plain data that holds all an outsider needs; [`check()`] replays it by a path that shares no
+//! [`plan::Plan`] is plain data that holds all an outsider needs; [`check::check`] replays it by a path that shares no
 //! code with the planner. This crate knows nothing of how plans are found. Running a plan in process and emitting
 //! it as a crate will live here beside the checker.
 
+pub mod check;
+pub mod file;
 pub mod operator;
 pub mod plan;
 pub mod shape;
+
+pub use check::check;

@@ -1,0 +1,141 @@
+//! Rule 7, many firings: in what order the partitions of a CNN fire.
+//!
+//! Partitions that never run at the same time follow each other, frame by frame. Those that do (a *group*) each
+//! follow their own schedule frame after frame and wait for each other: a firing starts once all rows that it
+//! acquires from another partition are written, and all rows that it writes for another have room. How far each
+//! runs ahead is up to the threads, so that several interleavings are replayed.
+
+use super::index::Index;
+use super::rates::Held;
+use super::replay::{Firing, Replay, Tables};
+use super::storage::Store;
+use super::{Report, Violation};
+
+/// Frames replayed where partitions follow each other: the second finds what the first left.
+const FRAMES: u64 = 2;
+/// Frames replayed where they run at the same time.
+const CONCURRENT_FRAMES: u64 = 3;
+
+/// Which partition goes on where several could.
+#[derive(Debug, Clone, Copy)]
+enum Interleaving {
+    /// The first, so that producers run as far ahead as they can.
+    ProducersFirst,
+    /// The last, so that no producer runs before it must.
+    ConsumersFirst,
+    /// Each in turn.
+    RoundRobin,
+    /// One at random, by this seed.
+    Random(u64),
+}
+
+impl std::fmt::Display for Interleaving {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Interleaving::ProducersFirst => f.write_str("producers first"),
+            Interleaving::ConsumersFirst => f.write_str("consumers first"),
+            Interleaving::RoundRobin => f.write_str("each in turn"),
+            Interleaving::Random(seed) => write!(f, "random turns of seed {seed}"),
+        }
+    }
+}
+
+/// Replays one CNN in all orders, up to the first violation.
+pub(super) fn replay(
+    index: &Index<'_>,
+    c: usize,
+    held: &[Vec<Held>],
+    stores: &[Store],
+    schedules: &[Vec<u32>],
+    report: &mut Report,
+) -> Result<(), Violation> {
+    use Interleaving::{ConsumersFirst, ProducersFirst, Random, RoundRobin};
+    let cnn = &index.cnns[c];
+    let tables = Tables::new(cnn, held, stores);
+    let is_concurrent = cnn.groups.iter().any(|group| group.len() > 1);
+    let several = [ProducersFirst, ConsumersFirst, RoundRobin, Random(1), Random(2), Random(3)];
+    let interleavings = if is_concurrent { &several[..] } else { &[ProducersFirst] };
+    for &interleaving in interleavings {
+        let mut run = Run { index, replay: Replay::new(&tables), c, schedules, interleaving };
+        match cnn.groups.as_slice() {
+            [group] if is_concurrent => run.group(group, CONCURRENT_FRAMES, report),
+            groups => (0..FRAMES).flat_map(|_| groups).try_for_each(|group| run.group(group, 1, report)),
+        }?;
+        report.replays += 1;
+    }
+    Ok(())
+}
+
+struct Run<'a, 'b> {
+    index: &'b Index<'a>,
+    replay: Replay<'b, 'b>,
+    c: usize,
+    schedules: &'b [Vec<u32>],
+    interleaving: Interleaving,
+}
+
+impl Run<'_, '_> {
+    /// Lets the partitions of a group run for some frames.
+    fn group(&mut self, group: &[usize], frames: u64, report: &mut Report) -> Result<(), Violation> {
+        let mut done = vec![0u64; group.len()];
+        let all: Vec<u64> = group.iter().map(|&p| self.schedules[p].len() as u64 * frames).collect();
+        let mut turn = 0;
+        let mut random = match self.interleaving {
+            Interleaving::Random(seed) => seed,
+            _ => 0,
+        };
+        while done != all {
+            let n = group.len();
+            let start = match self.interleaving {
+                Interleaving::ProducersFirst | Interleaving::ConsumersFirst => 0,
+                Interleaving::RoundRobin => turn + 1,
+                Interleaving::Random(_) => {
+                    // Knuth's 64-bit linear congruential generator.
+                    random = random
+                        .wrapping_mul(6_364_136_223_846_793_005)
+                        .wrapping_add(1_442_695_040_888_963_407);
+                    (random >> 33) as usize
+                }
+            };
+            let order = (0..n).map(|i| match self.interleaving {
+                Interleaving::ConsumersFirst => n - 1 - i,
+                _ => (start + i) % n,
+            });
+            let mut next = order.filter(|&i| done[i] < all[i]);
+            let Some(i) = next.find(|&i| self.is_ready(group[i], done[i])) else {
+                let cnn = &self.index.cnns[self.c].cnn.name;
+                let waiting = (0..n).filter(|&i| done[i] < all[i]);
+                let frame = waiting.clone().map(|i| done[i] * frames / all[i]).min().unwrap_or(0);
+                let name = |i: usize| self.index.partitions[group[i]].partition.name.clone();
+                return Err(Violation::Deadlock {
+                    cnn: cnn.clone(),
+                    partitions: waiting.map(name).collect(),
+                    interleaving: self.interleaving.to_string(),
+                    frame,
+                });
+            };
+            let p = group[i];
+            self.replay.fire(
+                Firing {
+                    layer: self.layer(p, done[i]),
+                    partition: &self.index.partitions[p].partition.name,
+                    number: done[i] % self.schedules[p].len() as u64,
+                },
+                report,
+            )?;
+            done[i] += 1;
+            turn = i;
+        }
+        Ok(())
+    }
+
+    fn is_ready(&self, p: usize, done: u64) -> bool {
+        let layer = self.layer(p, done);
+        self.replay.is_ready(layer, |tensor| self.index.is_cut_edge(self.c, tensor, layer))
+    }
+
+    fn layer(&self, p: usize, done: u64) -> usize {
+        let schedule = &self.schedules[p];
+        schedule[(done % schedule.len() as u64) as usize] as usize
+    }
+}

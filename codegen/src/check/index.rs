@@ -1,0 +1,97 @@
+//! The plan with every name resolved: what all later checks walk.
+
+use crate::plan::{Cnn, Layer, Partition, Plan, Tensor};
+use crate::shape::Shape;
+
+/// A plan with its names resolved.
+pub(super) struct Index<'a> {
+    pub plan: &'a Plan,
+    /// As in the plan.
+    pub cnns: Vec<CnnIndex<'a>>,
+    /// As in the plan.
+    pub partitions: Vec<PartitionIndex<'a>>,
+    /// For each partition, those that may run at the same time, itself excepted: those of a common element of
+    /// `parallel`, and those of its own CNN that such elements tie to it over others.
+    pub concurrent: Vec<Vec<bool>>,
+}
+
+/// A CNN. Its tensors have the index of the layer that produces them.
+pub(super) struct CnnIndex<'a> {
+    pub cnn: &'a Cnn,
+    pub layers: Vec<LayerIndex<'a>>,
+    /// Its partitions, in order.
+    pub partitions: Vec<usize>,
+    /// The same, grouped by those that run at the same time; each group in order, groups by their first.
+    pub groups: Vec<Vec<usize>>,
+}
+
+/// A layer and the tensor that it produces.
+pub(super) struct LayerIndex<'a> {
+    pub layer: &'a Layer,
+    pub tensor: &'a Tensor,
+    /// The layers whose tensors it reads, by operand.
+    pub inputs: Vec<usize>,
+    /// The layers that read its tensor, ascending, each once.
+    pub readers: Vec<usize>,
+    /// Index in the plan's partitions.
+    pub partition: usize,
+    /// Whether its tensor is a network output, or one seen through a view.
+    pub is_output: bool,
+}
+
+/// A partition.
+pub(super) struct PartitionIndex<'a> {
+    pub partition: &'a Partition,
+    pub cnn: usize,
+}
+
+impl<'a> Index<'a> {
+    /// Whether some reader of the tensor runs at the same time as its producer, in another partition.
+    pub fn is_cut(&self, cnn: usize, tensor: usize) -> bool {
+        let producer = &self.cnns[cnn].layers[tensor];
+        producer.readers.iter().any(|reader| self.is_cut_edge(cnn, tensor, *reader))
+    }
+
+    /// Whether this reader of the tensor runs at the same time as its producer, in another partition.
+    pub fn is_cut_edge(&self, cnn: usize, tensor: usize, reader: usize) -> bool {
+        let layers = &self.cnns[cnn].layers;
+        self.concurrent[layers[tensor].partition][layers[reader].partition]
+    }
+}
+
+impl<'a> CnnIndex<'a> {
+    /// The shape in which a layer sees one of its operands.
+    pub fn seen(&self, layer: usize, operand: usize) -> &'a Shape {
+        let LayerIndex { layer, inputs, .. } = &self.layers[layer];
+        let own = &self.layers[inputs[operand]].tensor.shape;
+        layer.inputs[operand].view.as_ref().unwrap_or(own)
+    }
+
+    /// The shapes in which a layer sees its operands.
+    pub fn seen_all(&self, layer: usize) -> Vec<&'a Shape> {
+        (0..self.layers[layer].inputs.len()).map(|operand| self.seen(layer, operand)).collect()
+    }
+
+    /// `cnn/tensor`.
+    pub fn tensor_name(&self, tensor: usize) -> String {
+        format!("{}/{}", self.cnn.name, self.layers[tensor].tensor.name)
+    }
+}
+
+impl LayerIndex<'_> {
+    /// Rows of its tensor.
+    pub fn rows(&self) -> u64 {
+        self.tensor.shape.rows() as u64
+    }
+
+    /// Rows of its tensor that firing `p` of a frame makes.
+    pub fn rows_of_firing(&self, p: u64) -> std::ops::Range<u64> {
+        let first = p.saturating_mul(self.layer.rows_per_firing);
+        first..first.saturating_add(self.layer.rows_per_firing).min(self.rows())
+    }
+
+    /// Bytes of its whole tensor.
+    pub fn whole_bytes(&self) -> u64 {
+        self.rows() * self.tensor.row_bytes
+    }
+}

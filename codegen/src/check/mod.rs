@@ -1,0 +1,158 @@
+//! The independent checker: it replays a plan and shares no code with what made it.
+//!
+//! A plan is accepted only if all of the following hold. *Layer* l makes rows `[p·r, min((p+1)·r, H))` of its
+//! tensor in firing p; `need(l, o, p)` is the number of leading rows of operand o that firings 0..=p read, by the
+//! definition of l's operator ([`rows`]), and `keep(l, o, p)` the first row that firings p.. still read.
+//!
+//! 1. *Structure* ([`structure`]). Names are unique and resolve; layers are in topological order, each in one
+//!    partition, and no data flows to an earlier partition; each tensor states its producer, its readers, its
+//!    shape and sizes truly; a view has as many elements as its tensor.
+//! 2. *Shapes* ([`shapes`]). Each layer's output shape and parameters are what its operator makes of its inputs.
+//! 3. *Rates* ([`rates`]). Firings are ⌈H / r⌉; `acquire(p) = need(p) − need(p−1)`, `release(p) = keep(p+1) −
+//!    keep(p)`; the last firing acquires and releases all that is left.
+//! 4. *Storage* ([`storage`]). Each tensor (model `tensors`) or edge (model `edges`) has one ring inside the
+//!    arena, or a double buffer, or the caller's copy. Row i of a frame lies at `offset + (i mod ring_rows) ·
+//!    row_bytes`; for a tensor cut between partitions that run at the same time, i runs on over frames.
+//! 5. *Lifetimes* ([`lifetimes`]). A ring lives from its producer's first to its last reader's last firing. Rings
+//!    that live at the same time share no byte; nor do rings touched by partitions that run at the same time,
+//!    whatever their lifetimes.
+//! 6. *Schedule* ([`schedule`]). Each partition fires each of its layers as often as rule 3 says.
+//! 7. *Replay* ([`replay`]). With an arena of tags (tensor, row, frame), over several frames and, for partitions
+//!    that run at the same time, several interleavings under the blocking rule of [`concurrent`]: at each firing
+//!    every row held, `[keep(p), need(p))`, carries its own tag in every byte; no row is written over one that is
+//!    written and not yet released by all its readers; and no interleaving deadlocks.
+//! 8. *Sums* ([`sums`]). Every sum is what its parts add up to, the bound what the lifetimes say, and `proven` and
+//!    `met` are true exactly if they should be.
+//!
+//! Every check is bounded: a plan beyond the limits below is refused as [`Violation::TooLarge`].
+
+mod concurrent;
+mod edges;
+mod index;
+mod lifetimes;
+mod parameters;
+mod rates;
+mod replay;
+mod resample;
+mod rows;
+mod schedule;
+mod shapes;
+mod storage;
+mod structure;
+mod sums;
+#[cfg(test)]
+pub(crate) mod tests;
+mod violation;
+
+use serde::Serialize;
+
+use crate::plan::Plan;
+
+pub use violation::{Addresses, Violation};
+
+/// Most layers, tensors, edges, or other named things of one kind.
+const MAX_NAMES: usize = 20_000;
+/// Most partitions.
+const MAX_PARTITIONS: usize = 1_000;
+/// Most rows of one tensor.
+const MAX_ROWS: u64 = 1_000_000;
+/// Most elements of one tensor.
+const MAX_ELEMENTS: u64 = 1 << 48;
+/// Most rows of all rings, rows of all operands, and firings of one frame, each.
+const MAX_TABLE: u64 = 1 << 23;
+/// Most loops within each other in a schedule.
+const MAX_DEPTH: usize = 64;
+/// Most tags read or written by one replay.
+const MAX_WORK: u64 = 1 << 30;
+/// Most bytes of the arena.
+const MAX_ARENA: u64 = 1 << 40;
+/// Most violations reported by one rule.
+const MAX_VIOLATIONS: usize = 100;
+
+/// What was replayed of an accepted plan.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Report {
+    /// CNNs.
+    pub cnns: usize,
+    /// Partitions.
+    pub partitions: usize,
+    /// Layers of all CNNs.
+    pub layers: usize,
+    /// Operands whose rates were recomputed.
+    pub operands: usize,
+    /// Rings in the arena; an edge in a double buffer counts as one.
+    pub rings: usize,
+    /// Replays of whole CNNs: one each, or one an interleaving of concurrent partitions.
+    pub replays: u64,
+    /// Firings, over all replays.
+    pub firings: u64,
+    /// Rows written, over all replays.
+    pub rows_written: u64,
+    /// Rows read and found intact, over all replays.
+    pub rows_read: u64,
+    /// Most bytes of rings live at the same time.
+    pub peak_bytes: u64,
+}
+
+/// Checks a plan by the rules atop this module.
+///
+/// # Errors
+/// What is wrong with it, never empty. A rule is only looked at if those that it builds on hold, so that there may
+/// be more.
+pub fn check(plan: &Plan) -> Result<Report, Vec<Violation>> {
+    let index = structure::check(plan)?;
+    shapes::check(&index)?;
+    let rates = rates::check(&index)?;
+    let stores = storage::check(&index)?;
+    let schedules = schedule::check(&index)?;
+    let lifetimes = lifetimes::check(&index, &stores, &schedules)?;
+    let mut violations = sums::check(&index, &stores, &lifetimes).err().unwrap_or_default();
+    let mut report = Report {
+        cnns: index.cnns.len(),
+        partitions: index.partitions.len(),
+        layers: index.cnns.iter().map(|cnn| cnn.layers.len()).sum(),
+        operands: index.cnns.iter().flat_map(|cnn| &cnn.layers).map(|layer| layer.inputs.len()).sum(),
+        rings: stores.iter().map(Vec::len).sum(),
+        peak_bytes: lifetimes.bound,
+        ..Report::default()
+    };
+    for cnn in 0..index.cnns.len() {
+        violations.extend(
+            concurrent::replay(&index, cnn, &rates[cnn], &stores[cnn], &schedules, &mut report).err(),
+        );
+    }
+    if violations.is_empty() { Ok(report) } else { Err(violations) }
+}
+
+/// The violations found by one rule, the first [`MAX_VIOLATIONS`] of them.
+#[derive(Default)]
+struct Findings(Vec<Violation>);
+
+impl Findings {
+    fn push(&mut self, violation: Violation) {
+        if self.0.len() < MAX_VIOLATIONS {
+            self.0.push(violation);
+        }
+    }
+
+    /// Pushes a sum that is off.
+    fn sum(&mut self, what: impl Into<String>, stated: u64, expected: Option<u64>) {
+        if expected != Some(stated) {
+            let expected = expected.map_or("beyond 64 bits".into(), |sum| sum.to_string());
+            self.push(Violation::Sum { what: what.into(), stated: stated.to_string(), expected });
+        }
+    }
+
+    /// Pushes what is beyond a limit.
+    fn limit(&mut self, what: impl Into<String>, value: Option<u64>, limit: u64) {
+        if value.is_none_or(|value| value > limit) {
+            let value = value.map_or("beyond 64 bits".into(), |value| value.to_string());
+            self.push(Violation::TooLarge { what: what.into(), value, limit });
+        }
+    }
+
+    /// `value` if nothing was found.
+    fn or<T>(self, value: T) -> Result<T, Vec<Violation>> {
+        if self.0.is_empty() { Ok(value) } else { Err(self.0) }
+    }
+}

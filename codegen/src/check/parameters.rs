@@ -1,0 +1,57 @@
+//! The parameters of an operator, counted from its attributes and input shapes.
+
+use crate::operator::{Function, Operator};
+use crate::shape::Shape;
+
+/// Weights, biases and other constants of a layer, in elements; `None` beyond 64 bits. The shapes have been checked
+/// against the operator.
+pub(super) fn elements(operator: &Operator, inputs: &[&Shape]) -> Option<u64> {
+    let channels = inputs.first().map_or(0, |x| x.channels());
+    let bias = |present: bool, size: usize| if present { vec![size] } else { vec![] };
+    let lists = match operator {
+        Operator::Conv(conv) => {
+            let per_group = channels / conv.groups.max(1);
+            [vec![conv.filters, per_group, conv.kernel[0], conv.kernel[1]], bias(conv.bias, conv.filters)]
+        }
+        Operator::ConvTranspose(conv) => {
+            let per_group = conv.filters / conv.groups.max(1);
+            [vec![channels, per_group, conv.kernel[0], conv.kernel[1]], bias(conv.bias, conv.filters)]
+        }
+        Operator::Gemm(gemm) => [vec![gemm.inner, gemm.units], bias(gemm.bias, gemm.units)],
+        Operator::BatchNorm(norm) => [vec![2, norm.channels], vec![]],
+        Operator::InstanceNorm(norm) => [vec![2, norm.channels], vec![]],
+        Operator::Binary(binary) => {
+            // A scalar has no dimensions, but one element.
+            let dims =
+                binary.constant.as_ref().map_or(vec![], |constant| [&[1], &constant.dims[..]].concat());
+            [dims, vec![]]
+        }
+        Operator::ElementWise(element_wise) => [slope(&element_wise.function), vec![]],
+        Operator::Input(_)
+        | Operator::MatMul
+        | Operator::Pool(_)
+        | Operator::Reduce(_)
+        | Operator::ArgMax(_)
+        | Operator::Concat(_)
+        | Operator::Slice(_)
+        | Operator::Pad(_)
+        | Operator::Resize(_)
+        | Operator::Transpose(_)
+        | Operator::Softmax(_)
+        | Operator::Lrn(_)
+        | Operator::DepthToSpace(_)
+        | Operator::SpaceToDepth(_) => [vec![], vec![]],
+    };
+    let activation = operator.activation().map_or(vec![], slope);
+    lists.iter().chain([&activation]).filter(|dims| !dims.is_empty()).try_fold(0u64, |sum, dims| {
+        let product = dims.iter().try_fold(1u64, |product, &dim| product.checked_mul(dim as u64))?;
+        sum.checked_add(product)
+    })
+}
+
+fn slope(function: &Function) -> Vec<usize> {
+    match function {
+        Function::PRelu { slope } => [&[1], &slope[..]].concat(),
+        _ => vec![],
+    }
+}

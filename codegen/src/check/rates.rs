@@ -1,0 +1,238 @@
+//! Rule 3: firings, and the rates at which each operand's rows are acquired and released.
+
+use super::index::{CnnIndex, Index};
+use super::rows::{self, Span};
+use super::{Findings, MAX_TABLE, Violation};
+
+/// Rows of one tensor that a layer holds, by firing; operands of the same tensor together.
+pub(super) struct Held {
+    /// The layer that produces the tensor.
+    pub tensor: usize,
+    /// `need[p]`: the row after the last that firings 0..=p read.
+    pub need: Vec<u32>,
+    /// `keep[p]`: the first row that firings p.. still need; one entry more than firings, the last all rows.
+    pub keep: Vec<u32>,
+}
+
+/// Of each CNN and layer, the tensors held.
+pub(super) type Rates = Vec<Vec<Vec<Held>>>;
+
+/// Recomputes all firings and rates and compares them with those stated.
+pub(super) fn check(index: &Index<'_>) -> Result<Rates, Vec<Violation>> {
+    let mut findings = Findings::default();
+    let (mut operand_rows, mut firings) = (0u64, 0u64);
+    for cnn in &index.cnns {
+        for entry in &cnn.layers {
+            let (layer, height) = (entry.layer, entry.rows());
+            let expected = match layer.rows_per_firing {
+                0 => 0,
+                r => height.div_ceil(r),
+            };
+            if layer.firings != expected || expected == 0 {
+                let (name, layer) = (cnn.cnn.name.clone(), layer.name.clone());
+                findings.push(Violation::Firings { cnn: name, layer, stated: entry.layer.firings, expected });
+            }
+            if layer.rows_per_firing > height {
+                let why = format!("it makes {} rows a firing of {height}", layer.rows_per_firing);
+                findings.push(Violation::Operator {
+                    cnn: cnn.cnn.name.clone(),
+                    layer: layer.name.clone(),
+                    why,
+                });
+            }
+            operand_rows = operand_rows.saturating_add(height.saturating_mul(entry.inputs.len() as u64));
+            firings = firings.saturating_add(expected.saturating_mul(1 + entry.inputs.len() as u64));
+        }
+    }
+    findings.limit("the number of rows of all operands", Some(operand_rows), MAX_TABLE);
+    findings.limit("the number of firings", Some(firings), MAX_TABLE);
+    findings.or(())?;
+
+    let mut findings = Findings::default();
+    let rates = index
+        .cnns
+        .iter()
+        .map(|cnn| (0..cnn.layers.len()).map(|l| layer_rates(cnn, l, &mut findings)).collect())
+        .collect();
+    findings.or(rates)
+}
+
+fn layer_rates(cnn: &CnnIndex<'_>, l: usize, findings: &mut Findings) -> Vec<Held> {
+    let entry = &cnn.layers[l];
+    let inputs = cnn.seen_all(l);
+    let mut all: Vec<Held> = Vec::new();
+    for (operand, input) in entry.layer.inputs.iter().enumerate() {
+        let producer = &cnn.layers[entry.inputs[operand]];
+        let output = &entry.layer.output_shape;
+        let spans = match rows::spans(&entry.layer.operator, &producer.tensor.shape, &inputs, operand, output)
+        {
+            Ok(spans) => spans,
+            Err(why) => {
+                let (cnn, layer) = (cnn.cnn.name.clone(), entry.layer.name.clone());
+                findings.push(Violation::Operator { cnn, layer, why });
+                continue;
+            }
+        };
+        let (r, firings) = (entry.layer.rows_per_firing, entry.layer.firings);
+        let held = held(entry.inputs[operand], producer.rows(), spans.as_deref(), r, firings);
+        let acquire = (0..firings as usize).map(|p| held.need[p] - if p == 0 { 0 } else { held.need[p - 1] });
+        let release = (0..firings as usize).map(|p| held.keep[p + 1] - held.keep[p]);
+        let mut compare = |rate: &str, stated: &str, expected: &mut dyn Iterator<Item = u32>| {
+            if let Err(why) = compare(stated, expected) {
+                findings.push(Violation::Rate {
+                    cnn: cnn.cnn.name.clone(),
+                    layer: entry.layer.name.clone(),
+                    operand,
+                    tensor: input.tensor.clone(),
+                    rate: rate.into(),
+                    stated: stated.chars().take(200).collect(),
+                    why,
+                });
+            }
+        };
+        compare("acquire", &input.acquire, &mut acquire.into_iter());
+        compare("release", &input.release, &mut release.into_iter());
+        match all.iter_mut().find(|other| other.tensor == held.tensor) {
+            None => all.push(held),
+            Some(other) => {
+                other.need.iter_mut().zip(held.need).for_each(|(a, b)| *a = b.max(*a));
+                other.keep.iter_mut().zip(held.keep).for_each(|(a, b)| *a = b.min(*a));
+            }
+        }
+    }
+    all
+}
+
+/// What `firings` firings of `r` output rows hold of a tensor of `rows` rows.
+fn held(tensor: usize, rows: u64, spans: Option<&[Span]>, r: u64, firings: u64) -> Held {
+    let firings = firings as usize;
+    let Some(spans) = spans else {
+        let mut keep = vec![0; firings + 1];
+        keep[firings] = rows as u32;
+        return Held { tensor, need: vec![rows as u32; firings], keep };
+    };
+    let mut need = vec![rows as u32; firings];
+    let mut keep = vec![rows as u32; firings + 1];
+    let chunks: Vec<&[Span]> = spans.chunks(r as usize).collect();
+    let mut highest = 0;
+    for (p, chunk) in chunks.iter().enumerate().take(firings - 1) {
+        highest = chunk.iter().map(|span| span.1).fold(highest, i64::max);
+        need[p] = highest.clamp(0, rows as i64) as u32;
+    }
+    let mut lowest = i64::MAX;
+    for (p, chunk) in chunks.iter().enumerate().take(firings).skip(1).rev() {
+        lowest = chunk.iter().map(|span| span.0).fold(lowest, i64::min);
+        keep[p] = lowest.clamp(0, i64::from(need[p - 1])) as u32;
+    }
+    keep[0] = 0;
+    Held { tensor, need, keep }
+}
+
+/// Compares rates written as runs of short patterns, `30*1,2*0`, `56*(1,0)`, with a sequence.
+fn compare(stated: &str, expected: &mut dyn Iterator<Item = u32>) -> Result<(), String> {
+    let mut position = 0u64;
+    let mut take = |value: u64| {
+        let want = expected.next().ok_or_else(|| format!("go on after firing {position}, the last"))?;
+        if value != u64::from(want) {
+            return Err(format!("should be {want} in firing {position}, not {value}"));
+        }
+        position += 1;
+        Ok(())
+    };
+    for (times, pattern) in parse(stated)? {
+        for _ in 0..times {
+            for &value in &pattern {
+                take(value)?;
+            }
+        }
+    }
+    match expected.next() {
+        Some(_) => Err(format!("end before firing {position}")),
+        None => Ok(()),
+    }
+}
+
+/// `runs := run ("," run)*`, `run := [number "*"] (number | "(" number ("," number)* ")")`.
+fn parse(text: &str) -> Result<Vec<(u64, Vec<u64>)>, String> {
+    let number = |text: &str| {
+        let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        text.parse::<u64>().ok().filter(|_| digits).ok_or_else(|| format!("cannot be read at `{text}`"))
+    };
+    let mut runs = Vec::new();
+    let mut rest = text;
+    loop {
+        let end = rest.find([',', '(', '*']).unwrap_or(rest.len());
+        let (times, body) = match rest[end..].strip_prefix('*') {
+            Some(body) => (number(&rest[..end])?, body),
+            None => (1, rest),
+        };
+        if times == 0 {
+            return Err("repeat a run 0 times".into());
+        }
+        let (pattern, after) = match body.strip_prefix('(') {
+            Some(inner) => {
+                let (inner, after) = inner.split_once(')').ok_or("open a pattern and do not close it")?;
+                (inner.split(',').map(number).collect::<Result<_, _>>()?, after)
+            }
+            None => {
+                let end = body.find(',').unwrap_or(body.len());
+                (vec![number(&body[..end])?], &body[end..])
+            }
+        };
+        runs.push((times, pattern));
+        match after.strip_prefix(',') {
+            Some(next) => rest = next,
+            None if after.is_empty() => return Ok(runs),
+            None => return Err(format!("cannot be read at `{after}`")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_are_read() {
+        let check = |text: &str, expected: &[u32]| {
+            assert_eq!(compare(text, &mut expected.iter().copied()), Ok(()), "{text}");
+        };
+        check("3,29*1", &[&[3][..], &[1; 29]].concat());
+        check("30*1,2*0", &[&[1; 30][..], &[0, 0]].concat());
+        check("3*(1,0),7", &[1, 0, 1, 0, 1, 0, 7]);
+        for bad in
+            ["", ",", "1,", "x", "-1", "+1", "2*", "*1", "(1", "1)", "()", "2*(1,,0)", "0*1,1", "2*2*1", "1 "]
+        {
+            assert!(compare(bad, &mut [1].into_iter()).is_err(), "{bad}");
+        }
+        assert!(compare("18446744073709551615*1", &mut [1, 1].into_iter()).is_err());
+        assert!(compare("18446744073709551616*1", &mut [1, 1].into_iter()).is_err());
+    }
+
+    /// Need and keep by the definition: the rows of all windows, listed.
+    #[test]
+    fn windows_hold_what_design_says() {
+        for (k, s, t, d, rows) in
+            [(5, 1, 2, 1, 32), (3, 2, 1, 1, 33), (3, 1, 2, 2, 20), (1, 3, 0, 1, 32), (2, 3, 0, 1, 30)]
+        {
+            for r in [1, 2, 7] {
+                let height = (rows + 2 * t - (k - 1) * d - 1) / s + 1;
+                let spans: Vec<Span> =
+                    (0..height).map(|y| (y * s - t, y * s - t + (k - 1) * d + 1)).collect();
+                let firings = (height as u64).div_ceil(r);
+                let held = held(0, rows as u64, Some(&spans), r, firings);
+                for p in 0..firings as i64 - 1 {
+                    let end = ((p + 1) * r as i64).min(height);
+                    let need = rows.min((end - 1) * s - t + (k - 1) * d + 1).max(0);
+                    let keep = ((p + 1) * r as i64 * s - t).clamp(0, need);
+                    assert_eq!(
+                        (held.need[p as usize], held.keep[p as usize + 1]),
+                        (need as u32, keep as u32)
+                    );
+                }
+                assert_eq!(held.need.last(), Some(&(rows as u32)));
+                assert_eq!(held.keep.last(), Some(&(rows as u32)));
+            }
+        }
+    }
+}

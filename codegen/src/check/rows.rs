@@ -1,0 +1,130 @@
+//! The row table: which rows of an operand each output row reads, by the definition of the operator.
+
+use crate::operator::{ConvTranspose, Operator, Pad, PadMode};
+use crate::shape::Shape;
+
+use super::resample;
+
+/// Most steps along the rows of a dilated transposed convolution.
+const MAX_STEPS: usize = 1 << 28;
+
+/// For one output row the smallest row read and the row after the largest; [`NOTHING`] if it reads none. Rows
+/// outside of the operand (padding) are let through and cut off later.
+pub(super) type Span = (i64, i64);
+
+/// The span of an output row that reads nothing.
+pub(super) const NOTHING: Span = (i64::MAX, i64::MIN);
+
+/// The spans of the output rows in one operand, or `None` where every firing needs the operand whole.
+///
+/// `own` is the shape of the tensor, `seen` that in which the layer sees it, `operand` its index among `inputs`,
+/// the shapes of all operands as seen. The shapes have been checked against the operator.
+///
+/// # Errors
+/// When the table would take too long to make.
+pub(super) fn spans(
+    operator: &Operator,
+    own: &Shape,
+    inputs: &[&Shape],
+    operand: usize,
+    output: &Shape,
+) -> Result<Option<Vec<Span>>, String> {
+    let seen = inputs[operand];
+    // The rows of an operand are those of its tensor only if a view between keeps them as they are.
+    let image = |shape: &Shape| (shape.rows(), shape.channels(), shape.row_elements());
+    let (Some(axis), Some(_), Some(out_axis)) = (seen.row_axis(), own.row_axis(), output.row_axis()) else {
+        return Ok(None);
+    };
+    if image(own) != image(seen) || axis != out_axis || output.rows() == 1 {
+        return Ok(None);
+    }
+    let (rows, height) = (seen.rows() as i64, output.rows() as i64);
+    let same = (rows == height).then(|| (0..height).map(|y| (y, y + 1)).collect());
+    let spans = match operator {
+        Operator::Conv(conv) => {
+            Some(windows(height, conv.kernel[0], conv.stride[0], conv.dilation[0], conv.pads[0]))
+        }
+        Operator::Pool(pool) => {
+            Some(windows(height, pool.kernel[0], pool.stride[0], pool.dilation[0], pool.pads[0]))
+        }
+        Operator::ConvTranspose(conv) => Some(conv_transpose(conv, rows, height)?),
+        Operator::ElementWise(_) | Operator::BatchNorm(_) | Operator::Lrn(_) | Operator::Gemm(_) => same,
+        Operator::Binary(_) => same,
+        Operator::MatMul if operand == 0 => same,
+        Operator::MatMul => None,
+        Operator::Concat(concat) if concat.axis == axis => {
+            let before: i64 = inputs[..operand].iter().map(|x| x.rows() as i64).sum();
+            let within = |y: i64| before <= y && y < before + rows;
+            Some(
+                (0..height).map(|y| if within(y) { (y - before, y - before + 1) } else { NOTHING }).collect(),
+            )
+        }
+        Operator::Concat(_) => same,
+        Operator::Slice(slice) => {
+            let (start, step) = (slice.starts[axis] as i64, slice.steps[axis]);
+            Some((0..height).map(|y| (start + y * step, start + y * step + 1)).collect())
+        }
+        Operator::Pad(pad) => Some((0..height).map(|y| padded(pad, axis, rows, y)).collect()),
+        Operator::Resize(resize) => {
+            Some((0..height).map(|y| resample::span(resize, rows, height, y)).collect())
+        }
+        Operator::Softmax(softmax) if !softmax.axes.contains(&axis) => same,
+        Operator::Reduce(reduce) if !reduce.axes.contains(&axis) => same,
+        Operator::ArgMax(arg_max) if arg_max.axis != axis => same,
+        Operator::DepthToSpace(blocks) => {
+            let side = blocks.block as i64;
+            Some((0..height).map(|y| (y / side, y / side + 1)).collect())
+        }
+        Operator::SpaceToDepth(blocks) => {
+            let side = blocks.block as i64;
+            Some((0..height).map(|y| (y * side, (y + 1) * side)).collect())
+        }
+        Operator::Input(_)
+        | Operator::Softmax(_)
+        | Operator::Reduce(_)
+        | Operator::ArgMax(_)
+        | Operator::Transpose(_)
+        | Operator::InstanceNorm(_) => None,
+    };
+    Ok(spans)
+}
+
+/// Windows count from their first to their last row, padding and the gaps of a dilation included.
+fn windows(height: i64, kernel: usize, stride: usize, dilation: usize, top: usize) -> Vec<Span> {
+    let extent = (kernel as i64 - 1) * dilation as i64 + 1;
+    (0..height).map(|y| y * stride as i64 - top as i64).map(|first| (first, first + extent)).collect()
+}
+
+/// Input row i adds to output rows `i·stride − top + k·dilation`.
+fn conv_transpose(conv: &ConvTranspose, rows: i64, height: i64) -> Result<Vec<Span>, String> {
+    let [stride, dilation, kernel] =
+        [conv.stride[0], conv.dilation[0], conv.kernel[0]].map(|value| value as i64);
+    if (dilation.min(rows) as usize).saturating_mul(height as usize) > MAX_STEPS {
+        return Err(format!("a dilation of {dilation} over {height} rows is beyond what can be checked"));
+    }
+    let span = |y: i64| {
+        let at = y + conv.pads[0] as i64;
+        let reaches = |i: &i64| (at - i * stride) % dilation == 0;
+        let first = (at - (kernel - 1) * dilation + stride - 1).div_euclid(stride).max(0);
+        let last = at.div_euclid(stride).min(rows - 1);
+        // Rows that reach y repeat at least every `dilation` rows.
+        let low = (first..=last).take(dilation as usize).find(reaches);
+        let high = (first..=last).rev().take(dilation as usize).find(reaches);
+        low.zip(high).map_or(NOTHING, |(low, high)| (low, high + 1))
+    };
+    Ok((0..height).map(span).collect())
+}
+
+fn padded(pad: &Pad, axis: usize, rows: i64, y: i64) -> Span {
+    // Cropped rows are gone before the mode looks for the edge.
+    let (low, high) = ((-pad.before[axis]).max(0), rows - 1 - (-pad.after[axis]).max(0));
+    let at = y - pad.before[axis];
+    let row = match pad.mode {
+        _ if (low..=high).contains(&at) => at,
+        PadMode::Constant { .. } => return NOTHING,
+        PadMode::Edge => at.clamp(low, high),
+        PadMode::Reflect if at < low => 2 * low - at,
+        PadMode::Reflect => 2 * high - at,
+    };
+    (row, row + 1)
+}

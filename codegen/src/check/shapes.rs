@@ -1,0 +1,339 @@
+//! Rule 2: each layer's output shape is what its operator makes of its inputs, by the definition in ONNX.
+
+use crate::operator::{ConvTranspose, Function, Operator, Pad, PadMode, Slice};
+use crate::shape::{Order, Shape};
+
+use super::index::Index;
+use super::{Findings, MAX_ELEMENTS, Violation};
+
+/// Largest attribute that shape arithmetic takes.
+const MAX_ATTRIBUTE: usize = 1 << 31;
+
+/// Compares every layer's output shape with that of its own operator.
+pub(super) fn check(index: &Index<'_>) -> Result<(), Vec<Violation>> {
+    let mut findings = Findings::default();
+    for cnn in &index.cnns {
+        for (l, entry) in cnn.layers.iter().enumerate() {
+            let (name, layer) = (cnn.cnn.name.clone(), entry.layer.name.clone());
+            let stated = &entry.layer.output_shape;
+            match output_shape(&entry.layer.operator, &cnn.seen_all(l), stated) {
+                Err(why) => findings.push(Violation::Operator { cnn: name, layer, why }),
+                Ok(expected) if !same(&expected, stated) => {
+                    let stated = stated.clone();
+                    findings.push(Violation::OutputShape { cnn: name, layer, stated, expected });
+                }
+                Ok(_) => {}
+            }
+        }
+    }
+    findings.or(())
+}
+
+fn same(a: &Shape, b: &Shape) -> bool {
+    a.dims == b.dims && (a.rank() != 4 || a.order == b.order)
+}
+
+fn output_shape(operator: &Operator, inputs: &[&Shape], stated: &Shape) -> Result<Shape, String> {
+    let arity = match operator {
+        Operator::Input(_) => 0..=0,
+        Operator::MatMul => 2..=2,
+        Operator::Binary(binary) if binary.constant.is_some() => 1..=1,
+        Operator::Binary(_) => 2..=2,
+        Operator::Concat(_) => 1..=usize::MAX,
+        _ => 1..=1,
+    };
+    if !arity.contains(&inputs.len()) {
+        return Err(format!("{} with {} inputs", operator.kind(), inputs.len()));
+    }
+    let Some(&x) = inputs.first() else { return Ok(stated.clone()) };
+    let shape = match operator {
+        Operator::Input(_) => Ok(stated.clone()),
+        Operator::Conv(conv) => {
+            let [n, c, h, w] = image(x)?;
+            let (groups, filters) = (positive(conv.groups)?, positive(conv.filters)?);
+            if c % groups != 0 || filters % groups != 0 {
+                return Err(format!("{c} channels, {filters} filters and {groups} groups do not divide"));
+            }
+            let side = |axis: usize, size: i128| {
+                windows(
+                    size,
+                    conv.kernel[axis],
+                    conv.stride[axis],
+                    conv.dilation[axis],
+                    ends(&conv.pads, axis)?,
+                    false,
+                )
+            };
+            dims(&[n, filters, side(0, h)?, side(1, w)?])
+        }
+        Operator::ConvTranspose(conv) => conv_transpose(conv, x),
+        Operator::Gemm(gemm) => match x.dims.split_last() {
+            Some((&last, outer)) if last == gemm.inner => {
+                let mut dims: Vec<i128> = outer.iter().map(|&dim| dim as i128).collect();
+                dims.push(positive(gemm.units)?);
+                self::dims(&dims)
+            }
+            _ => Err(format!("the last dimension of {x} is not {}", gemm.inner)),
+        },
+        Operator::MatMul => mat_mul(x, inputs[1]),
+        Operator::BatchNorm(norm) => per_channel(x, norm.channels),
+        Operator::InstanceNorm(norm) => match x.rank() {
+            3.. => per_channel(x, norm.channels),
+            _ => Err(format!("{x} has no height or width")),
+        },
+        Operator::ElementWise(_) | Operator::Lrn(_) => Ok(x.clone()),
+        Operator::Binary(binary) => match (&binary.constant, inputs.get(1)) {
+            (Some(constant), _) => {
+                let dims = broadcast(&x.dims, &constant.dims)?;
+                let order = if dims.len() == x.rank() { x.order } else { Order::ChannelsFirst };
+                Ok(Shape { dims, order })
+            }
+            (None, Some(&y)) => {
+                let kept = x.order == y.order && x.rank() == y.rank();
+                let order = if kept { x.order } else { Order::ChannelsFirst };
+                Ok(Shape { dims: broadcast(&x.dims, &y.dims)?, order })
+            }
+            (None, None) => Err("a function of two tensors with one input".into()),
+        },
+        Operator::Pool(pool) => {
+            let [n, c, h, w] = image(x)?;
+            let side = |axis: usize, size: i128| {
+                windows(
+                    size,
+                    pool.kernel[axis],
+                    pool.stride[axis],
+                    pool.dilation[axis],
+                    ends(&pool.pads, axis)?,
+                    pool.ceil,
+                )
+            };
+            dims(&[n, c, side(0, h)?, side(1, w)?])
+        }
+        Operator::Reduce(reduce) => reduced(x, &reduce.axes, reduce.keep_dims),
+        Operator::ArgMax(arg_max) => reduced(x, &[arg_max.axis], arg_max.keep_dims),
+        Operator::Concat(concat) => concatenated(inputs, concat.axis),
+        Operator::Slice(slice) => sliced(slice, x),
+        Operator::Pad(pad) => padded(pad, x),
+        Operator::Resize(resize) => {
+            let [n, c, _, _] = image(x)?;
+            if !resize.scales.iter().all(|scale| scale.is_finite() && *scale > 0.0) {
+                return Err(format!("it scales by {:?}", resize.scales));
+            }
+            dims(&[n, c, positive(resize.size[0])?, positive(resize.size[1])?])
+        }
+        Operator::Transpose(transpose) => {
+            let mut axes = transpose.perm.clone();
+            axes.sort_unstable();
+            if axes != (0..x.rank()).collect::<Vec<_>>() {
+                return Err(format!("{:?} is no permutation of {} dimensions", transpose.perm, x.rank()));
+            }
+            Ok(Shape::new(transpose.perm.iter().map(|&axis| x.dims[axis]).collect::<Vec<_>>()))
+        }
+        Operator::Softmax(softmax) => axes(x, &softmax.axes).map(|()| x.clone()),
+        Operator::DepthToSpace(blocks) => {
+            let ([n, c, h, w], side) = (image(x)?, positive(blocks.block)?);
+            if c % (side * side) != 0 {
+                return Err(format!("{c} channels are no multiple of {side}²"));
+            }
+            dims(&[n, c / (side * side), h * side, w * side])
+        }
+        Operator::SpaceToDepth(blocks) => {
+            let ([n, c, h, w], side) = (image(x)?, positive(blocks.block)?);
+            if h % side != 0 || w % side != 0 {
+                return Err(format!("{x} is no multiple of {side} high and wide"));
+            }
+            dims(&[n, c * side * side, h / side, w / side])
+        }
+    }?;
+    let function = match operator {
+        Operator::ElementWise(element_wise) => Some(&element_wise.function),
+        _ => operator.activation(),
+    };
+    if let Some(Function::PRelu { slope }) = function {
+        if broadcast(&shape.dims, slope)? != shape.dims {
+            return Err(format!("slopes of {slope:?} do not broadcast to {shape}"));
+        }
+    }
+    Ok(shape)
+}
+
+fn number(value: usize) -> Result<i128, String> {
+    if value > MAX_ATTRIBUTE {
+        Err(format!("attribute {value} is beyond {MAX_ATTRIBUTE}"))
+    } else {
+        Ok(value as i128)
+    }
+}
+
+fn positive(value: usize) -> Result<i128, String> {
+    if value == 0 { Err("an attribute that must be positive is 0".into()) } else { number(value) }
+}
+
+fn dims(sizes: &[i128]) -> Result<Shape, String> {
+    let wrong = || format!("it would make a tensor of dimensions {sizes:?}");
+    let mut elements: i128 = 1;
+    for &size in sizes {
+        elements = elements.checked_mul(size).filter(|&all| all > 0).ok_or_else(wrong)?;
+        if size <= 0 || elements > i128::from(MAX_ELEMENTS) {
+            return Err(wrong());
+        }
+    }
+    Ok(Shape::new(sizes.iter().map(|&size| size as usize).collect::<Vec<_>>()))
+}
+
+/// The dimensions of `[N, C, H, W]`.
+fn image(x: &Shape) -> Result<[i128; 4], String> {
+    match x.dims.as_slice() {
+        &[n, c, h, w] => Ok([n as i128, c as i128, h as i128, w as i128]),
+        _ => Err(format!("{x} is no image")),
+    }
+}
+
+/// Padding before and after, of axis y (0) or x (1).
+fn ends(pads: &[usize; 4], axis: usize) -> Result<[i128; 2], String> {
+    Ok([number(pads[axis])?, number(pads[axis + 2])?])
+}
+
+/// How many windows fit.
+fn windows(
+    size: i128,
+    kernel: usize,
+    stride: usize,
+    dilation: usize,
+    pads: [i128; 2],
+    ceil: bool,
+) -> Result<i128, String> {
+    let (kernel, stride, dilation) = (positive(kernel)?, positive(stride)?, positive(dilation)?);
+    let room = size + pads[0] + pads[1] - ((kernel - 1) * dilation + 1);
+    if room < 0 {
+        return Err(format!("a window of {kernel} by {dilation} does not fit {size}"));
+    }
+    let mut count = room / stride + 1;
+    // A last window that would start in the padding after the tensor is dropped.
+    if ceil && room % stride != 0 && count * stride < size + pads[0] {
+        count += 1;
+    }
+    Ok(count)
+}
+
+fn conv_transpose(conv: &ConvTranspose, x: &Shape) -> Result<Shape, String> {
+    let [n, c, h, w] = image(x)?;
+    let (groups, filters) = (positive(conv.groups)?, positive(conv.filters)?);
+    if c % groups != 0 || filters % groups != 0 {
+        return Err(format!("{c} channels, {filters} filters and {groups} groups do not divide"));
+    }
+    let side = |axis: usize, size: i128| -> Result<i128, String> {
+        let [before, after] = ends(&conv.pads, axis)?;
+        let (kernel, dilation) = (positive(conv.kernel[axis])?, positive(conv.dilation[axis])?);
+        let spread = (size - 1) * positive(conv.stride[axis])? + (kernel - 1) * dilation + 1;
+        Ok(spread - before - after + number(conv.output_padding[axis])?)
+    };
+    dims(&[n, filters, side(0, h)?, side(1, w)?])
+}
+
+/// A vector is a matrix of one row on the left, of one column on the right, and that dimension is dropped again.
+fn mat_mul(a: &Shape, b: &Shape) -> Result<Shape, String> {
+    let (a_outer, m, k) = match a.dims.as_slice() {
+        [outer @ .., m, k] => (outer, Some(*m), *k),
+        [k] => (&[][..], None, *k),
+        [] => return Err("a scalar is no matrix".into()),
+    };
+    let (b_outer, inner, n) = match b.dims.as_slice() {
+        [outer @ .., inner, n] => (outer, *inner, Some(*n)),
+        [inner] => (&[][..], *inner, None),
+        [] => return Err("a scalar is no matrix".into()),
+    };
+    if k != inner {
+        return Err(format!("{a} cannot be multiplied by {b}"));
+    }
+    let mut dims = broadcast(a_outer, b_outer)?;
+    dims.extend(m);
+    dims.extend(n);
+    Ok(Shape::new(dims))
+}
+
+fn per_channel(x: &Shape, channels: usize) -> Result<Shape, String> {
+    if x.channel_axis().is_some() && x.channels() == channels {
+        Ok(x.clone())
+    } else {
+        Err(format!("{x} does not have {channels} channels"))
+    }
+}
+
+/// ONNX broadcasting: aligned at the last dimension, a 1 stretches.
+fn broadcast(a: &[usize], b: &[usize]) -> Result<Vec<usize>, String> {
+    let rank = a.len().max(b.len());
+    let dim = |dims: &[usize], i: usize| (i + dims.len()).checked_sub(rank).map_or(1, |at| dims[at]);
+    (0..rank)
+        .map(|i| match (dim(a, i), dim(b, i)) {
+            (x, y) if x == y || y == 1 => Ok(x),
+            (1, y) => Ok(y),
+            _ => Err(format!("{a:?} and {b:?} do not broadcast")),
+        })
+        .collect()
+}
+
+fn axes(x: &Shape, axes: &[usize]) -> Result<(), String> {
+    if axes.iter().all(|&axis| axis < x.rank()) && axes.windows(2).all(|pair| pair[0] < pair[1]) {
+        Ok(())
+    } else {
+        Err(format!("{axes:?} are no ascending dimensions of {x}"))
+    }
+}
+
+fn reduced(x: &Shape, over: &[usize], keep_dims: bool) -> Result<Shape, String> {
+    axes(x, over)?;
+    let kept = x.dims.iter().enumerate().filter(|(axis, _)| keep_dims || !over.contains(axis));
+    Ok(Shape::new(kept.map(|(axis, &dim)| if over.contains(&axis) { 1 } else { dim }).collect::<Vec<_>>()))
+}
+
+fn concatenated(inputs: &[&Shape], axis: usize) -> Result<Shape, String> {
+    let first = inputs[0];
+    let mut sum: i128 = 0;
+    for x in inputs {
+        let alike = x.rank() == first.rank()
+            && axis < x.rank()
+            && (0..x.rank()).all(|at| at == axis || x.dims[at] == first.dims[at]);
+        if !alike {
+            return Err(format!("{x} does not follow {first} along dimension {axis}"));
+        }
+        sum += x.dims[axis] as i128;
+    }
+    let mut sizes: Vec<i128> = first.dims.iter().map(|&dim| dim as i128).collect();
+    sizes[axis] = sum;
+    let kept = inputs.iter().all(|x| x.order == first.order);
+    Ok(Shape { order: if kept { first.order } else { Order::ChannelsFirst }, ..dims(&sizes)? })
+}
+
+fn sliced(slice: &Slice, x: &Shape) -> Result<Shape, String> {
+    let rank = x.rank();
+    if slice.starts.len() != rank || slice.steps.len() != rank || slice.lengths.len() != rank {
+        return Err(format!("it does not slice {rank} dimensions"));
+    }
+    for (axis, &size) in x.dims.iter().enumerate() {
+        let (start, step) = (number(slice.starts[axis])?, i128::from(slice.steps[axis]));
+        let last = start + (positive(slice.lengths[axis])? - 1) * step;
+        if step == 0 || !(0..size as i128).contains(&start) || !(0..size as i128).contains(&last) {
+            return Err(format!("it takes indices {start}, … {last} of the {size} in dimension {axis}"));
+        }
+    }
+    let sizes: Vec<i128> = slice.lengths.iter().map(|&length| length as i128).collect();
+    Ok(Shape { order: x.order, ..dims(&sizes)? })
+}
+
+fn padded(pad: &Pad, x: &Shape) -> Result<Shape, String> {
+    if pad.before.len() != x.rank() || pad.after.len() != x.rank() {
+        return Err(format!("it does not pad {} dimensions", x.rank()));
+    }
+    let mut sizes = Vec::new();
+    for (axis, &dim) in x.dims.iter().enumerate() {
+        let (before, after, size) = (i128::from(pad.before[axis]), i128::from(pad.after[axis]), dim as i128);
+        let kept = size + before.min(0) + after.min(0);
+        let mirrored = pad.mode == PadMode::Reflect && before.max(after) >= kept.max(1);
+        if kept <= 0 || (mirrored && before.max(after) > 0) {
+            return Err(format!("it pads {size} in dimension {axis} by {before} and {after}"));
+        }
+        sizes.push(size + before + after);
+    }
+    Ok(Shape { order: x.order, ..dims(&sizes)? })
+}

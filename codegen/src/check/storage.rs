@@ -1,0 +1,119 @@
+//! Rule 4: where each row lies in the arena.
+
+use crate::plan::StorageModel;
+
+use super::index::Index;
+use super::violation::Addresses;
+use super::{Findings, MAX_ARENA, MAX_TABLE, Violation, edges};
+
+/// The storage of a tensor (model `tensors`), or of a tensor for one reader (model `edges`).
+pub(super) struct Store {
+    /// `cnn/tensor`, in model `edges` `cnn/tensor → reader`.
+    pub name: String,
+    /// The layer that writes it.
+    pub tensor: usize,
+    /// The layers that read it.
+    pub readers: Vec<usize>,
+    /// Address of its first row; of both halves of a double buffer.
+    pub bases: Vec<u64>,
+    pub ring_rows: u64,
+    pub row_bytes: u64,
+    pub kind: Kind,
+}
+
+/// How rows follow each other over frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Each frame starts at the first row of the ring.
+    Restarts,
+    /// The count of rows runs on: between partitions that run at the same time.
+    RunsOn,
+    /// Even frames in the first half, odd ones in the second.
+    Halves,
+}
+
+impl Store {
+    /// Bytes of a ring, or of one half.
+    pub fn ring_bytes(&self) -> u64 {
+        self.ring_rows * self.row_bytes
+    }
+
+    /// Bytes of all.
+    pub fn bytes(&self) -> u64 {
+        self.ring_bytes() * self.bases.len() as u64
+    }
+
+    /// Addresses of the ring, or of each half.
+    pub fn addresses(&self) -> impl Iterator<Item = Addresses> + '_ {
+        self.bases.iter().map(|&base| base..base + self.ring_bytes())
+    }
+
+    /// Whether partitions that run at the same time share it.
+    pub fn is_cut(&self) -> bool {
+        self.kind != Kind::Restarts
+    }
+}
+
+/// The storage of each CNN.
+pub(super) fn check(index: &Index<'_>) -> Result<Vec<Vec<Store>>, Vec<Violation>> {
+    let mut findings = Findings::default();
+    findings.limit("the number of bytes of the arena", Some(index.plan.memory.buffers), MAX_ARENA);
+    let stores = match index.plan.storage_model {
+        StorageModel::Tensors => rings(index, &mut findings),
+        StorageModel::Edges => edges::check(index, &mut findings),
+    };
+    let rows = stores
+        .iter()
+        .flatten()
+        .try_fold(0u64, |sum, store| sum.checked_add(store.ring_rows.checked_mul(store.bases.len() as u64)?));
+    findings.limit("the number of rows of all rings", rows, MAX_TABLE);
+    findings.or(stores)
+}
+
+fn rings(index: &Index<'_>, findings: &mut Findings) -> Vec<Vec<Store>> {
+    if let Some(buffer) = index.plan.buffers.first() {
+        let why = "model `tensors` has no buffers".into();
+        findings.push(Violation::Buffer { buffer: buffer.name.clone(), why });
+    }
+    let mut all = Vec::new();
+    for (c, cnn) in index.cnns.iter().enumerate() {
+        let mut stores = Vec::new();
+        for (l, entry) in cnn.layers.iter().enumerate() {
+            let (tensor, name) = (entry.tensor, cnn.tensor_name(l));
+            let Some(ring) = tensor.ring else { continue };
+            let mut wrong = |why: String| findings.push(Violation::Ring { tensor: name.clone(), why });
+            if !check_ring(ring.ring_rows, tensor.row_bytes, ring.bytes, &mut wrong) {
+                continue;
+            }
+            if ring.offset % tensor.element_bytes != 0 {
+                wrong(format!("its offset {} is no multiple of {} bytes", ring.offset, tensor.element_bytes));
+            }
+            let end = ring.offset.checked_add(ring.bytes);
+            if end.is_none_or(|end| end > index.plan.memory.buffers) {
+                let arena = index.plan.memory.buffers;
+                wrong(format!("{} bytes from {} are beyond the arena of {arena}", ring.bytes, ring.offset));
+                continue;
+            }
+            stores.push(Store {
+                name,
+                tensor: l,
+                readers: entry.readers.clone(),
+                bases: vec![ring.offset],
+                ring_rows: ring.ring_rows,
+                row_bytes: tensor.row_bytes,
+                kind: if index.is_cut(c, l) { Kind::RunsOn } else { Kind::Restarts },
+            });
+        }
+        all.push(stores);
+    }
+    all
+}
+
+/// Whether the sizes of a ring fit each other.
+pub(super) fn check_ring(ring_rows: u64, row_bytes: u64, bytes: u64, wrong: &mut dyn FnMut(String)) -> bool {
+    let fits = ring_rows > 0 && ring_rows.checked_mul(row_bytes) == Some(bytes);
+    if !fits {
+        wrong(format!("{ring_rows} rows of {row_bytes} bytes are not {bytes} bytes"));
+    }
+    fits
+}

@@ -1,0 +1,138 @@
+//! Rule 8: every sum is what its parts add up to.
+
+use crate::operator::Operator;
+use crate::plan::{Plan, StorageModel};
+
+use super::index::{Index, LayerIndex};
+use super::lifetimes::Lifetimes;
+use super::storage::Store;
+use super::{Findings, Violation, parameters};
+
+/// Bytes of one weight.
+const PARAMETER_BYTES: u64 = 4;
+
+/// Recomputes every sum of the plan.
+pub(super) fn check(
+    index: &Index<'_>,
+    stores: &[Vec<Store>],
+    lifetimes: &Lifetimes,
+) -> Result<(), Vec<Violation>> {
+    let mut findings = Findings::default();
+    let (plan, memory) = (index.plan, &index.plan.memory);
+    check_parameters(index, &mut findings);
+
+    if plan.storage_model == StorageModel::Edges {
+        findings.sum(
+            "memory.buffers",
+            memory.buffers,
+            sum(plan.buffers.iter().map(|buffer| Some(buffer.bytes))),
+        );
+    }
+    let ends = layers(index).map(|entry| entry.layer.workspace).filter(|workspace| workspace.bytes > 0);
+    let workspace = ends.map(|workspace| workspace.offset.saturating_add(workspace.bytes)).max().unwrap_or(0);
+    findings.sum("memory.workspace", memory.workspace, Some(workspace));
+    let total = sum([memory.parameters_stored, memory.buffers, memory.workspace].map(Some));
+    findings.sum("memory.total", memory.total, total);
+    let naive = sum(stores.iter().zip(&index.cnns).flat_map(|(stores, cnn)| {
+        let whole =
+            |store: &Store| cnn.layers[store.tensor].whole_bytes().checked_mul(store.bases.len() as u64);
+        stores.iter().map(whole)
+    }));
+    findings.sum("memory.naive", memory.naive, naive);
+    findings.sum("memory.bound", memory.bound, Some(lifetimes.bound));
+    let mut is = |what: &str, stated: bool, expected: bool| {
+        if stated != expected {
+            let [stated, expected] = [stated, expected].map(|value| value.to_string());
+            findings.push(Violation::Sum { what: what.into(), stated, expected });
+        }
+    };
+    is("memory.proven", memory.proven, memory.buffers == lifetimes.bound);
+    is("constraints.met", plan.constraints.met, is_met(plan));
+
+    let inputs = layers(index)
+        .filter(|entry| matches!(entry.layer.operator, Operator::Input(_)))
+        .filter(|entry| entry.tensor.external && entry.tensor.ring.is_none())
+        .map(|entry| Some(entry.whole_bytes()));
+    findings.sum("memory.external.inputs", memory.external.inputs, sum(inputs));
+    let outputs = index.cnns.iter().flat_map(|cnn| {
+        let bytes = |name: &str| {
+            cnn.layers.iter().find(|entry| entry.tensor.name == name).map(LayerIndex::whole_bytes)
+        };
+        cnn.cnn.outputs.iter().map(move |output| bytes(&output.tensor))
+    });
+    findings.sum("memory.external.outputs", memory.external.outputs, sum(outputs));
+
+    check_rates_of_frames(plan, &mut findings);
+    check_certificate(index, stores, &mut findings);
+    findings.or(())
+}
+
+fn layers<'a>(index: &'a Index<'a>) -> impl Iterator<Item = &'a LayerIndex<'a>> {
+    index.cnns.iter().flat_map(|cnn| &cnn.layers)
+}
+
+/// The sum, or `None` where it or a term is beyond 64 bits.
+fn sum(terms: impl IntoIterator<Item = Option<u64>>) -> Option<u64> {
+    terms.into_iter().try_fold(0u64, |sum, term| sum.checked_add(term?))
+}
+
+fn check_parameters(index: &Index<'_>, findings: &mut Findings) {
+    let memory = &index.plan.memory;
+    let mut generic = true;
+    for cnn in &index.cnns {
+        for (l, entry) in cnn.layers.iter().enumerate() {
+            let elements = parameters::elements(&entry.layer.operator, &cnn.seen_all(l));
+            let bytes = elements.and_then(|elements| elements.checked_mul(PARAMETER_BYTES));
+            let what = format!("parameters of layer `{}/{}`", cnn.cnn.name, entry.layer.name);
+            findings.sum(what, entry.layer.parameters, bytes);
+            generic &= entry.layer.primitive == "generic";
+        }
+    }
+    let all = sum(layers(index).map(|entry| Some(entry.layer.parameters)));
+    findings.sum("memory.parameters", memory.parameters, all);
+    // What other primitives keep of the parameters, packed or transformed, is not stated by layer.
+    if generic {
+        findings.sum("memory.parameters_stored", memory.parameters_stored, all);
+    }
+}
+
+fn is_met(plan: &Plan) -> bool {
+    let fps = |name: &str| plan.cnns.iter().find(|cnn| cnn.name == name).map_or(0.0, |cnn| cnn.fps);
+    plan.constraints.memory.is_none_or(|most| plan.memory.total <= most)
+        && plan.constraints.fps.iter().all(|(cnn, &least)| fps(cnn) >= least)
+}
+
+fn check_rates_of_frames(plan: &Plan, findings: &mut Findings) {
+    let wrong = |what: String, fps: f64| Violation::Sum {
+        what,
+        stated: fps.to_string(),
+        expected: "a positive number".into(),
+    };
+    for cnn in plan.cnns.iter().filter(|cnn| !(cnn.fps.is_finite() && cnn.fps > 0.0)) {
+        findings.push(wrong(format!("fps of CNN `{}`", cnn.name), cnn.fps));
+    }
+    for (name, &fps) in &plan.constraints.fps {
+        if !(fps.is_finite() && fps > 0.0) {
+            findings.push(wrong(format!("constraints.fps of `{name}`"), fps));
+        }
+        if !plan.cnns.iter().any(|cnn| cnn.name == *name) {
+            let place = "constraints.fps".into();
+            findings.push(Violation::UnknownName { kind: "CNN".into(), name: name.clone(), place });
+        }
+    }
+}
+
+/// That the witness of the bound names layers and tensors of the plan and adds up.
+fn check_certificate(index: &Index<'_>, stores: &[Vec<Store>], findings: &mut Findings) {
+    let Some(witness) = &index.plan.certificate.bound else { return };
+    findings.sum("certificate.bound.bytes", witness.bytes, Some(index.plan.memory.bound));
+    if index.plan.storage_model == StorageModel::Tensors {
+        let bytes =
+            |name: &String| stores.iter().flatten().find(|store| store.name == *name).map(Store::bytes);
+        findings.sum(
+            "the tensors of certificate.bound",
+            witness.bytes,
+            sum(witness.tensors.iter().map(bytes)),
+        );
+    }
+}

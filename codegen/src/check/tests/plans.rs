@@ -1,0 +1,337 @@
+//! Small plans made by hand, their figures worked out on paper.
+
+use std::collections::BTreeMap;
+
+use crate::operator::{Concat, Conv, ElementWise, Function, Input, InputElement, Operator};
+use crate::plan::*;
+use crate::shape::Shape;
+
+/// A ring of so many rows at an offset.
+pub type At = Option<(u64, u64)>;
+
+/// `(tensor, acquire, release)`.
+pub type In<'a> = (&'a str, &'a str, &'a str);
+
+pub fn fire(name: &str) -> Step {
+    Step::Fire { fire: name.into() }
+}
+
+pub fn repeat(repeat: u64, body: &[Step]) -> Step {
+    Step::Repeat { repeat, body: body.to_vec() }
+}
+
+fn conv(filters: usize) -> Operator {
+    Operator::Conv(Conv {
+        filters,
+        kernel: [5, 5],
+        stride: [1, 1],
+        dilation: [1, 1],
+        pads: [2, 2, 2, 2],
+        groups: 1,
+        bias: true,
+        activation: None,
+    })
+}
+
+fn input() -> Operator {
+    Operator::Input(Input { element: InputElement::F32, camera: None })
+}
+
+fn relu() -> Operator {
+    Operator::ElementWise(ElementWise { function: Function::Relu })
+}
+
+fn empty(storage_model: StorageModel) -> Plan {
+    Plan {
+        format: FORMAT.into(),
+        csdfc: "0.1.0".into(),
+        application: "example".into(),
+        device: Device { name: "generic".into(), basis: "analytic".into() },
+        storage_model,
+        memory: Memory {
+            parameters: 0,
+            parameters_stored: 0,
+            buffers: 0,
+            workspace: 0,
+            total: 0,
+            naive: 0,
+            bound: 0,
+            proven: true,
+            external: External { inputs: 0, outputs: 0 },
+        },
+        constraints: Constraints { memory: None, fps: BTreeMap::new(), met: true },
+        threads: 1,
+        parallel: Vec::new(),
+        cnns: Vec::new(),
+        partitions: Vec::new(),
+        tensors: Vec::new(),
+        buffers: Vec::new(),
+        search: Search { method: "none".into(), seed: 1, evaluations: 1, stopped: "complete".into() },
+        pareto: Vec::new(),
+        certificate: Certificate { bound: None, rings: String::new() },
+    }
+}
+
+impl Plan {
+    fn add_cnn(&mut self, name: &str) {
+        self.cnns.push(Cnn {
+            name: name.into(),
+            model: Model { path: format!("builtin:{name}"), bytes: 0, sha256: String::new() },
+            fps: 12.5,
+            latency_ns: 80_000_000,
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+            layers: Vec::new(),
+        });
+    }
+
+    fn add_partition(&mut self, name: &str, schedule: &[Step], notation: &str) {
+        self.partitions.push(Partition {
+            name: name.into(),
+            cnn: self.cnns.last().unwrap().name.clone(),
+            processor: "cpu".into(),
+            schedule: schedule.to_vec(),
+            notation: notation.into(),
+        });
+    }
+
+    /// Adds a layer, whose tensor is `t` and its name, to the last partition named so far.
+    #[allow(clippy::too_many_arguments)]
+    fn add(
+        &mut self,
+        name: &str,
+        partition: &str,
+        op: Operator,
+        ins: &[In<'_>],
+        shape: Shape,
+        r: u64,
+        parameters: u64,
+        at: At,
+    ) {
+        let cnn = self.cnns.last_mut().unwrap();
+        let output = format!("t_{name}");
+        let rows = shape.rows() as u64;
+        let row_bytes = shape.row_elements() as u64 * 4;
+        if matches!(op, Operator::Input(_)) {
+            cnn.inputs.push(name.into());
+        }
+        for tensor in self.tensors.iter_mut().filter(|tensor| tensor.cnn == cnn.name) {
+            if ins.iter().any(|input| input.0 == tensor.name) {
+                tensor.consumers.push(name.into());
+            }
+        }
+        self.tensors.push(Tensor {
+            name: output.clone(),
+            cnn: cnn.name.clone(),
+            producer: name.into(),
+            consumers: Vec::new(),
+            shape: shape.clone(),
+            layout: Layout::Hwc,
+            element_bytes: 4,
+            row_bytes,
+            external: at.is_none() && self.storage_model == StorageModel::Tensors,
+            ring: at.map(|(ring_rows, offset)| Ring { ring_rows, offset, bytes: ring_rows * row_bytes }),
+        });
+        cnn.layers.push(Layer {
+            name: name.into(),
+            onnx_nodes: vec![name.into()],
+            operator: op,
+            inputs: ins
+                .iter()
+                .map(|&(tensor, acquire, release)| LayerInput {
+                    tensor: tensor.into(),
+                    view: None,
+                    acquire: acquire.into(),
+                    release: release.into(),
+                })
+                .collect(),
+            output,
+            output_shape: shape,
+            rows_per_firing: r,
+            firings: rows.div_ceil(r),
+            parameters,
+            primitive: "generic".into(),
+            layout_in: Layout::Hwc,
+            layout_out: Layout::Hwc,
+            partition: partition.into(),
+            workspace: Workspace::default(),
+        });
+    }
+
+    fn output(&mut self, tensor: &str) {
+        let cnn = self.cnns.last_mut().unwrap();
+        cnn.outputs.push(Output { name: format!("out_{tensor}"), tensor: tensor.into(), view: None });
+        self.tensors.iter_mut().find(|t| t.name == tensor && t.cnn == cnn.name).unwrap().external = true;
+    }
+
+    fn memory(&mut self, parameters: u64, buffers: u64, naive: u64, bound: u64, external: (u64, u64)) {
+        let m = &mut self.memory;
+        (m.parameters, m.parameters_stored, m.buffers, m.naive, m.bound) =
+            (parameters, parameters, buffers, naive, bound);
+        m.total = parameters + buffers;
+        m.proven = buffers == bound;
+        (m.external.inputs, m.external.outputs) = external;
+    }
+
+    fn edge(&mut self, buffer: usize, tensor: &str, consumer: &str, rows: u64, half: Option<u8>) {
+        let tensor = self.tensors.iter().find(|t| t.name == tensor).unwrap();
+        self.buffers[buffer].holds.push(Edge {
+            cnn: tensor.cnn.clone(),
+            tensor: tensor.name.clone(),
+            consumer: consumer.into(),
+            ring_rows: rows,
+            bytes: rows * tensor.row_bytes,
+            half,
+        });
+    }
+}
+
+/// What a 5×5 window with same padding over 32 rows acquires and releases, row by row.
+const WINDOW: (&str, &str) = ("3,29*1,2*0", "2*0,29*1,3");
+
+fn add_pair(plan: &mut Plan, first: &str, second: &str) {
+    plan.add("in", first, input(), &[], Shape::image(3, 32, 32), 1, 0, Some((5, 0)));
+    let image = Shape::image(8, 32, 32);
+    let reads = |tensor| [(tensor, WINDOW.0, WINDOW.1)];
+    plan.add("l1", first, conv(8), &reads("t_in"), image.clone(), 1, 4 * (8 * 3 * 25 + 8), Some((5, 1920)));
+    plan.add("l2", second, conv(8), &reads("t_l1"), image, 1, 4 * (8 * 8 * 25 + 8), None);
+    plan.output("t_l2");
+}
+
+/// Two convolutions 5×5 over 32 rows, row by row: rings of five rows, 5·384 and 5·1024 bytes.
+pub fn pair() -> Plan {
+    let mut plan = empty(StorageModel::Tensors);
+    plan.add_cnn("pair");
+    add_pair(&mut plan, "p", "p");
+    let [i, a, b] = ["in", "l1", "l2"].map(fire);
+    let schedule = [
+        repeat(3, &[i.clone()]),
+        a.clone(),
+        repeat(2, &[i.clone(), a.clone()]),
+        b.clone(),
+        repeat(27, &[i, a.clone(), b.clone()]),
+        repeat(2, &[a, b.clone()]),
+        repeat(2, &[b]),
+    ];
+    let notation = "[in]×3,[l1],([in],[l1])×2,[l2],([in],[l1],[l2])×27,([l1],[l2])×2,[l2]×2";
+    plan.add_partition("p", &schedule, notation);
+    plan.parallel = vec![vec!["p".into()]];
+    plan.memory(2432 + 6432, 7040, 32 * 384 + 32 * 1024, 7040, (0, 32 * 1024));
+    plan
+}
+
+/// The same in two partitions that run at the same time; the cut ring has five rows, too.
+pub fn pipelined() -> Plan {
+    let mut plan = empty(StorageModel::Tensors);
+    plan.add_cnn("pair");
+    add_pair(&mut plan, "p1", "p2");
+    let [i, a, b] = ["in", "l1", "l2"].map(fire);
+    let first = [repeat(3, &[i.clone()]), a.clone(), repeat(29, &[i, a.clone()]), repeat(2, &[a])];
+    plan.add_partition("p1", &first, "[in]×3,[l1],([in],[l1])×29,[l1]×2");
+    plan.add_partition("p2", &[repeat(32, &[b])], "[l2]×32");
+    plan.parallel = vec![vec!["p1".into(), "p2".into()]];
+    plan.memory(2432 + 6432, 7040, 32 * 384 + 32 * 1024, 7040, (0, 32 * 1024));
+    plan
+}
+
+/// Adds relu, relu and a relu beside it, concatenated, and a relu, all whole: 4 rows of 32 bytes a tensor.
+fn add_branch(plan: &mut Plan, at: [At; 5]) {
+    let image = || Shape::image(2, 4, 4);
+    let whole = |tensor| (tensor, "4", "4");
+    plan.add("in", "q", input(), &[], image(), 4, 0, at[0]);
+    plan.add("z", "q", relu(), &[whole("t_in")], image(), 4, 0, at[1]);
+    plan.add("a", "q", relu(), &[whole("t_z")], image(), 4, 0, at[2]);
+    plan.add("b", "q", relu(), &[whole("t_a")], image(), 4, 0, at[3]);
+    let join = Operator::Concat(Concat { axis: 1 });
+    plan.add("c", "q", join, &[whole("t_b"), whole("t_a")], Shape::image(4, 4, 4), 4, 0, at[4]);
+    plan.add("d", "q", relu(), &[whole("t_c")], Shape::image(4, 4, 4), 4, 0, None);
+    plan.output("t_d");
+    let schedule: Vec<Step> = ["in", "z", "a", "b", "c", "d"].map(fire).into();
+    plan.add_partition("q", &schedule, "[in],[z],[a],[b],[c],[d]");
+    plan.parallel.push(vec!["q".into()]);
+}
+
+/// A branch and a concat; `t_z` is dead when `t_c` takes its place.
+pub fn branch() -> Plan {
+    let mut plan = empty(StorageModel::Tensors);
+    plan.add_cnn("branch");
+    add_branch(&mut plan, [None, Some((4, 256)), Some((4, 0)), Some((4, 128)), Some((4, 256))]);
+    plan.memory(0, 512, 3 * 128 + 256, 512, (128, 256));
+    plan.certificate.bound = Some(PeakWitness {
+        firing: vec!["branch/c".into()],
+        tensors: ["branch/t_a", "branch/t_b", "branch/t_c"].map(String::from).into(),
+        bytes: 512,
+    });
+    plan
+}
+
+/// Two CNNs that exclude each other in time and share the arena.
+pub fn two() -> Plan {
+    let mut plan = pair();
+    plan.add_cnn("branch");
+    add_branch(&mut plan, [None, Some((4, 256)), Some((4, 0)), Some((4, 128)), Some((4, 256))]);
+    plan.memory(8864, 7040, 45_056 + 640, 7040, (128, 32 * 1024 + 256));
+    plan.constraints.memory = Some(8864 + 7040);
+    plan.constraints.fps = BTreeMap::from([("pair".into(), 10.0)]);
+    plan
+}
+
+fn buffers(plan: &mut Plan, sizes: &[u64]) {
+    let mut offset = 0;
+    for (i, &bytes) in sizes.iter().enumerate() {
+        plan.buffers.push(Buffer { name: format!("B{}", i + 1), offset, bytes, holds: Vec::new() });
+        offset += bytes;
+    }
+}
+
+/// The branch in model `edges`: six edges in three buffers.
+pub fn edges() -> Plan {
+    let mut plan = empty(StorageModel::Edges);
+    plan.add_cnn("branch");
+    add_branch(&mut plan, [None; 5]);
+    buffers(&mut plan, &[256, 128, 128]);
+    for (buffer, tensor, consumer) in [
+        (0, "t_in", "z"),
+        (0, "t_a", "b"),
+        (0, "t_c", "d"),
+        (1, "t_z", "a"),
+        (1, "t_b", "c"),
+        (2, "t_a", "c"),
+    ] {
+        plan.edge(buffer, tensor, consumer, 4, None);
+    }
+    plan.memory(0, 512, 5 * 128 + 256, 512, (0, 256));
+    plan
+}
+
+/// Two relus in two partitions that run at the same time, in model `edges`: a double buffer between them.
+pub fn double_buffered() -> Plan {
+    let mut plan = empty(StorageModel::Edges);
+    plan.add_cnn("relus");
+    let image = || Shape::image(2, 4, 4);
+    plan.add("in", "p1", input(), &[], image(), 4, 0, None);
+    plan.add("a", "p1", relu(), &[("t_in", "4", "4")], image(), 4, 0, None);
+    plan.add("b", "p2", relu(), &[("t_a", "4*1", "4*1")], image(), 1, 0, None);
+    plan.output("t_b");
+    plan.add_partition("p1", &[fire("in"), fire("a")], "[in],[a]");
+    plan.add_partition("p2", &[repeat(4, &[fire("b")])], "[b]×4");
+    plan.parallel = vec![vec!["p1".into(), "p2".into()]];
+    buffers(&mut plan, &[128, 128, 128]);
+    plan.edge(0, "t_in", "a", 4, None);
+    plan.edge(1, "t_a", "b", 4, Some(1));
+    plan.edge(2, "t_a", "b", 4, Some(2));
+    plan.memory(0, 384, 384, 384, (0, 128));
+    plan
+}
+
+/// All of them, by name.
+pub fn all() -> Vec<(&'static str, Plan)> {
+    vec![
+        ("pair", pair()),
+        ("pipelined", pipelined()),
+        ("branch", branch()),
+        ("two", two()),
+        ("edges", edges()),
+        ("double_buffered", double_buffered()),
+    ]
+}

@@ -1,0 +1,291 @@
+//! One corruption, one reason.
+
+use crate::check::check;
+use crate::operator::Operator;
+use crate::plan::{Plan, Step, Workspace};
+use crate::shape::Shape;
+
+use super::plans::{branch, double_buffered, edges, fire, pair, pipelined, repeat, two};
+
+type Corrupt = fn(&mut Plan);
+
+/// That the plan is refused, and that some violation is of this variant.
+fn refused(name: &str, mut plan: Plan, corrupt: Corrupt, variant: &str) {
+    corrupt(&mut plan);
+    let violations = check(&plan).expect_err(name);
+    let tags: Vec<String> = violations
+        .iter()
+        .map(|violation| serde_json::to_value(violation).unwrap()["violation"].as_str().unwrap().to_owned())
+        .collect();
+    assert!(tags.iter().any(|tag| tag == variant), "{name}: not {variant}, but {violations:#?}");
+}
+
+fn moved(plan: &mut Plan, tensor: usize, offset: u64) {
+    plan.tensors[tensor].ring.as_mut().unwrap().offset = offset;
+}
+
+/// Sets the rows of a ring, and every sum that follows from them.
+fn resized(plan: &mut Plan, tensor: usize, rows: u64) {
+    let row_bytes = plan.tensors[tensor].row_bytes;
+    let ring = plan.tensors[tensor].ring.as_mut().unwrap();
+    let less = ring.bytes - rows * row_bytes;
+    (ring.ring_rows, ring.bytes) = (rows, rows * row_bytes);
+    plan.memory.bound -= less;
+    plan.memory.proven = false;
+}
+
+fn scheduled(plan: &mut Plan, schedule: &[Step], notation: &str) {
+    plan.partitions[0].schedule = schedule.to_vec();
+    plan.partitions[0].notation = notation.into();
+}
+
+#[test]
+fn structure() {
+    let table: &[(&str, fn() -> Plan, Corrupt, &str)] = &[
+        ("format", pair, |p| p.format = "csdfc-plan/2".into(), "format"),
+        ("threads", pair, |p| p.threads = 0, "sum"),
+        ("layers alike", pair, |p| p.cnns[0].layers[2].name = "l1".into(), "duplicate_name"),
+        ("tensors alike", pair, |p| p.tensors[1].name = "t_in".into(), "duplicate_name"),
+        ("CNNs alike", two, |p| p.cnns[1].name = "pair".into(), "duplicate_name"),
+        ("partitions alike", pipelined, |p| p.partitions[1].name = "p1".into(), "duplicate_name"),
+        ("unknown operand", pair, |p| p.cnns[0].layers[1].inputs[0].tensor = "x".into(), "unknown_name"),
+        ("unknown partition", pair, |p| p.cnns[0].layers[1].partition = "x".into(), "unknown_name"),
+        ("partition of another CNN", two, |p| p.cnns[0].layers[1].partition = "q".into(), "unknown_name"),
+        ("unknown in parallel", pair, |p| p.parallel[0].push("x".into()), "unknown_name"),
+        ("twice in parallel", pair, |p| p.parallel[0].push("p".into()), "structure"),
+        ("not in parallel", two, |p| drop(p.parallel.pop()), "structure"),
+        ("CNN of a tensor", pair, |p| p.tensors[0].cnn = "x".into(), "unknown_name"),
+        ("a tensor gone", pair, |p| drop(p.tensors.remove(0)), "unknown_name"),
+        ("unknown output", pair, |p| p.cnns[0].outputs[0].tensor = "x".into(), "unknown_name"),
+        ("order of layers", pair, |p| p.cnns[0].layers.swap(1, 2), "not_topological"),
+        ("backward cut", pipelined, |p| p.partitions.swap(0, 1), "backward_cut"),
+        ("inputs", pair, |p| p.cnns[0].inputs.push("l1".into()), "structure"),
+        ("producer", pair, |p| p.tensors[1].producer = "l2".into(), "tensor"),
+        ("consumers", pair, |p| p.tensors[1].consumers.clear(), "tensor"),
+        ("shape of a tensor", pair, |p| p.tensors[1].shape = Shape::image(8, 16, 64), "tensor"),
+        ("no elements", pair, |p| p.tensors[1].shape = Shape::image(0, 32, 32), "structure"),
+        ("wide elements", pair, |p| p.tensors[1].element_bytes = 8, "tensor"),
+        ("external inside", pair, |p| p.tensors[1].external = true, "tensor"),
+        ("output not external", pair, |p| p.tensors[2].external = false, "tensor"),
+        ("no storage", pair, |p| p.tensors[1].ring = None, "tensor"),
+        ("whole, but by rows", pair, |p| (p.tensors[0].ring, p.tensors[0].external) = (None, true), "tensor"),
+        (
+            "wrong view",
+            branch,
+            |p| p.cnns[0].layers[1].inputs[0].view = Some(Shape::image(2, 4, 5)),
+            "wrong_view",
+        ),
+        (
+            "other view",
+            branch,
+            |p| p.cnns[0].layers[1].inputs[0].view = Some(Shape::image(4, 2, 4)),
+            "output_shape",
+        ),
+        ("wrong view out", branch, |p| p.cnns[0].outputs[0].view = Some(Shape::new([1, 63])), "wrong_view"),
+    ];
+    table.iter().for_each(|&(name, plan, corrupt, variant)| refused(name, plan(), corrupt, variant));
+}
+
+#[test]
+fn shapes_and_rates() {
+    fn operator(plan: &mut Plan, change: impl Fn(&mut crate::operator::Conv)) {
+        match &mut plan.cnns[0].layers[1].operator {
+            Operator::Conv(conv) => change(conv),
+            other => panic!("{other:?}"),
+        }
+    }
+    let table: &[(&str, fn() -> Plan, Corrupt, &str)] = &[
+        ("kernel", pair, |p| operator(p, |conv| conv.kernel = [3, 5]), "output_shape"),
+        ("pads", pair, |p| operator(p, |conv| conv.pads = [2, 1, 2, 2]), "output_shape"),
+        ("pads elsewhere", pair, |p| operator(p, |conv| conv.pads = [1, 2, 3, 2]), "rate"),
+        ("groups", pair, |p| operator(p, |conv| conv.groups = 2), "operator"),
+        ("filters", pair, |p| operator(p, |conv| conv.filters = 9), "output_shape"),
+        ("huge kernel", pair, |p| operator(p, |conv| conv.kernel = [usize::MAX; 2]), "operator"),
+        ("no stride", pair, |p| operator(p, |conv| conv.stride = [0, 1]), "operator"),
+        ("no operand", pair, |p| p.cnns[0].layers[2].inputs.clear(), "tensor"),
+        ("bias", pair, |p| operator(p, |conv| conv.bias = false), "sum"),
+        ("firings", pair, |p| p.cnns[0].layers[1].firings = 31, "firings"),
+        ("rows per firing", pair, |p| p.cnns[0].layers[1].rows_per_firing = 2, "firings"),
+        ("no rows per firing", pair, |p| p.cnns[0].layers[1].rows_per_firing = 0, "firings"),
+        ("less acquired", pair, |p| p.cnns[0].layers[1].inputs[0].acquire = "2,30*1,1*0".into(), "rate"),
+        ("early release", pair, |p| p.cnns[0].layers[1].inputs[0].release = "1*0,30*1,2".into(), "rate"),
+        ("a rate too many", pair, |p| p.cnns[0].layers[1].inputs[0].release = "2*0,29*1,3,0".into(), "rate"),
+        ("garbage", pair, |p| p.cnns[0].layers[1].inputs[0].acquire = "30*".into(), "rate"),
+    ];
+    table.iter().for_each(|&(name, plan, corrupt, variant)| refused(name, plan(), corrupt, variant));
+}
+
+#[test]
+fn storage() {
+    let table: &[(&str, fn() -> Plan, Corrupt, &str)] = &[
+        ("overlap", pair, |p| moved(p, 1, 1916), "overlap"),
+        ("overlap of live rings", branch, |p| moved(p, 3, 0), "overlap"),
+        ("beyond the arena", pair, |p| moved(p, 1, 1924), "ring"),
+        ("offset beyond all", pair, |p| moved(p, 1, u64::MAX), "ring"),
+        ("misaligned", branch, |p| moved(p, 1, 257), "ring"),
+        ("bytes of a ring", pair, |p| p.tensors[1].ring.as_mut().unwrap().bytes -= 1, "ring"),
+        ("no rows", pair, |p| p.tensors[1].ring.as_mut().unwrap().ring_rows = 0, "ring"),
+        ("ring below its need", pair, |p| resized(p, 1, 4), "overwrites_needed"),
+        ("input ring below its need", pair, |p| resized(p, 0, 4), "overwrites_needed"),
+        ("cut ring below its need", pipelined, |p| resized(p, 1, 4), "deadlock"),
+        ("cut ring shared", pipelined, |p| moved(p, 1, 1916), "shared_by_concurrent"),
+        ("whole ring short", branch, |p| resized(p, 2, 3), "overwrites_needed"),
+        ("a cut tensor without ring", pipelined, |p| p.tensors[1].ring = None, "tensor"),
+        (
+            "workspaces of concurrent partitions",
+            pipelined,
+            |p| {
+                for l in 1..3 {
+                    p.cnns[0].layers[l].workspace = Workspace { offset: 0, bytes: 8 };
+                }
+                p.memory.workspace = 8;
+                p.memory.total += 8;
+            },
+            "shared_by_concurrent",
+        ),
+        ("an edge gone", edges, |p| drop(p.buffers[0].holds.remove(0)), "edge"),
+        (
+            "an edge twice",
+            edges,
+            |p| {
+                let e = p.buffers[0].holds[0].clone();
+                p.buffers[1].holds.push(e)
+            },
+            "edge",
+        ),
+        ("an unknown edge", edges, |p| p.buffers[0].holds[0].consumer = "b".into(), "edge"),
+        (
+            "a short ring",
+            edges,
+            |p| {
+                let e = &mut p.buffers[2].holds[0];
+                (e.ring_rows, e.bytes) = (3, 96)
+            },
+            "buffer",
+        ),
+        (
+            "edges at the same time",
+            edges,
+            |p| {
+                let edge = p.buffers[1].holds.remove(1);
+                p.buffers[2].holds.push(edge);
+            },
+            "overlap",
+        ),
+        ("buffers overlap", edges, |p| p.buffers[2].offset -= 4, "overlap"),
+        ("buffer beyond the arena", edges, |p| p.buffers[2].offset += 4, "buffer"),
+        ("size of a buffer", edges, |p| p.buffers[0].bytes = 252, "buffer"),
+        ("one half", double_buffered, |p| p.buffers[2].holds[0].half = Some(1), "edge"),
+        (
+            "halves together",
+            double_buffered,
+            |p| {
+                let e = p.buffers[2].holds.remove(0);
+                p.buffers[1].holds.push(e)
+            },
+            "edge",
+        ),
+        (
+            "half of the rows",
+            double_buffered,
+            |p| {
+                let e = &mut p.buffers[1].holds[0];
+                (e.ring_rows, e.bytes) = (2, 64)
+            },
+            "edge",
+        ),
+        (
+            "a busy buffer",
+            double_buffered,
+            |p| {
+                let e = p.buffers[0].holds.remove(0);
+                p.buffers[1].holds.push(e)
+            },
+            "buffer",
+        ),
+        (
+            "a busy buffer, the empty one gone",
+            double_buffered,
+            |p| {
+                let e = p.buffers[0].holds.remove(0);
+                p.buffers[1].holds.push(e);
+                drop(p.buffers.remove(0))
+            },
+            "shared_by_concurrent",
+        ),
+        ("buffers in model tensors", pair, |p| p.buffers = edges().buffers, "buffer"),
+        ("a ring in model edges", edges, |p| p.tensors[1].ring = branch().tensors[1].ring, "tensor"),
+    ];
+    table.iter().for_each(|&(name, plan, corrupt, variant)| refused(name, plan(), corrupt, variant));
+}
+
+#[test]
+fn schedules() {
+    let table: &[(&str, fn() -> Plan, Corrupt, &str)] = &[
+        ("a firing dropped", pair, |p| drop(p.partitions[0].schedule.remove(3)), "firing_count"),
+        ("a firing more", pair, |p| p.partitions[0].schedule.push(fire("l2")), "firing_count"),
+        ("a foreign layer", pipelined, |p| p.partitions[0].schedule.push(fire("l2")), "schedule"),
+        (
+            "absurd repeats",
+            pair,
+            |p| p.partitions[0].schedule.push(repeat(1 << 60, &[fire("l2")])),
+            "firing_count",
+        ),
+        (
+            "repeats beyond counting",
+            pair,
+            |p| p.partitions[0].schedule.push(repeat(u64::MAX, &[fire("l2")])),
+            "schedule",
+        ),
+        ("empty loop", pair, |p| p.partitions[0].schedule.push(repeat(u64::MAX, &[])), "schedule"),
+        ("notation", pair, |p| p.partitions[0].notation.push(' '), "notation"),
+        (
+            "a reader before its producer",
+            branch,
+            |p| scheduled(p, &["in", "z", "b", "a", "c", "d"].map(fire), "[in],[z],[b],[a],[c],[d]"),
+            "not_written",
+        ),
+        (
+            "a producer too early",
+            pair,
+            |p| {
+                let [i, a, b] = ["in", "l1", "l2"].map(fire);
+                let schedule = [repeat(32, &[i]), repeat(32, &[a]), repeat(32, &[b])];
+                scheduled(p, &schedule, "[in]×32,[l1]×32,[l2]×32");
+                // Only the first ring and the second, then the second and nothing, live at the same time.
+                p.memory.bound = 7040;
+            },
+            "overwrites_needed",
+        ),
+    ];
+    table.iter().for_each(|&(name, plan, corrupt, variant)| refused(name, plan(), corrupt, variant));
+}
+
+#[test]
+fn sums() {
+    let table: &[(&str, fn() -> Plan, Corrupt, &str)] = &[
+        ("total", two, |p| p.memory.total += 1, "sum"),
+        ("naive", edges, |p| p.memory.naive -= 1, "sum"),
+        ("bound", branch, |p| p.memory.bound -= 1, "sum"),
+        ("proven", branch, |p| p.memory.proven = false, "sum"),
+        ("parameters of a layer", pair, |p| p.cnns[0].layers[1].parameters -= 4, "sum"),
+        ("parameters", pair, |p| p.memory.parameters += 4, "sum"),
+        ("parameters stored", pair, |p| p.memory.parameters_stored -= 4, "sum"),
+        ("workspace", pair, |p| p.memory.workspace = 1, "sum"),
+        ("inputs", branch, |p| p.memory.external.inputs = 0, "sum"),
+        ("outputs", branch, |p| p.memory.external.outputs *= 2, "sum"),
+        ("memory not met", two, |p| p.constraints.memory = Some(15_903), "sum"),
+        ("fps not met", two, |p| p.constraints.fps = [("pair".into(), 12.6)].into(), "sum"),
+        ("fps of nothing", two, |p| p.constraints.fps = [("x".into(), 1.0)].into(), "unknown_name"),
+        ("no fps", pair, |p| p.cnns[0].fps = f64::NAN, "sum"),
+        ("witness", branch, |p| p.certificate.bound.as_mut().unwrap().bytes += 1, "sum"),
+        (
+            "tensors of the witness",
+            branch,
+            |p| drop(p.certificate.bound.as_mut().unwrap().tensors.pop()),
+            "sum",
+        ),
+        ("larger arena", branch, |p| (p.memory.buffers, p.memory.total) = (516, 516), "sum"),
+    ];
+    table.iter().for_each(|&(name, plan, corrupt, variant)| refused(name, plan(), corrupt, variant));
+}

@@ -1,0 +1,309 @@
+//! Plans as text: JSON, and the same data as RON.
+//!
+//! The RON form has one struct `(key: value)` for each JSON object, variants as strings as in JSON, so that both
+//! hold the same tree. The same plan always gives the same text.
+
+use serde_json::Value;
+
+use crate::plan::{FORMAT, Plan};
+
+/// Why a text is no plan.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FileError {
+    /// There is no text.
+    #[error("the plan is empty")]
+    Empty,
+    /// The text is cut short, is not JSON or RON, or does not have the fields of a plan.
+    #[error("{language}, line {line}, column {column}: {message}")]
+    Syntax {
+        /// What the text was read as: `JSON` or `RON`.
+        language: &'static str,
+        /// Line, from 1.
+        line: usize,
+        /// Column, from 1.
+        column: usize,
+        /// What is wrong there.
+        message: String,
+    },
+    /// The text is good RON, but does not have the fields of a plan.
+    #[error("RON, at `{path}`: {message}")]
+    Field {
+        /// Keys and indices that lead there: `cnns[0].layers[3]`.
+        path: String,
+        /// What is wrong there.
+        message: String,
+    },
+    /// The plan is of another version.
+    #[error("the plan's format is `{found}`; this version of csdfc knows `{FORMAT}`")]
+    Format {
+        /// What it says of itself.
+        found: String,
+    },
+}
+
+impl Plan {
+    /// The plan as JSON, ending in a newline. Numbers that JSON does not have (infinity, not a number) become
+    /// `null`, which no reader takes.
+    pub fn to_json(&self) -> String {
+        #[expect(
+            clippy::expect_used,
+            reason = "a plan has no maps but of strings, and writes to memory only"
+        )]
+        let mut text = serde_json::to_string_pretty(self).expect("plain data");
+        text.push('\n');
+        text
+    }
+
+    /// The same as RON, ending in a newline.
+    pub fn to_ron(&self) -> String {
+        // Through the text, because there a 32-bit float has its own short digits, not those of its 64-bit value. A
+        // schedule nested beyond what the reader takes goes the other way.
+        let through_text = serde_json::from_str(&self.to_json()).or_else(|_| serde_json::to_value(self));
+        #[expect(clippy::expect_used, reason = "a plan has no maps but of strings")]
+        let value: Value = through_text.expect("plain data");
+        let mut text = String::new();
+        write_ron(&value, false, 0, &mut text);
+        text.push('\n');
+        text
+    }
+
+    /// Reads a plan from JSON.
+    ///
+    /// # Errors
+    /// Where and why the text is no plan of [`FORMAT`].
+    pub fn from_json(text: &str) -> Result<Plan, FileError> {
+        if text.trim().is_empty() {
+            return Err(FileError::Empty);
+        }
+        let located = |error: serde_json::Error| FileError::Syntax {
+            language: "JSON",
+            line: error.line(),
+            column: error.column(),
+            message: message(&error),
+        };
+        // The version comes first: another's fields would only mislead.
+        let version: Value = serde_json::from_str(text).map_err(located)?;
+        check_format(&version)?;
+        serde_json::from_str(text).map_err(located)
+    }
+
+    /// Reads a plan from RON.
+    ///
+    /// # Errors
+    /// Where and why the text is no plan of [`FORMAT`].
+    pub fn from_ron(text: &str) -> Result<Plan, FileError> {
+        if text.trim().is_empty() {
+            return Err(FileError::Empty);
+        }
+        let value: Value =
+            ron::from_str(text).map_err(|error: ron::error::SpannedError| FileError::Syntax {
+                language: "RON",
+                line: error.span.start.line,
+                column: error.span.start.col,
+                message: error.code.to_string(),
+            })?;
+        check_format(&value)?;
+        // RON's reader cannot take a layer's operator from among its other fields; JSON's can, and says where it
+        // stopped.
+        let json = format!("{value:#}");
+        serde_json::from_str(&json).map_err(|error| FileError::Field {
+            path: path_at(&json, error.line()),
+            message: message(&error),
+        })
+    }
+
+    /// Reads a plan from JSON or RON, whichever the text is: JSON starts with a brace, RON with a parenthesis.
+    ///
+    /// # Errors
+    /// Where and why the text is no plan of [`FORMAT`].
+    pub fn parse(text: &str) -> Result<Plan, FileError> {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        if text.trim_start().starts_with('{') { Plan::from_json(text) } else { Plan::from_ron(text) }
+    }
+}
+
+fn check_format(value: &Value) -> Result<(), FileError> {
+    match value.get("format") {
+        Some(Value::String(found)) if found != FORMAT => Err(FileError::Format { found: found.clone() }),
+        _ => Ok(()),
+    }
+}
+
+/// The message of an error without its place.
+fn message(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    text.rsplit_once(" at line ").map_or(text.clone(), |(message, _)| message.to_owned())
+}
+
+/// The path of the value on a line of indented JSON.
+fn path_at(json: &str, line: usize) -> String {
+    let mut open: Vec<(String, Option<usize>)> = Vec::new();
+    for text in json.lines().take(line.max(1)) {
+        let text = text.trim();
+        if text.starts_with(['}', ']']) {
+            open.pop();
+            continue;
+        }
+        if let Some((_, Some(index))) = open.last_mut() {
+            *index = index.wrapping_add(1);
+        }
+        let step = match (text.strip_prefix('"').and_then(|rest| rest.split_once("\":")), open.last()) {
+            (_, Some((_, Some(index)))) => format!("[{index}]"),
+            (Some((key, _)), Some((path, _))) if path.is_empty() => key.to_owned(),
+            (Some((key, _)), _) => format!(".{key}"),
+            (None, _) => String::new(),
+        };
+        if text.ends_with('{') {
+            open.push((step, None));
+        } else if text.ends_with('[') {
+            // Counts up to 0 at the first element.
+            open.push((step, Some(usize::MAX)));
+        }
+    }
+    let path: String = open.into_iter().map(|(step, _)| step).collect();
+    if path.is_empty() { "the plan".into() } else { path }
+}
+
+/// Writes a value as RON. A map has keys of the user's, a struct those of the format.
+fn write_ron(value: &Value, is_map: bool, depth: usize, text: &mut String) {
+    let indent = |text: &mut String, depth: usize| {
+        text.push('\n');
+        text.extend(std::iter::repeat_n("    ", depth));
+    };
+    match value {
+        Value::Null => text.push_str("None"),
+        Value::Bool(_) | Value::Number(_) => text.push_str(&value.to_string()),
+        Value::String(string) => write_string(string, text),
+        Value::Array(items) if items.iter().all(|item| !item.is_array() && !item.is_object()) => {
+            text.push('[');
+            for (i, item) in items.iter().enumerate() {
+                if i > 0 {
+                    text.push_str(", ");
+                }
+                write_ron(item, false, depth, text);
+            }
+            text.push(']');
+        }
+        Value::Array(items) => {
+            text.push('[');
+            for item in items {
+                indent(text, depth + 1);
+                write_ron(item, false, depth + 1, text);
+                text.push(',');
+            }
+            indent(text, depth);
+            text.push(']');
+        }
+        Value::Object(fields) => {
+            let is_map = is_map || fields.is_empty();
+            text.push(if is_map { '{' } else { '(' });
+            for (key, value) in fields {
+                indent(text, depth + 1);
+                if is_map {
+                    write_string(key, text);
+                } else {
+                    text.push_str(key);
+                }
+                text.push_str(": ");
+                write_ron(value, matches!(key.as_str(), "fps" | "choices"), depth + 1, text);
+                text.push(',');
+            }
+            if !fields.is_empty() {
+                indent(text, depth);
+            }
+            text.push(if is_map { '}' } else { ')' });
+        }
+    }
+}
+
+fn write_string(string: &str, text: &mut String) {
+    text.push('"');
+    for c in string.chars() {
+        match c {
+            '"' | '\\' => text.extend(['\\', c]),
+            c if c.is_control() => text.push_str(&format!("\\u{{{:x}}}", c as u32)),
+            c => text.push(c),
+        }
+    }
+    text.push('"');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::tests::plans;
+
+    #[test]
+    fn both_forms_hold_every_plan() {
+        for (name, mut plan) in plans::all() {
+            plan.application = "\u{1}\"quoted\" \\ line\nbreak é ×".into();
+            plan.cnns[0].fps = 0.1 + 0.2;
+            plan.constraints.fps = [("a b".to_owned(), 1e-7)].into();
+            plan.pareto.push(crate::plan::ParetoPoint {
+                memory: u64::MAX,
+                fps: [("pair".to_owned(), 2.0)].into(),
+                choices: [("pair".to_owned(), "prefix 12".to_owned())].into(),
+            });
+            for (text, read) in [
+                (plan.to_json(), Plan::from_json as fn(&str) -> Result<Plan, FileError>),
+                (plan.to_ron(), Plan::from_ron),
+            ] {
+                assert!(text.ends_with("}\n") || text.ends_with(")\n"));
+                assert_eq!(read(&text).as_ref(), Ok(&plan), "{name}");
+                assert_eq!(Plan::parse(&text).as_ref(), Ok(&plan), "{name}");
+                assert_eq!(Plan::parse(&format!("\u{feff}\n  {text}")).as_ref(), Ok(&plan), "{name}");
+            }
+            assert_eq!(plan.to_json(), plan.clone().to_json());
+        }
+    }
+
+    #[test]
+    fn every_cut_is_an_error() {
+        let plan = plans::branch();
+        for text in [plan.to_json(), plan.to_ron()] {
+            let end = text.trim_end().len();
+            for cut in (0..end).filter(|&cut| text.is_char_boundary(cut)).step_by(7) {
+                assert!(Plan::parse(&text[..cut]).is_err(), "{cut}");
+            }
+        }
+        assert_eq!(Plan::parse(""), Err(FileError::Empty));
+        assert_eq!(Plan::parse(" \n"), Err(FileError::Empty));
+    }
+
+    #[test]
+    fn errors_say_where() {
+        let check =
+            |text: String, expected: &str| assert_eq!(Plan::parse(&text).unwrap_err().to_string(), expected);
+        let (json, ron) = (plans::pair().to_json(), plans::pair().to_ron());
+        check(
+            json.replace("\"threads\": 1", "\"threads\": -1"),
+            "JSON, line 29, column 15: invalid value: integer `-1`, expected usize",
+        );
+        check(
+            json.replace("csdfc-plan/1", "csdfc-plan/9"),
+            "the plan's format is `csdfc-plan/9`; this version of csdfc knows `csdfc-plan/1`",
+        );
+        check(
+            ron.replace("csdfc-plan/1", "csdfc-plan/9"),
+            "the plan's format is `csdfc-plan/9`; this version of csdfc knows `csdfc-plan/1`",
+        );
+        check(ron.replace("threads: 1", "threads: ~"), "RON, line 279, column 13: Unexpected char '~'");
+        check(
+            ron.replacen("ring_rows: 5", "ring_rows: \"5\"", 1),
+            "RON, at `tensors[0].ring`: invalid type: string \"5\", expected u64",
+        );
+        check("{}".into(), "JSON, line 1, column 2: missing field `format`");
+        check("7".into(), "RON, at `the plan`: invalid type: integer `7`, expected struct Plan");
+    }
+
+    #[test]
+    fn nesting_does_not_overflow_the_stack() {
+        for (open, close) in
+            [("[", "]"), ("{\"a\":", "}"), ("(a:", ")"), ("Some(", ")"), ("(", ")"), ("/*", "*/")]
+        {
+            for text in [open.repeat(100_000), open.repeat(100_000) + &close.repeat(100_000)] {
+                assert!(Plan::parse(&text).is_err(), "{open}");
+            }
+        }
+    }
+}
