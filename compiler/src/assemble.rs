@@ -202,13 +202,10 @@ impl Parts<'_> {
             })
         };
         let bytes = |tensor: &plan::Tensor| tensor.shape.rows() as u64 * tensor.row_bytes;
-        let inputs = tensors.iter().filter(|tensor| tensor.external && tensor.ring.is_none()).filter(is_input);
+        let inputs =
+            tensors.iter().filter(|tensor| tensor.external && tensor.ring.is_none()).filter(is_input);
         let outputs = self.tasks.iter().flat_map(|task| {
-            let mut layers: Vec<LayerId> =
-                task.network.outputs.iter().map(|output| output.operand.layer).collect();
-            layers.sort_unstable();
-            layers.dedup();
-            layers.into_iter().map(|id| task.network.layer(id))
+            task.network.outputs.iter().map(|output| task.network.layer(output.operand.layer))
         });
         let external = plan::External {
             inputs: inputs.map(bytes).sum(),
@@ -267,7 +264,8 @@ impl Parts<'_> {
                 tensors: peak.items.iter().map(tensor).collect(),
                 bytes: peak.bytes,
             }),
-            rings: "peaks of the on-demand schedule stated here: least on chains, enough on every graph".into(),
+            rings: "peaks of the on-demand schedule stated here: least on chains, enough on every graph"
+                .into(),
         }
     }
 }
@@ -275,8 +273,9 @@ impl Parts<'_> {
 fn plan_step(step: &csdf::Step, names: &[&str]) -> plan::Step {
     match step {
         csdf::Step::Fire(actor) => plan::Step::Fire { fire: names[actor.index()].to_owned() },
-        csdf::Step::Repeat { times, body } => {
-            plan::Step::Repeat { repeat: *times, body: body.iter().map(|step| plan_step(step, names)).collect() }
-        }
+        csdf::Step::Repeat { times, body } => plan::Step::Repeat {
+            repeat: *times,
+            body: body.iter().map(|step| plan_step(step, names)).collect(),
+        },
     }
 }

@@ -58,6 +58,7 @@ Options win over the application file.")]
 
 /// Options of every command.
 #[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Messages")]
 pub struct Global {
     /// Say more on standard error: -v what is done, -vv how long each pass takes
     #[arg(short, long, action = ArgAction::Count, global = true)]
@@ -289,7 +290,10 @@ impl PlanArgs {
             origin.replaced.push(("threads", "--threads"));
         }
         if let Some(device) = &self.device {
-            spec.device = Some(device.clone());
+            // A path on the command line is from the working directory, not from the file's folder.
+            let path = device.ends_with(".ron").then(|| std::path::absolute(device).ok()).flatten();
+            spec.device =
+                Some(path.map_or_else(|| device.clone(), |path| path.to_string_lossy().into_owned()));
         }
         Ok(())
     }

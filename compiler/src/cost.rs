@@ -48,7 +48,10 @@ pub struct Processor {
 pub enum DeviceError {
     /// No such profile and no such file.
     #[error("no device profile named `{name}`")]
-    #[diagnostic(code(csdfc::device::unknown), help("profiles: {known}; or give the path of a profile (.ron)"))]
+    #[diagnostic(
+        code(csdfc::device::unknown),
+        help("profiles: {known}; or give the path of a profile (.ron)")
+    )]
     Unknown {
         /// The name asked for.
         name: String,
@@ -111,7 +114,9 @@ impl DeviceProfile {
         let positive = |p: &Processor| {
             let rates =
                 [p.macs_per_second, p.depthwise_efficiency, p.elements_per_second, p.bytes_per_second];
-            rates.iter().all(|rate| rate.is_finite() && *rate > 0.0) && p.firing_ns.is_finite() && p.firing_ns >= 0.0
+            rates.iter().all(|rate| rate.is_finite() && *rate > 0.0)
+                && p.firing_ns.is_finite()
+                && p.firing_ns >= 0.0
         };
         if let Some((name, _)) = profile.processors.iter().find(|(_, processor)| !positive(processor)) {
             let problem = format!("the rates of processor `{name}` must be positive numbers");
@@ -154,7 +159,8 @@ impl Processor {
         let parameters = layer.parameter_elements() * 4;
         let loads = if parameters > self.cache_bytes { firings } else { 1.0 };
         let read: usize = inputs.iter().map(csdfc_codegen::shape::Shape::elements).sum();
-        let traffic = (read as f64 * 4.0 + elements * 4.0 + parameters as f64 * loads) / self.bytes_per_second;
+        let traffic =
+            (read as f64 * 4.0 + elements * 4.0 + parameters as f64 * loads) / self.bytes_per_second;
         arithmetic.max(traffic) * 1e9 + firings * self.firing_ns
     }
 }

@@ -65,11 +65,11 @@ pub fn plan(
     }
 
     let variants = evaluate(application, &tasks, device)?;
-    let planner = Planner { application, tasks: &tasks, elements: elements(application), variants, parameters };
+    let planner =
+        Planner { application, tasks: &tasks, elements: elements(application), variants, parameters };
     let floors: Vec<Option<f64>> =
         application.cnns.iter().map(|cnn| application.constraints.fps.get(&cnn.name).copied()).collect();
-    let (chosen, shortfall) =
-        info_span!("select").in_scope(|| planner.choose(limit, &floors));
+    let (chosen, shortfall) = info_span!("select").in_scope(|| planner.choose(limit, &floors));
     let pareto = info_span!("front").in_scope(|| planner.front());
 
     let picked: Vec<&Variant> = chosen.iter().zip(&planner.variants).map(|(v, all)| &all[*v]).collect();
@@ -149,7 +149,7 @@ fn evaluate(
     for (index, (cnn, task)) in application.cnns.iter().zip(tasks).enumerate() {
         let _span = info_span!("evaluate", cnn = cnn.name).entered();
         let choices = match &application.rows {
-            RowsChoice::Default => simple::choices(task.network),
+            RowsChoice::Default => simple::choices(task.network, application.storage),
             RowsChoice::None => vec![Choice::none(task.network)],
             RowsChoice::All => vec![Choice::all(task.network)],
             RowsChoice::Layers(given) => {

@@ -79,12 +79,6 @@ impl Error {
     }
 }
 
-impl From<AppError> for Error {
-    fn from(error: AppError) -> Self {
-        Error::App(Box::new(error))
-    }
-}
-
 impl From<Outcome> for ExitCode {
     fn from(outcome: Outcome) -> Self {
         match outcome {

@@ -195,7 +195,8 @@ impl Frame<'_> {
                         let edge = self.request(tensor, Some(reader), &[reader], &partition_of, 1);
                         if edge.pipelined {
                             // A double buffer: one half counted with each of the two partitions.
-                            let reading = Request { partition: partition_of[reader.0], half: Some(2), ..edge.clone() };
+                            let reading =
+                                Request { partition: partition_of[reader.0], half: Some(2), ..edge.clone() };
                             requests.push(Request { half: Some(1), ..edge });
                             requests.push(reading);
                         } else {

@@ -56,7 +56,10 @@ pub fn verify(folder: &Path, cnn: &Cnn) -> Result<(), Error> {
         return Ok(());
     }
     Err(Error::Input {
-        message: format!("the model of CNN {}, {}, is not the one that this plan was made from", cnn.name, stated.path),
+        message: format!(
+            "the model of CNN {}, {}, is not the one that this plan was made from",
+            cnn.name, stated.path
+        ),
         help: Some("it has changed since: plan the application again".into()),
     })
 }

@@ -13,6 +13,7 @@ pub mod driver;
 pub mod error;
 pub mod execution;
 pub mod identity;
+pub mod import;
 pub mod logging;
 pub mod lower;
 pub mod network;

@@ -53,7 +53,8 @@ pub fn operand_rates(network: &Network, id: LayerId, index: usize, rows: u64) ->
     let operand = &layer.inputs[index];
     let tensor = &network.layer(operand.layer).shape;
     // A view that cuts the tensor differently into rows can only be read whole.
-    let by_rows = operand.shape.rows() == tensor.rows() && operand.shape.row_elements() == tensor.row_elements();
+    let by_rows =
+        operand.shape.rows() == tensor.rows() && operand.shape.row_elements() == tensor.row_elements();
     let access = if by_rows {
         operators::row_access(&layer.operator, &layer.input_shapes(), &layer.shape, index)
     } else {

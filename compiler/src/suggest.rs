@@ -31,7 +31,9 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .into_iter()
         .filter(|candidate| candidate.len() <= 2 * SHOWN)
         .map(|candidate| (strsim::osa_distance(&lower, &candidate.to_lowercase()), candidate))
-        .filter(|(distance, candidate)| *distance <= (length.max(candidate.chars().count()) / 3).max(1))
+        .filter(|(distance, candidate)| {
+            *distance < length && *distance <= (length.max(candidate.chars().count()) / 3).max(1)
+        })
         .min()
         .map(|(_, candidate)| candidate)
 }
@@ -69,6 +71,7 @@ mod tests {
             ("partition", Some("partitions")),
             ("precison", Some("precision")),
             ("x", None),
+            ("nam", Some("name")),
             ("banana", None),
             ("", None),
         ] {

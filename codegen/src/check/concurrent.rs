@@ -48,7 +48,7 @@ pub(super) fn replay(
     stores: &[Store],
     schedules: &[Vec<u32>],
     report: &mut Report,
-) -> Result<(), Violation> {
+) -> Result<(), Box<Violation>> {
     use Interleaving::{ConsumersFirst, ProducersFirst, Random, RoundRobin};
     let cnn = &index.cnns[c];
     let tables = Tables::new(cnn, held, stores);
@@ -76,7 +76,7 @@ struct Run<'a, 'b> {
 
 impl Run<'_, '_> {
     /// Lets the partitions of a group run for some frames.
-    fn group(&mut self, group: &[usize], frames: u64, report: &mut Report) -> Result<(), Violation> {
+    fn group(&mut self, group: &[usize], frames: u64, report: &mut Report) -> Result<(), Box<Violation>> {
         let mut done = vec![0u64; group.len()];
         let all: Vec<u64> = group.iter().map(|&p| self.schedules[p].len() as u64 * frames).collect();
         let mut turn = 0;
@@ -107,12 +107,12 @@ impl Run<'_, '_> {
                 let waiting = (0..n).filter(|&i| done[i] < all[i]);
                 let frame = waiting.clone().map(|i| done[i] * frames / all[i]).min().unwrap_or(0);
                 let name = |i: usize| self.index.partitions[group[i]].partition.name.clone();
-                return Err(Violation::Deadlock {
+                return Err(Box::new(Violation::Deadlock {
                     cnn: cnn.clone(),
                     partitions: waiting.map(name).collect(),
                     interleaving: self.interleaving.to_string(),
                     frame,
-                });
+                }));
             };
             let p = group[i];
             self.replay.fire(

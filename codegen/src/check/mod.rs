@@ -2,26 +2,27 @@
 //!
 //! A plan is accepted only if all of the following hold. *Layer* l makes rows `[p·r, min((p+1)·r, H))` of its
 //! tensor in firing p; `need(l, o, p)` is the number of leading rows of operand o that firings 0..=p read, by the
-//! definition of l's operator ([`rows`]), and `keep(l, o, p)` the first row that firings p.. still read.
+//! definition of l's operator (`rows`), and `keep(l, o, p)` the first row that firings p.. still read.
 //!
-//! 1. *Structure* ([`structure`]). Names are unique and resolve; layers are in topological order, each in one
+//! 1. *Structure* (`structure`). Names are unique and resolve; layers are in topological order, each in one
 //!    partition, and no data flows to an earlier partition; each tensor states its producer, its readers, its
 //!    shape and sizes truly; a view has as many elements as its tensor.
-//! 2. *Shapes* ([`shapes`]). Each layer's output shape and parameters are what its operator makes of its inputs.
-//! 3. *Rates* ([`rates`]). Firings are ⌈H / r⌉; `acquire(p) = need(p) − need(p−1)`, `release(p) = keep(p+1) −
-//!    keep(p)`; the last firing acquires and releases all that is left.
-//! 4. *Storage* ([`storage`]). Each tensor (model `tensors`) or edge (model `edges`) has one ring inside the
+//! 2. *Shapes* (`shapes`). Each layer's output shape and parameters are what its operator makes of its inputs.
+//! 3. *Rates* (`rates`). Firings are ⌈H / r⌉; `acquire(p) = need(p) − need(p−1)`, `release(p) = keep(p+1) −
+//!    keep(p)`; rows that nothing reads pass through the firing before them (`need(p) ≥ keep(p+1)`), and the last
+//!    firing acquires and releases all that is left.
+//! 4. *Storage* (`storage`). Each tensor (model `tensors`) or edge (model `edges`) has one ring inside the
 //!    arena, or a double buffer, or the caller's copy. Row i of a frame lies at `offset + (i mod ring_rows) ·
 //!    row_bytes`; for a tensor cut between partitions that run at the same time, i runs on over frames.
-//! 5. *Lifetimes* ([`lifetimes`]). A ring lives from its producer's first to its last reader's last firing. Rings
+//! 5. *Lifetimes* (`lifetimes`). A ring lives from its producer's first to its last reader's last firing. Rings
 //!    that live at the same time share no byte; nor do rings touched by partitions that run at the same time,
 //!    whatever their lifetimes.
-//! 6. *Schedule* ([`schedule`]). Each partition fires each of its layers as often as rule 3 says.
-//! 7. *Replay* ([`replay`]). With an arena of tags (tensor, row, frame), over several frames and, for partitions
-//!    that run at the same time, several interleavings under the blocking rule of [`concurrent`]: at each firing
+//! 6. *Schedule* (`schedule`). Each partition fires each of its layers as often as rule 3 says.
+//! 7. *Replay* (`replay`). With an arena of tags (tensor, row, frame), over several frames and, for partitions
+//!    that run at the same time, several interleavings under the blocking rule of `concurrent`: at each firing
 //!    every row held, `[keep(p), need(p))`, carries its own tag in every byte; no row is written over one that is
 //!    written and not yet released by all its readers; and no interleaving deadlocks.
-//! 8. *Sums* ([`sums`]). Every sum is what its parts add up to, the bound what the lifetimes say, and `proven` and
+//! 8. *Sums* (`sums`). Every sum is what its parts add up to, the bound what the lifetimes say, and `proven` and
 //!    `met` are true exactly if they should be.
 //!
 //! Every check is bounded: a plan beyond the limits below is refused as [`Violation::TooLarge`].
@@ -117,9 +118,8 @@ pub fn check(plan: &Plan) -> Result<Report, Vec<Violation>> {
         ..Report::default()
     };
     for cnn in 0..index.cnns.len() {
-        violations.extend(
-            concurrent::replay(&index, cnn, &rates[cnn], &stores[cnn], &schedules, &mut report).err(),
-        );
+        let replayed = concurrent::replay(&index, cnn, &rates[cnn], &stores[cnn], &schedules, &mut report);
+        violations.extend(replayed.err().map(|violation| *violation));
     }
     if violations.is_empty() { Ok(report) } else { Err(violations) }
 }

@@ -8,7 +8,7 @@ use super::{Findings, MAX_TABLE, Violation};
 pub(super) struct Held {
     /// The layer that produces the tensor.
     pub tensor: usize,
-    /// `need[p]`: the row after the last that firings 0..=p read.
+    /// `need[p]`: the row after the last that firings 0..=p read, or that no later firing reads.
     pub need: Vec<u32>,
     /// `keep[p]`: the first row that firings p.. still need; one entry more than firings, the last all rows.
     pub keep: Vec<u32>,
@@ -114,15 +114,16 @@ fn held(tensor: usize, rows: u64, spans: Option<&[Span]>, r: u64, firings: u64) 
     let mut need = vec![rows as u32; firings];
     let mut keep = vec![rows as u32; firings + 1];
     let chunks: Vec<&[Span]> = spans.chunks(r as usize).collect();
-    let mut highest = 0;
-    for (p, chunk) in chunks.iter().enumerate().take(firings - 1) {
-        highest = chunk.iter().map(|span| span.1).fold(highest, i64::max);
-        need[p] = highest.clamp(0, rows as i64) as u32;
-    }
     let mut lowest = i64::MAX;
     for (p, chunk) in chunks.iter().enumerate().take(firings).skip(1).rev() {
         lowest = chunk.iter().map(|span| span.0).fold(lowest, i64::min);
-        keep[p] = lowest.clamp(0, i64::from(need[p - 1])) as u32;
+        keep[p] = lowest.clamp(0, rows as i64) as u32;
+    }
+    let mut highest = 0;
+    for (p, chunk) in chunks.iter().enumerate().take(firings - 1) {
+        highest = chunk.iter().map(|span| span.1).fold(highest, i64::max);
+        // Rows between this window and the next, which nothing reads, pass through this firing.
+        need[p] = (highest.clamp(0, rows as i64) as u32).max(keep[p + 1]);
     }
     keep[0] = 0;
     Held { tensor, need, keep }
@@ -211,7 +212,7 @@ mod tests {
 
     /// Need and keep by the definition: the rows of all windows, listed.
     #[test]
-    fn windows_hold_what_design_says() {
+    fn windows_hold_what_their_definition_says() {
         for (k, s, t, d, rows) in
             [(5, 1, 2, 1, 32), (3, 2, 1, 1, 33), (3, 1, 2, 2, 20), (1, 3, 0, 1, 32), (2, 3, 0, 1, 30)]
         {
@@ -224,7 +225,8 @@ mod tests {
                 for p in 0..firings as i64 - 1 {
                     let end = ((p + 1) * r as i64).min(height);
                     let need = rows.min((end - 1) * s - t + (k - 1) * d + 1).max(0);
-                    let keep = ((p + 1) * r as i64 * s - t).clamp(0, need);
+                    let keep = ((p + 1) * r as i64 * s - t).clamp(0, rows);
+                    let need = need.max(keep);
                     assert_eq!(
                         (held.need[p as usize], held.keep[p as usize + 1]),
                         (need as u32, keep as u32)

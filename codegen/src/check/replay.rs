@@ -142,7 +142,7 @@ impl<'a, 'b> Replay<'a, 'b> {
     }
 
     /// Replays one firing of a layer.
-    pub fn fire(&mut self, firing: Firing<'_>, report: &mut Report) -> Result<(), Violation> {
+    pub fn fire(&mut self, firing: Firing<'_>, report: &mut Report) -> Result<(), Box<Violation>> {
         let (frame, p) = self.next(firing.layer);
         self.read(firing, frame, p as usize, report)?;
         let rows = self.tables.cnn.layers[firing.layer].rows_of_firing(p);
@@ -156,7 +156,11 @@ impl<'a, 'b> Replay<'a, 'b> {
         report.rows_written += rows.end - rows.start;
         if self.work > MAX_WORK {
             let what = "the number of tags of one replay".into();
-            return Err(Violation::TooLarge { what, value: self.work.to_string(), limit: MAX_WORK });
+            return Err(Box::new(Violation::TooLarge {
+                what,
+                value: self.work.to_string(),
+                limit: MAX_WORK,
+            }));
         }
         Ok(())
     }
@@ -167,19 +171,19 @@ impl<'a, 'b> Replay<'a, 'b> {
         frame: u64,
         p: usize,
         report: &mut Report,
-    ) -> Result<(), Violation> {
+    ) -> Result<(), Box<Violation>> {
         let tables = self.tables;
         for (held, &store) in tables.held[firing.layer].iter().zip(&tables.read_from[firing.layer]) {
             let before = frame * tables.cnn.layers[held.tensor].rows();
             let rows = u64::from(held.keep[p])..u64::from(held.need[p]);
             if before + rows.end > self.written[held.tensor] {
-                return Err(Violation::NotWritten {
+                return Err(Box::new(Violation::NotWritten {
                     partition: firing.partition.into(),
                     firing: firing.number,
                     layer: tables.cnn.layers[firing.layer].layer.name.clone(),
                     tensor: tables.cnn.tensor_name(held.tensor),
                     row: self.written[held.tensor].saturating_sub(before),
-                });
+                }));
             }
             report.rows_read += rows.end - rows.start;
             let Some(s) = store else { continue };
@@ -188,7 +192,7 @@ impl<'a, 'b> Replay<'a, 'b> {
                 self.work += cells.len() as u64;
                 let own = tag(s, before + row);
                 if let Some(cell) = cells.clone().find(|&cell| self.tags[cell] != own) {
-                    return Err(Violation::Overwritten {
+                    return Err(Box::new(Violation::Overwritten {
                         partition: firing.partition.into(),
                         firing: firing.number,
                         layer: tables.cnn.layers[firing.layer].layer.name.clone(),
@@ -196,7 +200,7 @@ impl<'a, 'b> Replay<'a, 'b> {
                         row,
                         addresses: tables.bounds[cell]..tables.bounds[cell + 1],
                         found: self.describe(self.tags[cell]),
-                    });
+                    }));
                 }
             }
         }
@@ -209,7 +213,7 @@ impl<'a, 'b> Replay<'a, 'b> {
         s: usize,
         frame: u64,
         rows: std::ops::Range<u64>,
-    ) -> Result<(), Violation> {
+    ) -> Result<(), Box<Violation>> {
         let tables = self.tables;
         let height = tables.cnn.layers[firing.layer].rows();
         let begun = frame * height + rows.start;
@@ -222,7 +226,7 @@ impl<'a, 'b> Replay<'a, 'b> {
                     // The rows of this firing itself are needed too: all of them are there at its end.
                     if lost_row >= self.free[lost] || (lost == s && lost_row >= begun) {
                         let lost_tensor = &tables.stores[lost];
-                        return Err(Violation::OverwritesNeeded {
+                        return Err(Box::new(Violation::OverwritesNeeded {
                             partition: firing.partition.into(),
                             firing: firing.number,
                             layer: tables.cnn.layers[firing.layer].layer.name.clone(),
@@ -231,7 +235,7 @@ impl<'a, 'b> Replay<'a, 'b> {
                             addresses: tables.bounds[cell]..tables.bounds[cell + 1],
                             lost_tensor: lost_tensor.name.clone(),
                             lost_row: lost_row % tables.cnn.layers[lost_tensor.tensor].rows(),
-                        });
+                        }));
                     }
                 }
                 self.tags[cell] = tag(s, frame * height + row);

@@ -11,6 +11,7 @@ use super::rows::Span;
 pub(super) fn span(resize: &Resize, rows: i64, height: i64, y: i64) -> Span {
     let (scale, at) = (resize.scales[0], y as f32);
     let source = match resize.coordinates {
+        _ if scale == 1.0 => at,
         Coordinates::PytorchHalfPixel if height <= 1 => 0.0,
         Coordinates::HalfPixel | Coordinates::PytorchHalfPixel => (at + 0.5) / scale - 0.5,
         Coordinates::AlignCorners if height <= 1 => 0.0,
@@ -34,7 +35,7 @@ pub(super) fn span(resize: &Resize, rows: i64, height: i64, y: i64) -> Span {
 fn rounded(source: f32, rounding: Rounding) -> f32 {
     match rounding {
         Rounding::RoundPreferFloor => (source - 0.5).ceil(),
-        Rounding::RoundPreferCeil => (source + 0.5).floor(),
+        Rounding::RoundPreferCeil => source.round(),
         Rounding::Floor => source.floor(),
         Rounding::Ceil => source.ceil(),
     }

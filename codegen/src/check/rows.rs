@@ -128,3 +128,74 @@ fn padded(pad: &Pad, axis: usize, rows: i64, y: i64) -> Span {
     };
     (row, row + 1)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operator::{Concat, DepthToSpace, Slice};
+
+    fn table(operator: &Operator, inputs: &[&Shape], operand: usize, output: &Shape) -> Option<Vec<Span>> {
+        spans(operator, inputs[operand], inputs, operand, output).unwrap()
+    }
+
+    /// Every input row and filter row, scattered.
+    #[test]
+    fn transposed_convolutions_scatter() {
+        for (kernel, stride, dilation, top, rows) in [
+            (3, 2, 1, 1, 5),
+            (2, 2, 1, 0, 4),
+            (4, 2, 1, 1, 6),
+            (2, 3, 1, 0, 4),
+            (3, 2, 3, 2, 7),
+            (2, 2, 2, 0, 5),
+        ] {
+            let conv = ConvTranspose {
+                filters: 1,
+                kernel: [kernel; 2],
+                stride: [stride; 2],
+                dilation: [dilation; 2],
+                pads: [top; 4],
+                output_padding: [0; 2],
+                groups: 1,
+                bias: false,
+                activation: None,
+            };
+            let height = (rows - 1) * stride + (kernel - 1) * dilation + 1 - 2 * top;
+            let mut expected = vec![NOTHING; height];
+            for i in 0..rows {
+                for k in 0..kernel {
+                    let at = (i * stride + k * dilation).checked_sub(top);
+                    if let Some(span) = at.and_then(|y| expected.get_mut(y)) {
+                        *span = (span.0.min(i as i64), span.1.max(i as i64 + 1));
+                    }
+                }
+            }
+            assert_eq!(conv_transpose(&conv, rows as i64, height as i64), Ok(expected), "{conv:?}");
+        }
+    }
+
+    #[test]
+    fn other_operators_read_what_onnx_says() {
+        let image = |h| Shape::image(4, h, 6);
+        let concat = Operator::Concat(Concat { axis: 2 });
+        let inputs = [&image(2), &image(3)];
+        assert_eq!(table(&concat, &inputs, 1, &image(5)).unwrap()[1..], [NOTHING, (0, 1), (1, 2), (2, 3)]);
+        let slice = |start, step, length| {
+            let (starts, steps, lengths) = (vec![0, 0, start, 0], vec![1, 1, step, 1], vec![1, 4, length, 6]);
+            Operator::Slice(Slice { starts, steps, lengths })
+        };
+        assert_eq!(table(&slice(1, 2, 3), &[&image(7)], 0, &image(3)).unwrap(), [(1, 2), (3, 4), (5, 6)]);
+        assert_eq!(table(&slice(6, -3, 3), &[&image(7)], 0, &image(3)).unwrap(), [(6, 7), (3, 4), (0, 1)]);
+        let pad = |mode| Operator::Pad(Pad { mode, before: vec![0, 0, 2, 0], after: vec![0, 0, -1, 0] });
+        let rows = |mode| table(&pad(mode), &[&image(4)], 0, &image(5)).unwrap();
+        assert_eq!(rows(PadMode::Constant { value: None }), [NOTHING, NOTHING, (0, 1), (1, 2), (2, 3)]);
+        assert_eq!(rows(PadMode::Edge)[..3], [(0, 1), (0, 1), (0, 1)]);
+        assert_eq!(rows(PadMode::Reflect)[..3], [(2, 3), (1, 2), (0, 1)]);
+        let blocks = Operator::DepthToSpace(DepthToSpace { block: 2, depth_first: true });
+        let finer = Shape::image(1, 4, 12);
+        assert_eq!(table(&blocks, &[&image(2)], 0, &finer).unwrap(), [(0, 1), (0, 1), (1, 2), (1, 2)]);
+        // Rows of a reshape that mixes rows are not those of its tensor.
+        let (own, seen) = (Shape::image(4, 6, 3), Shape::image(2, 6, 6));
+        assert_eq!(spans(&concat, &own, &[&seen], 0, &seen), Ok(None));
+    }
+}

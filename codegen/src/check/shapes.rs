@@ -149,12 +149,12 @@ fn output_shape(operator: &Operator, inputs: &[&Shape], stated: &Shape) -> Resul
         Operator::ElementWise(element_wise) => Some(&element_wise.function),
         _ => operator.activation(),
     };
-    if let Some(Function::PRelu { slope }) = function {
-        if broadcast(&shape.dims, slope)? != shape.dims {
-            return Err(format!("slopes of {slope:?} do not broadcast to {shape}"));
+    match function {
+        Some(Function::PRelu { slope }) if broadcast(&shape.dims, slope)? != shape.dims => {
+            Err(format!("slopes of {slope:?} do not broadcast to {shape}"))
         }
+        _ => Ok(shape),
     }
-    Ok(shape)
 }
 
 fn number(value: usize) -> Result<i128, String> {

@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use miette::Diagnostic;
+
 use crate::builtin;
+use crate::import::{self, ImportOptions, Imported};
 use crate::network::Network;
 use crate::pass;
 
@@ -43,17 +46,19 @@ pub struct ModelSource {
 }
 
 /// Why a model cannot be loaded.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Diagnostic)]
 pub enum LoadError {
     /// The name is of no kind of model.
     #[error("a model is a file that ends in .onnx, or `builtin:NAME`")]
+    #[diagnostic(help("the built-in networks are {}", builtin::NAMES.join(", ")))]
     Kind,
     /// Shapes were given for a built-in.
-    #[error("the inputs of a built-in architecture have fixed shapes")]
+    #[error("the inputs of a built-in network have fixed shapes")]
     BuiltinShape,
-    /// The importer or the built-in architectures refuse it.
+    /// The importer or the built-in networks refuse it.
     #[error(transparent)]
-    Refused(Box<dyn std::error::Error + Send + Sync>),
+    #[diagnostic(transparent)]
+    Refused(Box<dyn Diagnostic + Send + Sync>),
 }
 
 /// Loads a model and normalises its network.
@@ -61,18 +66,20 @@ pub enum LoadError {
 /// # Errors
 /// When there is no such model, or it cannot be read or is not supported.
 pub fn load(request: &ModelRequest) -> Result<Loaded, LoadError> {
+    let name = request.model.to_string();
     let (network, source) = match request.model.strip_prefix("builtin:") {
         Some(_) if !request.shapes.is_empty() => return Err(LoadError::BuiltinShape),
-        Some(name) => {
-            let network = builtin::network(name).map_err(|error| LoadError::Refused(error.into()))?;
+        Some(builtin) => {
+            let network = builtin::network(builtin).map_err(|error| LoadError::Refused(Box::new(error)))?;
             let sha256 = builtin::fingerprint(&network);
-            (network, ModelSource { name: request.model.into(), file: None, bytes: 0, sha256 })
+            (network, ModelSource { name, file: None, bytes: 0, sha256 })
         }
         None if is_onnx(request.model) => {
             let file = request.folder.join(request.model);
-            let bytes = std::fs::read(&file).map_err(|error| LoadError::Refused(error.into()))?.len() as u64;
-            let name = request.model.into();
-            (Network::default(), ModelSource { name, file: Some(file), bytes, sha256: String::new() })
+            let options = ImportOptions { shapes: request.shapes.clone() };
+            let Imported { network, bytes, sha256 } =
+                import::import(&file, &options).map_err(|error| LoadError::Refused(Box::new(error)))?;
+            (network, ModelSource { name, file: Some(file), bytes, sha256 })
         }
         None => return Err(LoadError::Kind),
     };

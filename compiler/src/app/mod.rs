@@ -11,6 +11,12 @@ pub mod partition;
 pub mod resolve;
 pub mod spec;
 
+pub use partition::Partition;
+pub use resolve::{Application, Cnn, Constraints, RowsChoice};
+pub use spec::Prefer;
+
+pub use crate::units::MemoryGoal;
+
 use std::ops::Range;
 
 use miette::{Diagnostic, NamedSource, SourceSpan};
@@ -78,7 +84,7 @@ impl Fault {
     }
 
     /// The fault as an error that points into the application's text where it can.
-    pub fn at(self, origin: &Origin) -> AppError {
+    pub fn at(self, origin: &Origin) -> Box<AppError> {
         let option = origin
             .replaced
             .iter()
@@ -92,7 +98,10 @@ impl Fault {
             Some(option) => format!("{option}: {}", self.message),
             None => self.message,
         };
-        AppError { cause: self.cause, ..AppError::new(origin, message, self.help, span, self.label) }
+        Box::new(AppError {
+            cause: self.cause,
+            ..AppError::new(origin, message, self.help, span, self.label)
+        })
     }
 }
 

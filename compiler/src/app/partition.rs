@@ -109,10 +109,10 @@ fn end(
     }
     if last && layer + 1 < count {
         let message = format!(
-            "partition `{}`, the last, ends with `{}`, but {} layers follow",
+            "partition `{}`, the last, ends with `{}`, but the CNN with `{}`",
             clip(name),
             clip(upto),
-            count - layer - 1
+            clip(&network.layers[count - 1].name)
         );
         return Err(Fault::new(&at, message, "not the last layer")
             .help("omit `upto` here, or add a partition for the layers that follow"));

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use csdfc_codegen::plan::StorageModel;
+use miette::Diagnostic;
 
 use super::load::{LoadError, Loaded, ModelRequest, ModelSource};
 use super::locate::Segment;
@@ -29,7 +30,7 @@ pub struct Application {
     pub cnns: Vec<Cnn>,
     /// J: each element names partitions that run at the same time. Every partition is in one or more.
     pub parallel: Vec<Vec<String>>,
-    /// Name or path of the device profile.
+    /// Name of the device profile, or the path of its file, from the application's folder.
     pub device: String,
     /// What the plan must meet.
     pub constraints: Constraints,
@@ -93,7 +94,7 @@ pub fn resolve(
     origin: &Origin,
     folder: &Path,
     load: &mut dyn FnMut(&ModelRequest) -> Result<Loaded, LoadError>,
-) -> Result<Application, AppError> {
+) -> Result<Application, Box<AppError>> {
     bind(spec, folder, load).map_err(|fault| fault.at(origin))
 }
 
@@ -217,7 +218,8 @@ fn check_unique(spec: &AppSpec, names: &[String]) -> Result<(), Fault> {
     for (i, cnn) in spec.cnns.iter().enumerate() {
         for (j, partition) in cnn.partitions.iter().enumerate() {
             let name = partition::name(&names[i], j, partition);
-            if !seen.insert(name.clone()) && !(cnn.partitions.len() == 1 && name == names[i]) {
+            let bears_the_cnn_s = cnn.partitions.len() == 1 && name == names[i];
+            if !seen.insert(name.clone()) && !bears_the_cnn_s {
                 let path = ["cnns".into(), i.into(), "partitions".into(), j.into(), "name".into()];
                 let message = format!("`{}` already names a CNN or partition", clip(&name));
                 return Err(Fault::new(&path, message, "taken"));
@@ -280,13 +282,17 @@ fn bind_cnn(
     }
     let request = ModelRequest { model: &spec.model, folder, shapes: &spec.shapes, fuse };
     let Loaded { mut network, source } = load(&request).map_err(|error| {
-        let message = format!("cannot load `{}`", clip(&spec.model));
-        Fault::new(&at("model"), message, "this model").cause(Box::new(error))
+        let fault = Fault::new(&at("model"), format!("cannot load `{}`", clip(&spec.model)), "this model");
+        let help = error.help().map(|help| help.to_string());
+        match help {
+            Some(help) => fault.help(help).cause(Box::new(error)),
+            None => fault.cause(Box::new(error)),
+        }
     })?;
     if network.layers.is_empty() {
         return Err(Fault::new(&at("model"), format!("`{}` has no layers", clip(&spec.model)), "this model"));
     }
-    for layer in spec.precisions.keys().filter(|layer| find_layer(&network, layer).is_none()) {
+    if let Some(layer) = spec.precisions.keys().find(|layer| find_layer(&network, layer).is_none()) {
         let at = [&at("precisions")[..], &[Segment::Key(layer.clone())]].concat();
         let layers = network.layers.iter().map(|layer| layer.name.as_str());
         return Err(Fault::new(

@@ -1,6 +1,7 @@
 //! The mirror of an `app.ron` (DESIGN.md, section 4): parsed, its names and units not yet bound.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use csdfc_codegen::operator::{CameraLayout, ColourOrder, InputElement};
 use csdfc_codegen::plan::StorageModel;
@@ -261,42 +262,100 @@ impl AppSpec {
 ///
 /// # Errors
 /// When it is no RON, or RON of another form; the error points to line and column and names near misses.
-pub fn parse(origin: &Origin) -> Result<AppSpec, AppError> {
+pub fn parse(origin: &Origin) -> Result<AppSpec, Box<AppError>> {
     let text = origin.text.as_deref().unwrap_or_default();
     let options = ron::Options::default().with_default_extension(Extensions::IMPLICIT_SOME);
     options.from_str(text).map_err(|error| describe(origin, text, error))
 }
 
-fn describe(origin: &Origin, text: &str, error: SpannedError) -> AppError {
+fn describe(origin: &Origin, text: &str, error: SpannedError) -> Box<AppError> {
     use ron::Error as Ron;
+    let ended = text.trim_end().len();
     let start = offset(text, error.span.start.line, error.span.start.col);
     let end = offset(text, error.span.end.line, error.span.end.col).max(start);
+    let mut span = match text[start..end].trim() {
+        "" => next_character(text, end),
+        _ => start..end,
+    };
     let of =
         |outer: &Option<String>| outer.as_ref().map(|outer| format!(" of `{outer}`")).unwrap_or_default();
-    let (message, help) = match &error.code {
-        Ron::NoSuchStructField { expected, found, outer } => (
-            format!("unknown field `{}`{}", suggest::clip(found), of(outer)),
-            Some(suggest::help(found, "the fields are", expected.iter().copied())),
-        ),
-        Ron::NoSuchEnumVariant { expected, found, outer } => (
-            format!("unknown {} `{}`", outer.as_deref().unwrap_or("word"), suggest::clip(found)),
-            Some(suggest::help(found, "it is one of", expected.iter().copied())),
-        ),
-        Ron::MissingStructField { field, outer } => (format!("`{field}`{} is missing", of(outer)), None),
-        Ron::DuplicateStructField { field, outer } => {
-            (format!("`{field}`{} is given twice", of(outer)), None)
+    let mut help = None;
+    let message = match &error.code {
+        Ron::NoSuchStructField { expected, found, outer } => {
+            help = Some(suggest::help(found, "the fields are", expected.iter().copied()));
+            format!("unknown field `{}`{}", suggest::clip(found), of(outer))
         }
-        Ron::ExpectedNamedStructLike(_) | Ron::ExpectedStructLike => (
-            "expected `(` here: a struct is written (field: value, …)".into(),
-            text.trim()
-                .is_empty()
-                .then(|| "the file is empty; the least is (cnns: [(model: \"m.onnx\")])".into()),
-        ),
-        Ron::ExceededRecursionLimit => ("brackets are nested too deeply".into(), None),
-        Ron::Eof => ("the file ends too early: a bracket or a quote is not closed".into(), None),
-        other => (lower_first(&suggest::clip_to(&other.to_string(), 300)), None),
+        Ron::NoSuchEnumVariant { expected, found, outer } => {
+            help = Some(suggest::help(found, "it is one of", expected.iter().copied()));
+            format!("unknown {} `{}`", spoken(outer.as_deref().unwrap_or("word")), suggest::clip(found))
+        }
+        Ron::MissingStructField { field, outer } => format!("`{field}`{} is missing", of(outer)),
+        Ron::DuplicateStructField { field, outer } => format!("`{field}`{} is given twice", of(outer)),
+        Ron::ExceededRecursionLimit => "brackets are nested too deeply".into(),
+        Ron::ExpectedNamedStructLike(_) | Ron::ExpectedStructLike => {
+            if ended == 0 {
+                help = Some("the file is empty; the least is (cnns: [(model: \"m.onnx\")])".into());
+            }
+            "expected `(` here: a struct is written (field: value, …)".into()
+        }
+        Ron::Eof
+        | Ron::ExpectedArrayEnd
+        | Ron::ExpectedComma
+        | Ron::ExpectedMapColon
+        | Ron::ExpectedMapEnd
+        | Ron::ExpectedStringEnd
+        | Ron::ExpectedStructLikeEnd
+        | Ron::UnclosedBlockComment
+            if end >= ended || error.code == Ron::ExpectedStringEnd =>
+        {
+            if error.code != Ron::ExpectedStringEnd {
+                span = text[..ended].char_indices().next_back().map_or(0, |(i, _)| i)..ended;
+            }
+            "the file ends too early: a bracket, a quote or a comment is not closed".into()
+        }
+        Ron::ExpectedString => "expected text in quotes".into(),
+        Ron::TrailingCharacters => "expected the end of the file: the application ends before this".into(),
+        other => {
+            if matches!(other, Ron::Message(_) | Ron::InvalidValueForType { .. }) {
+                span = or_word_before(text, span);
+            }
+            lower_first(&suggest::clip_to(&other.to_string(), 300))
+        }
     };
-    AppError::new(origin, message, help, Some(start..end), "here")
+    Box::new(AppError::new(origin, message, help, Some(span), "here"))
+}
+
+/// The next character at or after `at` that is no space.
+fn next_character(text: &str, at: usize) -> Range<usize> {
+    match text[at..].char_indices().find(|(_, c)| !c.is_whitespace()) {
+        Some((i, c)) => at + i..at + i + c.len_utf8(),
+        None => at..at,
+    }
+}
+
+/// The span, or where it holds no word, the word before it: a value that parses and is wrong all the same is behind
+/// the parser.
+fn or_word_before(text: &str, span: Range<usize>) -> Range<usize> {
+    if text[span.clone()].contains(|c: char| c.is_alphanumeric()) {
+        return span;
+    }
+    let between = |c: char| c.is_whitespace() || ",:()[]{}".contains(c);
+    let end = text[..span.start].trim_end_matches(between).len();
+    let start =
+        text[..end].char_indices().rev().take_while(|(_, c)| !between(*c)).last().map_or(end, |(i, _)| i);
+    start..end
+}
+
+/// The words of a type's name: `StorageModel` becomes `storage model`.
+fn spoken(name: &str) -> String {
+    let mut words = String::new();
+    for c in name.chars() {
+        if c.is_uppercase() && !words.is_empty() {
+            words.push(' ');
+        }
+        words.extend(c.to_lowercase());
+    }
+    words
 }
 
 fn lower_first(text: &str) -> String {

@@ -33,7 +33,7 @@ pub(super) fn binary_shape(binary: &Binary, inputs: &[Shape]) -> Result<Shape, S
 }
 
 /// The dimensions to which two tensors broadcast (ONNX: aligned at the last dimension, a 1 repeats).
-pub(super) fn broadcast(a: &[usize], b: &[usize]) -> Result<Vec<usize>, ShapeError> {
+pub(crate) fn broadcast(a: &[usize], b: &[usize]) -> Result<Vec<usize>, ShapeError> {
     let (long, short) = if a.len() >= b.len() { (a, b) } else { (b, a) };
     let mut dims = long.to_vec();
     for (dim, &other) in dims.iter_mut().rev().zip(short.iter().rev()) {

@@ -8,6 +8,8 @@ use std::ops::Range;
 use csdfc_codegen::operator::{Function, Operator};
 use csdfc_codegen::shape::{Order, Shape};
 
+pub(crate) use element_wise::broadcast;
+
 mod convolution;
 mod dense;
 mod element_wise;

@@ -7,7 +7,7 @@ use csdfc_codegen::operator::{
 use csdfc_codegen::shape::{Order, Shape};
 use proptest::prelude::*;
 
-use super::{RowAccess, macs, output_shape, row_access};
+use super::{RowAccess, acquire_release, macs, output_shape, parameter_dims, row_access};
 
 /// Rows read for each output row, `-` for none; or the window.
 fn access(operator: &Operator, inputs: &[Shape], index: usize) -> String {
@@ -189,5 +189,107 @@ proptest! {
                 prop_assert_eq!(rows.len(), read.len());
             }
         }
+    }
+}
+
+/// Attributes that a hostile model may have, most of them small enough to be accepted.
+fn size() -> impl Strategy<Value = usize> {
+    prop_oneof![12 => 0usize..6, 1 => prop::sample::select(vec![1 << 20, i32::MAX as usize, 1 << 35, usize::MAX])]
+}
+
+fn offset() -> impl Strategy<Value = i64> {
+    prop_oneof![12 => -3i64..4, 1 => prop::sample::select(vec![i64::MIN, i64::MAX, 1 << 40])]
+}
+
+fn operators() -> impl Strategy<Value = Operator> {
+    let window = || ([size(), size()], [size(), size()], [size(), size()], [size(), size(), size(), size()]);
+    let conv = (size(), window(), size(), any::<bool>()).prop_map(
+        |(filters, (kernel, stride, dilation, pads), groups, bias)| {
+            let activation = None;
+            Operator::Conv(Conv { filters, kernel, stride, dilation, pads, groups, bias, activation })
+        },
+    );
+    let conv_transpose = (size(), window(), size(), [size(), size()]).prop_map(
+        |(filters, (kernel, stride, dilation, pads), groups, output_padding)| {
+            let (bias, activation) = (false, None);
+            let conv = ConvTranspose {
+                filters,
+                kernel,
+                stride,
+                dilation,
+                pads,
+                output_padding,
+                groups,
+                bias,
+                activation,
+            };
+            Operator::ConvTranspose(conv)
+        },
+    );
+    let pool = (window(), any::<bool>()).prop_map(|((kernel, stride, dilation, pads), ceil)| {
+        Operator::Pool(Pool { kind: PoolKind::Max, kernel, stride, dilation, pads, ceil })
+    });
+    let pads = (prop::collection::vec(offset(), 3..5), prop::collection::vec(offset(), 3..5));
+    let modes = vec![PadMode::Edge, PadMode::Reflect, PadMode::Constant { value: None }];
+    let pad = (prop::sample::select(modes), pads)
+        .prop_map(|(mode, (before, after))| Operator::Pad(Pad { mode, before, after }));
+    let slice = prop::collection::vec((size(), offset(), size()), 3..5).prop_map(|axes| {
+        Operator::Slice(Slice {
+            starts: axes.iter().map(|axis| axis.0).collect(),
+            steps: axes.iter().map(|axis| axis.1).collect(),
+            lengths: axes.iter().map(|axis| axis.2).collect(),
+        })
+    });
+    let modes = vec![
+        ResizeMode::Linear,
+        ResizeMode::Nearest { rounding: Rounding::RoundPreferFloor },
+        ResizeMode::Nearest { rounding: Rounding::Ceil },
+    ];
+    let coordinates = vec![
+        Coordinates::HalfPixel,
+        Coordinates::PytorchHalfPixel,
+        Coordinates::AlignCorners,
+        Coordinates::Asymmetric,
+        Coordinates::TfHalfPixelForNn,
+    ];
+    let resize =
+        (prop::sample::select(modes), prop::sample::select(coordinates), any::<f32>(), size(), size())
+            .prop_map(|(mode, coordinates, scale, height, width)| {
+                let (scales, size) = ([scale.abs(), 1.0], [height, width]);
+                Operator::Resize(Resize { mode, coordinates, scales, size })
+            });
+    let block = size().prop_map(|block| Operator::SpaceToDepth(SpaceToDepth { block }));
+    let concat = (0usize..5).prop_map(|axis| Operator::Concat(Concat { axis }));
+    prop_oneof![conv, conv_transpose, pool, pad, slice, resize, block, concat]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4000))]
+
+    /// Whatever the attributes: an error, or tables that lie within the operand and never go back.
+    #[test]
+    fn hostile_attributes(
+        operator in operators(),
+        x in prop::collection::vec(prop_oneof![20 => 1usize..7, 1 => size()], 3..5),
+    ) {
+        let mut x = x;
+        x[0] = 1;
+        let inputs = [Shape::new(x)];
+        let Ok(output) = output_shape(&operator, &inputs) else { return Ok(()) };
+        parameter_dims(&operator, &inputs);
+        macs(&operator, &inputs, &output);
+        let access = row_access(&operator, &inputs, &output, 0);
+        let (rows_in, rows_out) = (inputs[0].rows(), output.rows());
+        if let RowAccess::Rows(table) = &access {
+            prop_assert_eq!(table.len(), rows_out);
+            prop_assert!(table.iter().all(|rows| rows.start <= rows.end && rows.end <= rows_in));
+            let rises = |pair: &[std::ops::Range<usize>]| {
+                pair[0].start <= pair[1].start && pair[0].end <= pair[1].end
+            };
+            prop_assert!(table.windows(2).all(rises));
+        }
+        let (acquire, release) = acquire_release(&access, rows_in as u64, rows_out as u64, 1);
+        prop_assert_eq!(acquire.iter().sum::<u64>(), rows_in as u64);
+        prop_assert_eq!(release.iter().sum::<u64>(), rows_in as u64);
     }
 }

@@ -55,7 +55,11 @@ fn memory(plan: &Plan) -> String {
         line("  total", memory.total, units::bytes(memory.total)),
     ];
     let external = &memory.external;
-    rows.push(line("  caller's inputs", external.inputs, "frames handed over whole, beside the total".into()));
+    rows.push(line(
+        "  caller's inputs",
+        external.inputs,
+        "frames handed over whole, beside the total".into(),
+    ));
     rows.push(line("  caller's outputs", external.outputs, "beside the total".into()));
     table(&rows, &[1])
 }

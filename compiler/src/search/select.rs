@@ -33,8 +33,10 @@ impl<'a> Selection<'a> {
         for group in self.groups() {
             match group.as_slice() {
                 [cnn] => {
-                    let fits = self.allowed[*cnn].iter().filter(|v| self.variants[*cnn][**v].buffers <= budget);
-                    chosen[*cnn] = *fits.min_by(|a, b| self.period(*cnn, **a).total_cmp(&self.period(*cnn, **b)))?;
+                    let fits =
+                        self.allowed[*cnn].iter().filter(|v| self.variants[*cnn][**v].buffers <= budget);
+                    chosen[*cnn] =
+                        *fits.min_by(|a, b| self.period(*cnn, **a).total_cmp(&self.period(*cnn, **b)))?;
                 }
                 group => self.solve(group, Some(budget), &mut chosen)?,
             }

@@ -43,13 +43,28 @@ fn heights(network: &Network) -> Vec<u64> {
     network.layers.iter().map(|layer| layer.shape.rows() as u64).collect()
 }
 
-/// The simple choices, each different from the one before: the fastest first.
-pub fn choices(network: &Network) -> Vec<Choice> {
+/// The simple choices. In storage model `tensors` each with the inputs delivered by rows and whole: the caller's frame
+/// costs no ring then; in model `edges` a whole input is a whole buffer, which no plan gains from.
+pub fn choices(network: &Network, storage: StorageModel) -> Vec<Choice> {
     let heights = heights(network);
     let prefixes = (1..network.layers.len()).filter(|length| heights[length - 1] > 1);
     let mut choices = vec![Choice::none(network)];
     choices.extend(prefixes.map(|length| Choice::prefix(network, length)));
     choices.push(Choice::all(network));
+    if storage == StorageModel::Edges {
+        return choices;
+    }
+    let whole = |choice: &Choice| {
+        let mut rows = choice.rows.clone();
+        for (id, layer) in network.layers.iter().enumerate().filter(|(_, layer)| layer.is_input()) {
+            rows[id] = layer.shape.rows() as u64;
+        }
+        Choice { name: format!("{}, inputs whole", choice.name), rows }
+    };
+    let variations: Vec<Choice> = choices.iter().map(whole).collect();
+    // Without parts the inputs are whole already, and so with a prefix of nothing else.
+    let is_new = |variation: &Choice| variation.rows != heights;
+    choices.extend(variations.into_iter().filter(is_new));
     choices
 }
 

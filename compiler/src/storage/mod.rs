@@ -55,9 +55,8 @@ impl<'a> Storage<'a> {
         for a in 0..items.len() {
             for b in 0..a {
                 let (one, other) = (items[a].request, items[b].request);
-                let in_time = items[a].cnn == items[b].cnn
-                    && one.live.0 <= other.live.1
-                    && other.live.0 <= one.live.1;
+                let in_time =
+                    items[a].cnn == items[b].cnn && one.live.0 <= other.live.1 && other.live.0 <= one.live.1;
                 let at_once = || {
                     !together.is_empty()
                         && occupied[a].iter().any(|p| {
@@ -102,10 +101,12 @@ impl<'a> Storage<'a> {
         let mut best = Peak::default();
         for cnn in 0..self.executions.len() {
             let own = |item: &Item<'_>| item.cnn == cnn;
-            if let Some((bytes, at)) = peak(items.iter().filter(|item| own(item)).map(|item| item.request), None)
+            if let Some((bytes, at)) =
+                peak(items.iter().filter(|item| own(item)).map(|item| item.request), None)
                 && bytes > best.bytes
             {
-                let live = |item: &Item<'_>| own(item) && item.request.live.0 <= at && at <= item.request.live.1;
+                let live =
+                    |item: &Item<'_>| own(item) && item.request.live.0 <= at && at <= item.request.live.1;
                 best = Peak { bytes, firings: vec![(cnn, at)], items: indices(items, live) };
             }
         }
@@ -121,7 +122,9 @@ impl<'a> Storage<'a> {
                 let window = &self.executions[cnn].windows[p];
                 let own = |item: &Item<'_>| item.cnn == cnn && !item.request.pipelined;
                 let requests = items.iter().filter(|item| own(item)).map(|item| item.request);
-                let Some((own_bytes, at)) = peak(requests, Some((window.start, window.end))) else { continue };
+                let Some((own_bytes, at)) = peak(requests, Some((window.start, window.end))) else {
+                    continue;
+                };
                 bytes += own_bytes;
                 firings.push((cnn, at));
                 members.extend(indices(items, |item| {

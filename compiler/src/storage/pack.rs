@@ -110,7 +110,8 @@ mod tests {
     }
 
     fn conflicts(blocks: &[Block]) -> Vec<Vec<usize>> {
-        let with = |i: usize| (0..blocks.len()).filter(|j| *j != i && overlap(&blocks[i], &blocks[*j])).collect();
+        let with =
+            |i: usize| (0..blocks.len()).filter(|j| *j != i && overlap(&blocks[i], &blocks[*j])).collect();
         (0..blocks.len()).map(with).collect()
     }
 
@@ -140,8 +141,11 @@ mod tests {
     #[test]
     fn a_chain_meets_its_bound() {
         let sizes = [4, 9, 2, 7, 7, 1];
-        let blocks: Vec<Block> =
-            sizes.iter().enumerate().map(|(i, bytes)| Block { bytes: *bytes, start: i, end: i + 1 }).collect();
+        let blocks: Vec<Block> = sizes
+            .iter()
+            .enumerate()
+            .map(|(i, bytes)| Block { bytes: *bytes, start: i, end: i + 1 })
+            .collect();
         assert_eq!(pack(&blocks, &conflicts(&blocks), 14).bytes, 14);
     }
 }

@@ -205,7 +205,7 @@ pub fn pair() -> Plan {
     add_pair(&mut plan, "p", "p");
     let [i, a, b] = ["in", "l1", "l2"].map(fire);
     let schedule = [
-        repeat(3, &[i.clone()]),
+        repeat(3, std::slice::from_ref(&i)),
         a.clone(),
         repeat(2, &[i.clone(), a.clone()]),
         b.clone(),
@@ -226,7 +226,8 @@ pub fn pipelined() -> Plan {
     plan.add_cnn("pair");
     add_pair(&mut plan, "p1", "p2");
     let [i, a, b] = ["in", "l1", "l2"].map(fire);
-    let first = [repeat(3, &[i.clone()]), a.clone(), repeat(29, &[i, a.clone()]), repeat(2, &[a])];
+    let first =
+        [repeat(3, std::slice::from_ref(&i)), a.clone(), repeat(29, &[i, a.clone()]), repeat(2, &[a])];
     plan.add_partition("p1", &first, "[in]×3,[l1],([in],[l1])×29,[l1]×2");
     plan.add_partition("p2", &[repeat(32, &[b])], "[l2]×32");
     plan.parallel = vec![vec!["p1".into(), "p2".into()]];

@@ -9,6 +9,9 @@ use super::plans::{branch, double_buffered, edges, fire, pair, pipelined, repeat
 
 type Corrupt = fn(&mut Plan);
 
+/// What is corrupted, in which plan, how, and the variant that must be found.
+type Case = (&'static str, fn() -> Plan, Corrupt, &'static str);
+
 /// That the plan is refused, and that some violation is of this variant.
 fn refused(name: &str, mut plan: Plan, corrupt: Corrupt, variant: &str) {
     corrupt(&mut plan);
@@ -41,7 +44,7 @@ fn scheduled(plan: &mut Plan, schedule: &[Step], notation: &str) {
 
 #[test]
 fn structure() {
-    let table: &[(&str, fn() -> Plan, Corrupt, &str)] = &[
+    let table: &[Case] = &[
         ("format", pair, |p| p.format = "csdfc-plan/2".into(), "format"),
         ("threads", pair, |p| p.threads = 0, "sum"),
         ("layers alike", pair, |p| p.cnns[0].layers[2].name = "l1".into(), "duplicate_name"),
@@ -94,7 +97,7 @@ fn shapes_and_rates() {
             other => panic!("{other:?}"),
         }
     }
-    let table: &[(&str, fn() -> Plan, Corrupt, &str)] = &[
+    let table: &[Case] = &[
         ("kernel", pair, |p| operator(p, |conv| conv.kernel = [3, 5]), "output_shape"),
         ("pads", pair, |p| operator(p, |conv| conv.pads = [2, 1, 2, 2]), "output_shape"),
         ("pads elsewhere", pair, |p| operator(p, |conv| conv.pads = [1, 2, 3, 2]), "rate"),
@@ -117,7 +120,7 @@ fn shapes_and_rates() {
 
 #[test]
 fn storage() {
-    let table: &[(&str, fn() -> Plan, Corrupt, &str)] = &[
+    let table: &[Case] = &[
         ("overlap", pair, |p| moved(p, 1, 1916), "overlap"),
         ("overlap of live rings", branch, |p| moved(p, 3, 0), "overlap"),
         ("beyond the arena", pair, |p| moved(p, 1, 1924), "ring"),
@@ -221,7 +224,7 @@ fn storage() {
 
 #[test]
 fn schedules() {
-    let table: &[(&str, fn() -> Plan, Corrupt, &str)] = &[
+    let table: &[Case] = &[
         ("a firing dropped", pair, |p| drop(p.partitions[0].schedule.remove(3)), "firing_count"),
         ("a firing more", pair, |p| p.partitions[0].schedule.push(fire("l2")), "firing_count"),
         ("a foreign layer", pipelined, |p| p.partitions[0].schedule.push(fire("l2")), "schedule"),
@@ -263,7 +266,7 @@ fn schedules() {
 
 #[test]
 fn sums() {
-    let table: &[(&str, fn() -> Plan, Corrupt, &str)] = &[
+    let table: &[Case] = &[
         ("total", two, |p| p.memory.total += 1, "sum"),
         ("naive", edges, |p| p.memory.naive -= 1, "sum"),
         ("bound", branch, |p| p.memory.bound -= 1, "sum"),

@@ -7,7 +7,7 @@ fn said(text: &str) -> String {
     let error = application(text).expect_err(text);
     let handler = miette::GraphicalReportHandler::new_themed(miette::GraphicalTheme::none()).with_width(80);
     let mut shown = String::new();
-    handler.render_report(&mut shown, &error).unwrap();
+    handler.render_report(&mut shown, error.as_ref()).unwrap();
     shown
 }
 

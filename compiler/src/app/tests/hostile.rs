@@ -94,7 +94,7 @@ fn survives(text: &str) -> bool {
         Err(error) => {
             let mut shown = String::new();
             let handler = miette::GraphicalReportHandler::new_themed(miette::GraphicalTheme::none());
-            handler.render_report(&mut shown, &error).expect("a message can be shown");
+            handler.render_report(&mut shown, error.as_ref()).expect("a message can be shown");
             false
         }
     }

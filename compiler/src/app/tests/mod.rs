@@ -16,10 +16,15 @@ use super::{AppError, Origin, spec};
 use crate::network::{Layer, LayerId, Network, Operand};
 use crate::units::MemoryGoal;
 
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+#[error("no such file")]
+#[diagnostic(help("check the path"))]
+struct Missing;
+
 /// Every `.onnx` is image → conv1 → conv2 → add(conv1) → pool, of 3×8×6 each; conv2 stands for `relu2` too.
 fn fake(request: &ModelRequest) -> Result<Loaded, LoadError> {
     if request.model.starts_with("missing") {
-        return Err(LoadError::Refused("no such file".into()));
+        return Err(LoadError::Refused(Box::new(Missing)));
     }
     if !super::load::is_onnx(request.model) && !request.model.starts_with("builtin:") {
         return Err(LoadError::Kind);
@@ -55,7 +60,7 @@ fn fake(request: &ModelRequest) -> Result<Loaded, LoadError> {
     Ok(Loaded { network, source })
 }
 
-fn application(text: &str) -> Result<Application, AppError> {
+fn application(text: &str) -> Result<Application, Box<AppError>> {
     let origin = Origin { name: "app.ron".into(), text: Some(text.into()), replaced: Vec::new() };
     let spec = spec::parse(&origin)?;
     resolve(&spec, &origin, Path::new(""), &mut fake)

@@ -1,0 +1,280 @@
+//! The network under construction: layers with unique names, and views, which are none.
+//!
+//! A tensor that an operand sees in a shape other than its own is one of two things, told apart by the order of
+//! dimensions. Both of rank 4 and of different orders: the other order of the same rows, as a `Transpose` makes it.
+//! Otherwise: the elements in the row-major order of the tensor's own dimensions, dealt into others. Where a chain
+//! of views is neither, a [`Operator::Transpose`] layer moves the data.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use csdfc_codegen::operator::{Operator, Transpose};
+use csdfc_codegen::shape::{Order, Shape};
+
+use super::constant::count;
+use super::error::{Fault, fault};
+use super::node::{Node, Tensor};
+use crate::network::{Layer, LayerId, Network, Operand};
+use crate::operators;
+use crate::weights::Weights;
+
+/// Most layers of a network, and nodes of a model.
+pub(super) const MAX_LAYERS: usize = 100_000;
+
+/// Most rows of a tensor.
+const MAX_ROWS: usize = 65_536;
+
+/// Most views between two layers.
+const MAX_VIEWS: usize = 256;
+
+/// Most elements computed at import in all.
+const MAX_FOLDED: usize = 1 << 27;
+
+/// Channels-first dimension of each channels-last one.
+pub(super) const FROM_LAST: [usize; 4] = [0, 2, 3, 1];
+
+/// Channels-last dimension of each channels-first one.
+pub(super) const FROM_FIRST: [usize; 4] = [0, 3, 1, 2];
+
+#[derive(Default)]
+pub(super) struct Builder {
+    pub network: Network,
+    /// Labels of the graph's nodes, by index.
+    labels: Vec<String>,
+    names: Names,
+    tensors: Names,
+    /// For tensors seen channels-last that had to be moved, the moved ones.
+    moved: BTreeMap<(LayerId, Shape), Tensor>,
+    folded: usize,
+}
+
+/// Names given so far.
+#[derive(Default)]
+struct Names {
+    used: BTreeSet<String>,
+    next: BTreeMap<String, usize>,
+}
+
+impl Builder {
+    pub fn new(labels: Vec<String>) -> Self {
+        Builder { labels, ..Builder::default() }
+    }
+
+    /// Counts elements computed at import against the budget.
+    pub fn charge(&mut self, elements: usize) -> Result<(), Fault> {
+        self.folded = self.folded.saturating_add(elements);
+        if self.folded > MAX_FOLDED {
+            return fault!(
+                "the model's constants need more than {MAX_FOLDED} elements to be computed at import"
+            );
+        }
+        Ok(())
+    }
+
+    /// Adds the seat of a network input.
+    pub fn input(&mut self, name: &str, operator: Operator, shape: Shape) -> Result<Tensor, Fault> {
+        check_limits(&shape)?;
+        let layer = Layer {
+            name: self.names.unique(name),
+            onnx_nodes: Vec::new(),
+            operator,
+            inputs: Vec::new(),
+            parameters: Vec::new(),
+            output: self.tensors.unique(name),
+            shape: shape.clone(),
+            element_bytes: 4,
+        };
+        Ok(Tensor { operand: Operand { layer: self.network.add(layer), shape }, views: Vec::new() })
+    }
+
+    /// Adds a layer that stands for `node`.
+    pub fn layer(
+        &mut self,
+        node: &Node,
+        operator: Operator,
+        inputs: &[&Tensor],
+        parameters: Vec<Weights>,
+    ) -> Result<Tensor, Fault> {
+        if self.network.layers.len() >= MAX_LAYERS {
+            return fault!("the network has more than {MAX_LAYERS} layers");
+        }
+        let shapes: Vec<Shape> = inputs.iter().map(|input| input.operand.shape.clone()).collect();
+        for input in inputs {
+            let layer = self.network.layer(input.operand.layer);
+            if layer.element_bytes != 4 {
+                return fault!("it reads the indices of {}, and csdfc computes with floats only", layer.name);
+            }
+        }
+        let any_order = operator.keeps_order(&shapes) || matches!(operator, Operator::Transpose(_));
+        if !any_order && shapes.iter().any(is_channels_last) {
+            let first: Vec<Tensor> =
+                inputs.iter().map(|input| self.channels_first(node, input)).collect::<Result<_, _>>()?;
+            return self.layer(node, operator, &first.iter().collect::<Vec<_>>(), parameters);
+        }
+        let shape = operators::output_shape(&operator, &shapes)?;
+        check_limits(&shape)?;
+        let stored: Vec<&[usize]> = parameters.iter().map(|weights| weights.dims.as_slice()).collect();
+        let needed = operators::parameter_dims(&operator, &shapes);
+        if stored != needed {
+            return fault!("its constants have dimensions {stored:?}, its operands ask for {needed:?}");
+        }
+        let mut onnx_nodes: Vec<String> = Vec::new();
+        for index in inputs.iter().flat_map(|input| &input.views).chain([&node.index]) {
+            // Indices of nodes are those of labels.
+            let label = &self.labels[*index];
+            if !onnx_nodes.contains(label) {
+                onnx_nodes.push(label.clone());
+            }
+        }
+        let element_bytes = if matches!(operator, Operator::ArgMax(_)) { 8 } else { 4 };
+        let output = node.proto.output.iter().find(|name| !name.is_empty());
+        let layer = Layer {
+            name: self.names.unique(node.label),
+            onnx_nodes,
+            operator,
+            inputs: inputs.iter().map(|input| input.operand.clone()).collect(),
+            parameters,
+            output: self.tensors.unique(output.map_or(node.label, String::as_str)),
+            shape: shape.clone(),
+            element_bytes,
+        };
+        Ok(Tensor { operand: Operand { layer: self.network.add(layer), shape }, views: Vec::new() })
+    }
+
+    /// The tensor seen in these dimensions, its elements in the same row-major order.
+    pub fn reshape(&mut self, node: &Node, tensor: &Tensor, dims: Vec<usize>) -> Result<Tensor, Fault> {
+        let elements = count(&dims)?;
+        if elements != tensor.operand.shape.elements() {
+            return fault!(
+                "{} ({} elements) cannot be seen as {} ({elements})",
+                tensor.operand.shape,
+                tensor.operand.shape.elements(),
+                Shape::new(dims)
+            );
+        }
+        if dims == tensor.dims() {
+            return self.view(node, tensor, tensor.operand.shape.clone());
+        }
+        let own = &self.network.layer(tensor.operand.layer).shape;
+        // Rank 4 over a channels-last tensor would read as the other order of its rows.
+        let confusing = is_channels_last(own) && dims.len() == 4;
+        if is_reordered(own, &tensor.operand.shape) || confusing {
+            let moved = self.channels_first(node, tensor)?;
+            return self.view(node, &moved, Shape::new(dims));
+        }
+        self.view(node, tensor, Shape::new(dims))
+    }
+
+    /// The tensor with its dimensions permuted: a view where that moves nothing, else a layer.
+    pub fn transpose(&mut self, node: &Node, tensor: &Tensor, perm: Vec<usize>) -> Result<Tensor, Fault> {
+        let seen = &tensor.operand.shape;
+        let mut sorted = perm.clone();
+        sorted.sort_unstable();
+        if !sorted.iter().copied().eq(0..seen.rank()) {
+            return fault!("perm {perm:?} does not permute the dimensions of {seen}");
+        }
+        if sorted == perm {
+            return self.view(node, tensor, seen.clone());
+        }
+        if let Some(other) = self.other_order(tensor) {
+            let to_other = if is_channels_last(seen) { FROM_FIRST } else { FROM_LAST };
+            if perm == to_other {
+                return self.view(node, tensor, other);
+            }
+        }
+        let moving: Vec<usize> = perm.iter().copied().filter(|axis| seen.dims[*axis] != 1).collect();
+        if moving.is_sorted() && seen.order == Order::ChannelsFirst {
+            let dims = perm.iter().map(|axis| seen.dims[*axis]).collect();
+            return self.reshape(node, tensor, dims);
+        }
+        self.layer(node, Operator::Transpose(Transpose { perm }), &[tensor], Vec::new())
+    }
+
+    /// The tensor as it is.
+    pub fn identity(&mut self, node: &Node, tensor: &Tensor) -> Result<Tensor, Fault> {
+        self.view(node, tensor, tensor.operand.shape.clone())
+    }
+
+    /// The other order of the same rows as a shape, if the tensor is seen in one of the two.
+    pub fn other_order(&self, tensor: &Tensor) -> Option<Shape> {
+        let seen = &tensor.operand.shape;
+        let own = &self.network.layer(tensor.operand.layer).shape;
+        let whole = seen == own || is_reordered(own, seen);
+        let &[1, a, b, c] = seen.dims.as_slice() else { return None };
+        match seen.order {
+            _ if !whole => None,
+            Order::ChannelsFirst => Some(Shape { dims: vec![1, b, c, a], order: Order::ChannelsLast }),
+            Order::ChannelsLast => Some(Shape::new([1, c, a, b])),
+        }
+    }
+
+    /// The tensor seen in the other order of its rows, with no node between.
+    pub fn reordered(&self, tensor: &Tensor) -> Option<Tensor> {
+        let shape = self.other_order(tensor)?;
+        let operand = Operand { layer: tensor.operand.layer, shape };
+        Some(Tensor { operand, views: tensor.views.clone() })
+    }
+
+    /// The tensor in a channels-first shape of the same dimensions, moved there if need be.
+    fn channels_first(&mut self, node: &Node, tensor: &Tensor) -> Result<Tensor, Fault> {
+        let own = &self.network.layer(tensor.operand.layer).shape;
+        if *own == tensor.operand.shape && !is_channels_last(own) {
+            return Ok(tensor.clone());
+        }
+        if !is_channels_last(own) && !is_channels_last(&tensor.operand.shape) {
+            return Ok(tensor.clone());
+        }
+        let key = (tensor.operand.layer, tensor.operand.shape.clone());
+        if let Some(moved) = self.moved.get(&key) {
+            return Ok(moved.clone());
+        }
+        let perm = (0..tensor.rank()).collect();
+        let moved = self.layer(node, Operator::Transpose(Transpose { perm }), &[tensor], Vec::new())?;
+        self.moved.insert(key, moved.clone());
+        Ok(moved)
+    }
+
+    fn view(&mut self, node: &Node, tensor: &Tensor, shape: Shape) -> Result<Tensor, Fault> {
+        check_limits(&shape)?;
+        if tensor.views.len() >= MAX_VIEWS {
+            return fault!("more than {MAX_VIEWS} views in a row");
+        }
+        let mut views = tensor.views.clone();
+        views.push(node.index);
+        Ok(Tensor { operand: Operand { layer: tensor.operand.layer, shape }, views })
+    }
+}
+
+/// Whether the shape reads as rows of pixels of channels.
+pub(super) fn is_channels_last(shape: &Shape) -> bool {
+    shape.rank() == 4 && shape.order == Order::ChannelsLast
+}
+
+/// Whether `seen` is the other order of the rows of `own`.
+fn is_reordered(own: &Shape, seen: &Shape) -> bool {
+    own.rank() == 4 && seen.rank() == 4 && own.order != seen.order
+}
+
+/// That a tensor of the network is no larger than csdfc plans.
+fn check_limits(shape: &Shape) -> Result<(), Fault> {
+    if shape.dims.contains(&0) {
+        return fault!("a tensor of shape {shape} is empty");
+    }
+    count(&shape.dims)?;
+    if shape.rows() > MAX_ROWS {
+        return fault!("a tensor of shape {shape} has more than {MAX_ROWS} rows");
+    }
+    Ok(())
+}
+
+impl Names {
+    /// The name itself, or with a number after it if it is taken.
+    fn unique(&mut self, name: &str) -> String {
+        let mut unique = name.to_string();
+        while !self.used.insert(unique.clone()) {
+            let next = self.next.entry(name.to_string()).or_insert(2);
+            unique = format!("{name}_{next}");
+            *next += 1;
+        }
+        unique
+    }
+}

@@ -1,0 +1,62 @@
+//! Functions of two or more tensors element by element, with broadcasting.
+
+use csdfc_codegen::operator::{Binary, BinaryFunction, ConstantOperand, Operator};
+
+use super::{Builder, Fault, Node, Tensor, Value, fault};
+
+/// `Add`, `Sub`, `Mul`, `Div`, `Pow`, and `Sum`, `Max`, `Min` of any number of operands, as a chain of pairs.
+pub(super) fn binary(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
+    let function = of_node(node)?;
+    let [first, others @ ..] = node.inputs.as_slice() else { return fault!("it has no operands") };
+    let Some(mut result) = first.clone() else { return fault!("operand 0 is missing") };
+    if let (Value::Tensor(tensor), []) = (&result, others) {
+        return builder.identity(node, tensor);
+    }
+    for (i, other) in others.iter().enumerate() {
+        let Some(other) = other else { return fault!("operand {} is missing", i + 1) };
+        result = Value::Tensor(pair(builder, node, function, &result, other)?);
+    }
+    match result {
+        Value::Tensor(tensor) => Ok(tensor),
+        Value::Constant(_) => fault!("it has no operand that is a tensor"),
+    }
+}
+
+/// The function of a node.
+pub(in crate::import) fn of_node(node: &Node) -> Result<BinaryFunction, Fault> {
+    Ok(match node.operator {
+        "Add" | "Sum" => BinaryFunction::Add,
+        "Sub" => BinaryFunction::Sub,
+        "Mul" => BinaryFunction::Mul,
+        "Div" => BinaryFunction::Div,
+        "Max" => BinaryFunction::Max,
+        "Min" => BinaryFunction::Min,
+        "Pow" => BinaryFunction::Pow,
+        other => return fault!("{other} is no function of two elements"),
+    })
+}
+
+fn pair(
+    builder: &mut Builder,
+    node: &Node,
+    function: BinaryFunction,
+    left: &Value,
+    right: &Value,
+) -> Result<Tensor, Fault> {
+    let (tensor, constant, is_left) = match (left, right) {
+        (Value::Tensor(a), Value::Tensor(b)) => {
+            let operator = Operator::Binary(Binary { function, constant: None, activation: None });
+            return builder.layer(node, operator, &[a, b], Vec::new());
+        }
+        (Value::Tensor(tensor), Value::Constant(constant)) => (tensor, constant, false),
+        (Value::Constant(constant), Value::Tensor(tensor)) => (tensor, constant, true),
+        // In a chain, two constants before the first tensor.
+        (Value::Constant(_), Value::Constant(_)) => {
+            return Err(Fault::new("its first two operands are constants").help("add them at export"));
+        }
+    };
+    let weights = constant.weights()?;
+    let constant = Some(ConstantOperand { dims: weights.dims.clone(), left: is_left });
+    let operator = Operator::Binary(Binary { function, constant, activation: None });
+    builder.layer(node, operator, &[tensor], vec![weights])
+}

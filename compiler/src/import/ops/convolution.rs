@@ -1,0 +1,177 @@
+//! Convolutions, and the padding rules that pooling shares.
+
+use csdfc_codegen::operator::{Conv, ConvTranspose, Operator};
+
+use super::{Builder, Fault, Node, Tensor, fault};
+use crate::import::node::pair;
+
+/// `Conv`: 2-D, by constant filters.
+pub(super) fn conv(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
+    let x = node.tensor(0)?;
+    let input = spatial(x)?;
+    let filters = node.constant(1, "filters")?.weights()?;
+    let &[count, _, ky, kx] = filters.dims.as_slice() else {
+        return fault!("its filters have dimensions {:?}; only 2-D convolutions are supported", filters.dims);
+    };
+    let kernel = stated_kernel(node, [ky, kx])?;
+    let (stride, dilation) = (node.pair("strides", 1)?, node.pair("dilations", 1)?);
+    let pads = pads(node, input, kernel, stride, dilation)?;
+    let bias = node.optional(2, "bias")?.map(|bias| bias.weights()).transpose()?;
+    let operator = Operator::Conv(Conv {
+        filters: count,
+        kernel,
+        stride,
+        dilation,
+        pads,
+        groups: groups(node)?,
+        bias: bias.is_some(),
+        activation: None,
+    });
+    builder.layer(node, operator, &[x], [filters].into_iter().chain(bias).collect())
+}
+
+/// `ConvTranspose`: 2-D, by constant filters.
+pub(super) fn conv_transpose(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
+    let x = node.tensor(0)?;
+    let input = spatial(x)?;
+    let filters = node.constant(1, "filters")?.weights()?;
+    let &[_, per_group, ky, kx] = filters.dims.as_slice() else {
+        return fault!("its filters have dimensions {:?}; only 2-D convolutions are supported", filters.dims);
+    };
+    let groups = groups(node)?;
+    let Some(count) = per_group.checked_mul(groups) else { return fault!("{groups} groups") };
+    let kernel = stated_kernel(node, [ky, kx])?;
+    let (stride, dilation) = (node.pair("strides", 1)?, node.pair("dilations", 1)?);
+    let mut output_padding = node.pair("output_padding", 0)?;
+    let same = matches!(node.text("auto_pad", "NOTSET")?, "SAME_UPPER" | "SAME_LOWER");
+    let wanted = match node.ints("output_shape")? {
+        // Some writers give batch and channels too.
+        Some([_, _, spatial @ ..]) if spatial.len() == 2 => Some(pair(spatial, "output_shape")?),
+        Some(values) if !values.is_empty() => Some(pair(values, "output_shape")?),
+        _ if same => {
+            let size = |i: usize| input[i].checked_mul(stride[i]);
+            size(0).zip(size(1)).map(|(y, x)| [y, x])
+        }
+        _ => None,
+    };
+    let pads = match wanted {
+        None => pads(node, input, kernel, stride, dilation)?,
+        Some(wanted) => {
+            let upper = node.text("auto_pad", "NOTSET")? == "SAME_UPPER";
+            let mut pads = [0; 4];
+            for i in 0..2 {
+                let full = (input[i] as i128 - 1) * stride[i] as i128
+                    + output_padding[i] as i128
+                    + extent(kernel[i], dilation[i])?;
+                let surplus = full - wanted[i] as i128;
+                if surplus < 0 {
+                    // The output reaches beyond what the filters write.
+                    output_padding[i] = bounded(output_padding[i] as i128 - surplus)?;
+                } else {
+                    [pads[i], pads[i + 2]] = halves(bounded(surplus)?, upper);
+                }
+            }
+            pads
+        }
+    };
+    let bias = node.optional(2, "bias")?.map(|bias| bias.weights()).transpose()?;
+    let operator = Operator::ConvTranspose(ConvTranspose {
+        filters: count,
+        kernel,
+        stride,
+        dilation,
+        pads,
+        output_padding,
+        groups,
+        bias: bias.is_some(),
+        activation: None,
+    });
+    builder.layer(node, operator, &[x], [filters].into_iter().chain(bias).collect())
+}
+
+/// Height and width of an image.
+pub(super) fn spatial(x: &Tensor) -> Result<[usize; 2], Fault> {
+    match x.dims() {
+        &[_, _, height, width] => Ok([height, width]),
+        _ => Err(Fault::new(format!("its input has rank {} ({})", x.rank(), x.operand.shape))
+            .help("only 2-D images are supported: tensors of rank 4")),
+    }
+}
+
+/// `[top, left, bottom, right]` by `auto_pad` or `pads`.
+pub(super) fn pads(
+    node: &Node,
+    input: [usize; 2],
+    kernel: [usize; 2],
+    stride: [usize; 2],
+    dilation: [usize; 2],
+) -> Result<[usize; 4], Fault> {
+    let auto_pad = node.text("auto_pad", "NOTSET")?;
+    match auto_pad {
+        "NOTSET" | "" => match node.ints("pads")? {
+            None => Ok([0; 4]),
+            Some(pads) => match <[i64; 4]>::try_from(pads) {
+                Ok([top, left, bottom, right]) => {
+                    let ([top, left], [bottom, right]) =
+                        (pair(&[top, left], "pads")?, pair(&[bottom, right], "pads")?);
+                    Ok([top, left, bottom, right])
+                }
+                Err(_) => fault!("pads has {} numbers; only 2-D images are supported", pads.len()),
+            },
+        },
+        "VALID" => Ok([0; 4]),
+        "SAME_UPPER" | "SAME_LOWER" => {
+            let mut pads = [0; 4];
+            for i in 0..2 {
+                if stride[i] == 0 {
+                    return fault!("a stride of 0");
+                }
+                // As many windows as strides begin within the input.
+                let windows = input[i].div_ceil(stride[i]) as i128;
+                let needed = (windows - 1) * stride[i] as i128 + extent(kernel[i], dilation[i])?;
+                let missing = bounded((needed - input[i] as i128).max(0))?;
+                [pads[i], pads[i + 2]] = halves(missing, auto_pad == "SAME_UPPER");
+            }
+            Ok(pads)
+        }
+        other => fault!("auto_pad {other} is unknown"),
+    }
+}
+
+/// The larger half after (upper) or before (lower).
+fn halves(total: usize, upper: bool) -> [usize; 2] {
+    let (small, large) = (total / 2, total - total / 2);
+    if upper { [small, large] } else { [large, small] }
+}
+
+/// Elements from the first to the last that a window of this kernel reads.
+fn extent(kernel: usize, dilation: usize) -> Result<i128, Fault> {
+    if kernel == 0 || dilation == 0 {
+        return fault!("kernel {kernel} with dilation {dilation}");
+    }
+    Ok((kernel as i128 - 1) * dilation as i128 + 1)
+}
+
+fn bounded(value: i128) -> Result<usize, Fault> {
+    match u32::try_from(value) {
+        Ok(value) => Ok(value as usize),
+        Err(_) => fault!("a padding of {value}"),
+    }
+}
+
+fn groups(node: &Node) -> Result<usize, Fault> {
+    match usize::try_from(node.int("group", 1)?) {
+        Ok(groups) if groups > 0 => Ok(groups),
+        _ => fault!("{} groups", node.int("group", 1)?),
+    }
+}
+
+/// The size of the filters, which the attribute may repeat.
+fn stated_kernel(node: &Node, kernel: [usize; 2]) -> Result<[usize; 2], Fault> {
+    match node.ints("kernel_shape")? {
+        Some(values) if !values.is_empty() && pair(values, "kernel_shape")? != kernel => {
+            fault!("kernel_shape {values:?} contradicts filters of {}×{}", kernel[0], kernel[1])
+        }
+        _ => Ok(kernel),
+    }
+}

@@ -1,0 +1,160 @@
+//! Products of matrices: fully connected layers, and products of two tensors.
+
+use csdfc_codegen::operator::{Binary, BinaryFunction, ConstantOperand, Gemm, Operator, Transpose};
+
+use super::{Builder, Constant, Fault, Node, Tensor, Value, fault};
+use crate::import::constant::count;
+use crate::weights::Weights;
+
+/// `Gemm`: `alpha · A · B + beta · C`, with B a constant or a tensor.
+pub(super) fn gemm(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
+    let mut a = node.tensor(0)?.clone();
+    let &[rows, columns] = a.dims() else {
+        return fault!("its first operand has rank {} ({}), not 2", a.rank(), a.operand.shape);
+    };
+    if node.flag("transA", false)? {
+        a = builder.transpose(node, &a, vec![1, 0])?;
+    }
+    let inner = if node.flag("transA", false)? { rows } else { columns };
+    let (alpha, beta) = (node.float("alpha", 1.0)?, node.float("beta", 1.0)?);
+    let transposed = node.flag("transB", false)?;
+    let (product, bias_is_in) = match node.input(1) {
+        Some(Value::Constant(b)) => {
+            let mut weights = b.weights()?;
+            let &[first, second] = weights.dims.as_slice() else {
+                return fault!("its weights have dimensions {:?}, not two", weights.dims);
+            };
+            let (stored, units) = if transposed { (second, first) } else { (first, second) };
+            if stored != inner {
+                return fault!("its weights take {stored} elements, its input has {inner}");
+            }
+            if alpha != 1.0 {
+                weights = weights.scaled(usize::from(!transposed), &vec![alpha; units]);
+            }
+            let bias = match node.input(2) {
+                Some(Value::Constant(c)) => bias(c, units, beta)?,
+                _ => None,
+            };
+            let has_bias = bias.is_some();
+            let operator =
+                Operator::Gemm(Gemm { inner, units, transposed, bias: has_bias, activation: None });
+            let parameters = [weights].into_iter().chain(bias).collect();
+            (builder.layer(node, operator, &[&a], parameters)?, has_bias)
+        }
+        _ => {
+            let mut b = node.tensor(1)?.clone();
+            if transposed {
+                let perm = vec![1, 0];
+                b = builder.layer(node, Operator::Transpose(Transpose { perm }), &[&b], Vec::new())?;
+            }
+            let product = builder.layer(node, Operator::MatMul, &[&a, &b], Vec::new())?;
+            (times(builder, node, product, alpha)?, false)
+        }
+    };
+    let add = Binary { function: BinaryFunction::Add, constant: None, activation: None };
+    match node.input(2) {
+        _ if bias_is_in => Ok(product),
+        None => Ok(product),
+        Some(Value::Constant(c)) => {
+            let weights = scaled(c, beta)?;
+            let constant = Some(ConstantOperand { dims: weights.dims.clone(), left: false });
+            let operator = Operator::Binary(Binary { constant, ..add });
+            builder.layer(node, operator, &[&product], vec![weights])
+        }
+        Some(Value::Tensor(c)) => {
+            let c = times(builder, node, c.clone(), beta)?;
+            builder.layer(node, Operator::Binary(add), &[&product, &c], Vec::new())
+        }
+    }
+}
+
+/// `MatMul`: fully connected by a constant matrix, or a product of two tensors.
+pub(super) fn mat_mul(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
+    let (Some(a), Some(b)) = (node.input(0), node.input(1)) else { return fault!("it needs two operands") };
+    match (a, b) {
+        (Value::Tensor(a), Value::Constant(b)) => by_constant(builder, node, a, b),
+        (Value::Tensor(a), Value::Tensor(b)) => of_tensors(builder, node, a, b),
+        (Value::Constant(_), _) => Err(Fault::new("its left operand is a constant")
+            .help("csdfc multiplies by a constant on the right; transpose the product at export")),
+    }
+}
+
+fn by_constant(builder: &mut Builder, node: &Node, a: &Tensor, b: &Constant) -> Result<Tensor, Fault> {
+    let mut weights = b.weights()?;
+    // Leading ones say nothing where the tensor has as many dimensions.
+    let leading = weights.dims.iter().take_while(|dim| **dim == 1).count();
+    let spare = weights.dims.len().saturating_sub(2).min(leading);
+    if a.rank() >= weights.dims.len() {
+        weights.dims.drain(..spare);
+    }
+    let vector = weights.dims.len() == 1;
+    if vector {
+        weights.dims.push(1);
+    }
+    let &[inner, units] = weights.dims.as_slice() else {
+        return Err(Fault::new(format!("its right operand is a constant of dimensions {:?}", b.dims))
+            .help("csdfc multiplies by one constant matrix, not by several"));
+    };
+    let operator = Operator::Gemm(Gemm { inner, units, transposed: false, bias: false, activation: None });
+    // A vector is seen as one row.
+    let row = match a.dims() {
+        &[length] => Some(builder.reshape(node, a, vec![1, length])?),
+        _ => None,
+    };
+    let x = row.as_ref().unwrap_or(a);
+    let mut dims = a.dims().to_vec();
+    dims.pop();
+    if !vector {
+        dims.push(units);
+    }
+    let product = builder.layer(node, operator, &[x], vec![weights])?;
+    if dims == product.dims() { Ok(product) } else { builder.reshape(node, &product, dims) }
+}
+
+fn of_tensors(builder: &mut Builder, node: &Node, a: &Tensor, b: &Tensor) -> Result<Tensor, Fault> {
+    let (row, column) = (a.rank() == 1, b.rank() == 1);
+    let left = if row { builder.reshape(node, a, vec![1, a.dims()[0]])? } else { a.clone() };
+    let right = if column { builder.reshape(node, b, vec![b.dims()[0], 1])? } else { b.clone() };
+    let product = builder.layer(node, Operator::MatMul, &[&left, &right], Vec::new())?;
+    let mut dims = product.dims().to_vec();
+    if column {
+        dims.pop();
+    }
+    if row {
+        // The row's dimension is the last, or the last but one before a column's.
+        dims.remove(dims.len() - if column { 1 } else { 2 });
+    }
+    if dims == product.dims() { Ok(product) } else { builder.reshape(node, &product, dims) }
+}
+
+/// A constant addend as one bias per unit, if it is one.
+fn bias(c: &Constant, units: usize, beta: f32) -> Result<Option<Weights>, Fault> {
+    let elements = count(&c.dims)?;
+    let per_unit = elements == units && c.dims.last().is_none_or(|last| *last == units);
+    if elements == 1 {
+        return Ok(Some(Weights::of([units], vec![c.scalar()? * beta; units])));
+    }
+    if !per_unit {
+        return Ok(None);
+    }
+    let mut weights = scaled(c, beta)?;
+    weights.dims = vec![units];
+    Ok(Some(weights))
+}
+
+fn scaled(c: &Constant, beta: f32) -> Result<Weights, Fault> {
+    if beta == 1.0 {
+        return c.weights();
+    }
+    Ok(Weights::of(c.dims.clone(), c.to_floats()?.iter().map(|v| v * beta).collect::<Vec<_>>()))
+}
+
+/// The tensor multiplied by a number.
+fn times(builder: &mut Builder, node: &Node, tensor: Tensor, factor: f32) -> Result<Tensor, Fault> {
+    if factor == 1.0 {
+        return Ok(tensor);
+    }
+    let constant = Some(ConstantOperand { dims: Vec::new(), left: false });
+    let operator = Operator::Binary(Binary { function: BinaryFunction::Mul, constant, activation: None });
+    builder.layer(node, operator, &[&tensor], vec![Weights::of([], vec![factor])])
+}

@@ -1,0 +1,90 @@
+//! Functions of each element.
+
+use csdfc_codegen::operator::{ElementWise, Function, Operator};
+
+use super::{Builder, Fault, Node, Tensor, fault};
+
+/// An operator that is a [`Function`] with attributes alone.
+pub(super) fn function(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
+    let function = of_node(node)?;
+    layer(builder, node, function)
+}
+
+/// `Clip`, its bounds attributes before opset 11 and operands since.
+pub(super) fn clip(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
+    let [min, max] = clip_bounds(node)?;
+    layer(builder, node, Function::Clip { min, max })
+}
+
+/// `PRelu` by constant slopes.
+pub(super) fn p_relu(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
+    let slope = node.constant(1, "slope")?.weights()?;
+    let operator =
+        Operator::ElementWise(ElementWise { function: Function::PRelu { slope: slope.dims.clone() } });
+    builder.layer(node, operator, &[node.tensor(0)?], vec![slope])
+}
+
+/// Lower and upper bound of a `Clip`; one that bounds nothing is absent.
+pub(in crate::import) fn clip_bounds(node: &Node) -> Result<[Option<f32>; 2], Fault> {
+    let mut bounds = [None, None];
+    for (i, (bound, name)) in bounds.iter_mut().zip(["min", "max"]).enumerate() {
+        let value = if node.opset < 11 {
+            if node.has(name) { Some(node.float(name, 0.0)?) } else { None }
+        } else {
+            node.optional(i + 1, name)?.map(|constant| constant.scalar()).transpose()?
+        };
+        if value.is_some_and(f32::is_nan) {
+            return fault!("its {name} is not a number");
+        }
+        let unbounded = if i == 0 { f32::MIN } else { f32::MAX };
+        *bound = value.filter(|value| value.is_finite() && *value != unbounded);
+        // −∞ as the upper bound, or ∞ as the lower, leaves no number.
+        if value == Some(if i == 0 { f32::INFINITY } else { f32::NEG_INFINITY }) {
+            return fault!("its {name} is infinite");
+        }
+    }
+    Ok(bounds)
+}
+
+/// The function of a node that needs no operand but the first.
+pub(in crate::import) fn of_node(node: &Node) -> Result<Function, Fault> {
+    Ok(match node.operator {
+        "Abs" => Function::Abs,
+        "Ceil" => Function::Ceil,
+        "Elu" => Function::Elu { alpha: node.float("alpha", 1.0)? },
+        "Erf" => Function::Erf,
+        "Exp" => Function::Exp,
+        "Floor" => Function::Floor,
+        "Gelu" => match node.text("approximate", "none")? {
+            "none" => Function::Gelu { tanh: false },
+            "tanh" => Function::Gelu { tanh: true },
+            other => return fault!("approximate {other} is unknown"),
+        },
+        "HardSigmoid" => {
+            Function::HardSigmoid { alpha: node.float("alpha", 0.2)?, beta: node.float("beta", 0.5)? }
+        }
+        "HardSwish" => Function::HardSwish,
+        "LeakyRelu" => Function::LeakyRelu { alpha: node.float("alpha", 0.01)? },
+        "Log" => Function::Log,
+        "Mish" => Function::Mish,
+        "Neg" => Function::Neg,
+        "Reciprocal" => Function::Reciprocal,
+        "Relu" => Function::Relu,
+        "Selu" => Function::Selu {
+            alpha: node.float("alpha", 1.673_263_2)?,
+            gamma: node.float("gamma", 1.050_701)?,
+        },
+        "Sigmoid" => Function::Sigmoid,
+        "Softplus" => Function::Softplus,
+        "Softsign" => Function::Softsign,
+        "Sqrt" => Function::Sqrt,
+        "Swish" if node.float("alpha", 1.0)? == 1.0 => Function::Swish,
+        "Swish" => return fault!("alpha is {}; only 1 is supported", node.float("alpha", 1.0)?),
+        "Tanh" => Function::Tanh,
+        other => return fault!("{other} is no function of each element"),
+    })
+}
+
+fn layer(builder: &mut Builder, node: &Node, function: Function) -> Result<Tensor, Fault> {
+    builder.layer(node, Operator::ElementWise(ElementWise { function }), &[node.tensor(0)?], Vec::new())
+}

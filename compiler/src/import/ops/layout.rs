@@ -1,0 +1,174 @@
+//! Operators that move elements and compute none.
+
+use csdfc_codegen::operator::{Concat, DepthToSpace, Operator, Pad, PadMode, Slice, SpaceToDepth};
+
+use super::{Builder, Fault, Node, Tensor, Value, fault};
+use crate::import::fold::index::{Range, slice_ranges, split_sizes};
+use crate::import::node::{axes, axis};
+
+pub(super) fn transpose(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
+    let x = node.tensor(0)?;
+    let perm = permutation(node, x.rank())?;
+    builder.transpose(node, x, perm)
+}
+
+/// The permutation of a `Transpose`; without one it reverses the dimensions.
+pub(in crate::import) fn permutation(node: &Node, rank: usize) -> Result<Vec<usize>, Fault> {
+    let Some(perm) = node.ints("perm")? else { return Ok((0..rank).rev().collect()) };
+    let perm = perm.iter().map(|a| axis(*a, rank)).collect::<Result<Vec<_>, _>>()?;
+    let mut sorted = perm.clone();
+    sorted.sort_unstable();
+    if sorted.iter().copied().eq(0..rank) {
+        Ok(perm)
+    } else {
+        fault!("perm {perm:?} does not permute {rank} dimensions")
+    }
+}
+
+pub(super) fn concat(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
+    let mut tensors = Vec::with_capacity(node.inputs.len());
+    for (i, input) in node.inputs.iter().enumerate() {
+        match input {
+            Some(Value::Tensor(tensor)) => tensors.push(tensor),
+            _ => return fault!("operand {i} is no tensor; constants are not concatenated with tensors"),
+        }
+    }
+    let first = node.tensor(0)?;
+    if tensors.len() == 1 {
+        return builder.identity(node, first);
+    }
+    let axis = axis(node.int("axis", 1)?, first.rank())?;
+    builder.layer(node, Operator::Concat(Concat { axis }), &tensors, Vec::new())
+}
+
+pub(super) fn slice(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
+    let x = node.tensor(0)?;
+    let ranges = slice_ranges(node, x.dims())?;
+    take(builder, node, x, &ranges)
+}
+
+/// `Split`: one slice for each output.
+pub(super) fn split(builder: &mut Builder, node: &Node) -> Result<Vec<Tensor>, Fault> {
+    let x = node.tensor(0)?;
+    let axis = axis(node.int("axis", 0)?, x.rank())?;
+    let mut start = 0;
+    let mut parts = Vec::new();
+    for length in split_sizes(node, x.dims()[axis])? {
+        let mut ranges = Range::whole(x.dims());
+        ranges[axis] = Range { start, step: 1, length };
+        start += length;
+        parts.push(take(builder, node, x, &ranges)?);
+    }
+    Ok(parts)
+}
+
+/// `Gather` of one index, or of indices at equal distances, by constant indices.
+pub(super) fn gather(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
+    let x = node.tensor(0)?;
+    let axis = axis(node.int("axis", 0)?, x.rank())?;
+    let size = x.dims()[axis];
+    let indices = node.constant(1, "indices")?;
+    let mut places = Vec::new();
+    for index in indices.to_ints()? {
+        places.push(super::super::node::axis(index, size)?);
+    }
+    let step = match places.as_slice() {
+        [first, second, ..] => *second as i64 - *first as i64,
+        _ => 1,
+    };
+    let regular = places.windows(2).all(|pair| pair[1] as i64 - pair[0] as i64 == step);
+    let (Some(&start), true) = (places.first(), regular && step != 0 && indices.dims.len() < 2) else {
+        return fault!("its indices are not at equal distances");
+    };
+    let mut ranges = Range::whole(x.dims());
+    ranges[axis] = Range { start, step, length: places.len() };
+    let taken = take(builder, node, x, &ranges)?;
+    if !indices.dims.is_empty() {
+        return Ok(taken);
+    }
+    let mut dims = taken.dims().to_vec();
+    dims.remove(axis);
+    builder.reshape(node, &taken, dims)
+}
+
+/// `Pad` by a constant, the edge or the mirror image.
+pub(super) fn pad(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
+    let x = node.tensor(0)?;
+    let rank = x.rank();
+    let Some(pads) = node.ints_since("pads", 11, 1)? else { return fault!("its pads are missing") };
+    let chosen = match node.optional(3, "axes")? {
+        Some(list) if node.opset >= 18 => {
+            let list = list.to_ints()?;
+            axes(&list, rank)?;
+            list.iter().map(|a| axis(*a, rank)).collect::<Result<Vec<_>, _>>()?
+        }
+        _ => (0..rank).collect(),
+    };
+    if pads.len() != 2 * chosen.len() {
+        return fault!("{} pads for {} dimensions", pads.len(), chosen.len());
+    }
+    let (mut before, mut after) = (vec![0; rank], vec![0; rank]);
+    for (i, &axis) in chosen.iter().enumerate() {
+        before[axis] = pads[i];
+        after[axis] = pads[i + chosen.len()];
+    }
+    if pads.iter().all(|pad| *pad == 0) {
+        return builder.identity(node, x);
+    }
+    let mode = match node.text("mode", "constant")? {
+        "constant" => {
+            let value = if node.opset < 11 {
+                node.float("value", 0.0)?
+            } else {
+                node.optional(2, "constant_value")?.map_or(Ok(0.0), |constant| constant.scalar())?
+            };
+            match value {
+                f32::NEG_INFINITY => PadMode::Constant { value: None },
+                value if value.is_finite() => PadMode::Constant { value: Some(value) },
+                value => return fault!("it pads with {value}"),
+            }
+        }
+        "reflect" => PadMode::Reflect,
+        "edge" => PadMode::Edge,
+        other => return fault!("mode {other} is not supported; constant, reflect and edge are"),
+    };
+    builder.layer(node, Operator::Pad(Pad { mode, before, after }), &[x], Vec::new())
+}
+
+pub(super) fn depth_to_space(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
+    let depth_first = match node.text("mode", "DCR")? {
+        "DCR" => true,
+        "CRD" => false,
+        other => return fault!("mode {other} is unknown"),
+    };
+    let operator = Operator::DepthToSpace(DepthToSpace { block: block(node)?, depth_first });
+    builder.layer(node, operator, &[node.tensor(0)?], Vec::new())
+}
+
+pub(super) fn space_to_depth(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
+    let operator = Operator::SpaceToDepth(SpaceToDepth { block: block(node)? });
+    builder.layer(node, operator, &[node.tensor(0)?], Vec::new())
+}
+
+fn block(node: &Node) -> Result<usize, Fault> {
+    match usize::try_from(node.int("blocksize", 0)?) {
+        Ok(block) if block > 0 => Ok(block),
+        _ => fault!("blocksize is {}", node.int("blocksize", 0)?),
+    }
+}
+
+/// The sub-grid of these ranges, or the tensor itself where they leave nothing out.
+fn take(builder: &mut Builder, node: &Node, x: &Tensor, ranges: &[Range]) -> Result<Tensor, Fault> {
+    if ranges == Range::whole(x.dims()) {
+        return builder.identity(node, x);
+    }
+    if ranges.iter().any(|range| range.length == 0) {
+        return fault!("it takes nothing of {}", x.operand.shape);
+    }
+    let operator = Operator::Slice(Slice {
+        starts: ranges.iter().map(|range| range.start).collect(),
+        steps: ranges.iter().map(|range| range.step).collect(),
+        lengths: ranges.iter().map(|range| range.length).collect(),
+    });
+    builder.layer(node, operator, &[x], Vec::new())
+}

@@ -1,0 +1,220 @@
+//! What becomes of each ONNX operator: a table from its name to functions, one file a family.
+
+mod binary;
+mod convolution;
+mod dense;
+mod element_wise;
+mod layout;
+mod normalise;
+mod pool;
+mod reduce;
+mod reshape;
+mod resize;
+
+pub(super) use binary::of_node as binary_of;
+pub(super) use element_wise::{clip_bounds, of_node as function_of};
+pub(super) use layout::permutation;
+pub(super) use reduce::{of_node as reduction_of, reduced_axes};
+
+use super::builder::Builder;
+use super::constant::Constant;
+use super::error::{Fault, fault};
+use super::fold::{self, arithmetic, index};
+use super::node::{Node, Tensor, Value};
+
+/// The ONNX operators that are imported, by name.
+pub const SUPPORTED: &[&str] = &names();
+
+/// Imports a node: one value for each of its outputs that csdfc computes.
+pub(super) fn import(builder: &mut Builder, node: &Node) -> Result<Vec<Value>, Fault> {
+    let Some(row) = row(node.operator) else { return fault!("its operator is not supported") };
+    let folds = !matches!(row.fold, Fold::None);
+    if folds && (node.is_constant() || matches!(row.import, Import::None)) {
+        return match row.fold {
+            Fold::One(fold) => Ok(vec![Value::Constant(fold(builder, node)?)]),
+            Fold::Many(fold) => Ok(fold(builder, node)?.into_iter().map(Value::Constant).collect()),
+            Fold::None => Ok(Vec::new()),
+        };
+    }
+    match row.import {
+        Import::One(import) => Ok(vec![Value::Tensor(import(builder, node)?)]),
+        Import::Many(import) => Ok(import(builder, node)?.into_iter().map(Value::Tensor).collect()),
+        Import::None => Ok(Vec::new()),
+    }
+}
+
+pub(super) fn is_supported(operator: &str) -> bool {
+    row(operator).is_some()
+}
+
+/// An operator, what it becomes in the network, and how it is computed where all its operands are constants.
+struct Row {
+    name: &'static str,
+    import: Import,
+    fold: Fold,
+}
+
+enum Import {
+    /// Only constants are computed.
+    None,
+    One(fn(&mut Builder, &Node) -> Result<Tensor, Fault>),
+    Many(fn(&mut Builder, &Node) -> Result<Vec<Tensor>, Fault>),
+}
+
+enum Fold {
+    /// Only tensors are computed.
+    None,
+    One(fn(&mut Builder, &Node) -> Result<Constant, Fault>),
+    Many(fn(&mut Builder, &Node) -> Result<Vec<Constant>, Fault>),
+}
+
+fn row(operator: &str) -> Option<&'static Row> {
+    TABLE.binary_search_by(|row| row.name.cmp(operator)).ok().map(|i| &TABLE[i])
+}
+
+const fn tensors(name: &'static str, import: fn(&mut Builder, &Node) -> Result<Tensor, Fault>) -> Row {
+    Row { name, import: Import::One(import), fold: Fold::None }
+}
+
+const fn constants(name: &'static str, fold: fn(&mut Builder, &Node) -> Result<Constant, Fault>) -> Row {
+    Row { name, import: Import::None, fold: Fold::One(fold) }
+}
+
+const fn both(
+    name: &'static str,
+    import: fn(&mut Builder, &Node) -> Result<Tensor, Fault>,
+    fold: fn(&mut Builder, &Node) -> Result<Constant, Fault>,
+) -> Row {
+    Row { name, import: Import::One(import), fold: Fold::One(fold) }
+}
+
+const fn function(name: &'static str) -> Row {
+    both(name, element_wise::function, arithmetic::function)
+}
+
+const fn arithmetic(name: &'static str) -> Row {
+    both(name, binary::binary, arithmetic::binary)
+}
+
+const fn reduction(name: &'static str) -> Row {
+    both(name, reduce::reduce, arithmetic::reduce)
+}
+
+/// By name, as [`row`] searches it.
+static TABLE: &[Row] = ROWS;
+
+const ROWS: &[Row] = &[
+    function("Abs"),
+    arithmetic("Add"),
+    constants("And", arithmetic::logic),
+    tensors("ArgMax", reduce::arg_max),
+    tensors("AveragePool", pool::pool),
+    tensors("BatchNormalization", normalise::batch_norm),
+    both("Cast", reshape::cast, arithmetic::cast),
+    function("Ceil"),
+    both("Clip", element_wise::clip, arithmetic::clip),
+    both("Concat", layout::concat, index::concat),
+    constants("Constant", fold::constant),
+    constants("ConstantOfShape", fold::constant_of_shape),
+    tensors("Conv", convolution::conv),
+    tensors("ConvTranspose", convolution::conv_transpose),
+    tensors("DepthToSpace", layout::depth_to_space),
+    arithmetic("Div"),
+    both("Dropout", reshape::dropout, reshape::identity_constant),
+    function("Elu"),
+    constants("Equal", arithmetic::compare),
+    function("Erf"),
+    function("Exp"),
+    both("Expand", reshape::expand, index::expand),
+    both("Flatten", reshape::flatten, reshape::flatten_constant),
+    function("Floor"),
+    both("Gather", layout::gather, index::gather),
+    function("Gelu"),
+    tensors("Gemm", dense::gemm),
+    tensors("GlobalAveragePool", pool::global_pool),
+    tensors("GlobalLpPool", pool::global_pool),
+    tensors("GlobalMaxPool", pool::global_pool),
+    constants("Greater", arithmetic::compare),
+    constants("GreaterOrEqual", arithmetic::compare),
+    function("HardSigmoid"),
+    function("HardSwish"),
+    both("Identity", reshape::identity, reshape::identity_constant),
+    tensors("InstanceNormalization", normalise::instance_norm),
+    tensors("LRN", normalise::lrn),
+    function("LeakyRelu"),
+    constants("Less", arithmetic::compare),
+    constants("LessOrEqual", arithmetic::compare),
+    function("Log"),
+    tensors("LogSoftmax", normalise::softmax),
+    tensors("LpPool", pool::pool),
+    tensors("MatMul", dense::mat_mul),
+    arithmetic("Max"),
+    tensors("MaxPool", pool::pool),
+    arithmetic("Min"),
+    function("Mish"),
+    constants("Mod", arithmetic::modulo),
+    arithmetic("Mul"),
+    function("Neg"),
+    constants("Not", arithmetic::logic),
+    constants("Or", arithmetic::logic),
+    tensors("PRelu", element_wise::p_relu),
+    tensors("Pad", layout::pad),
+    arithmetic("Pow"),
+    constants("Range", fold::range),
+    function("Reciprocal"),
+    reduction("ReduceL1"),
+    reduction("ReduceL2"),
+    reduction("ReduceLogSum"),
+    reduction("ReduceLogSumExp"),
+    reduction("ReduceMax"),
+    reduction("ReduceMean"),
+    reduction("ReduceMin"),
+    reduction("ReduceProd"),
+    reduction("ReduceSum"),
+    reduction("ReduceSumSquare"),
+    function("Relu"),
+    both("Reshape", reshape::reshape, reshape::reshape_constant),
+    tensors("Resize", resize::resize),
+    function("Selu"),
+    constants("Shape", fold::shape),
+    function("Sigmoid"),
+    constants("Size", fold::size),
+    both("Slice", layout::slice, index::slice),
+    tensors("Softmax", normalise::softmax),
+    function("Softplus"),
+    function("Softsign"),
+    tensors("SpaceToDepth", layout::space_to_depth),
+    Row { name: "Split", import: Import::Many(layout::split), fold: Fold::Many(index::split) },
+    function("Sqrt"),
+    both("Squeeze", reshape::squeeze, reshape::squeeze_constant),
+    arithmetic("Sub"),
+    arithmetic("Sum"),
+    function("Swish"),
+    function("Tanh"),
+    constants("Tile", index::tile),
+    both("Transpose", layout::transpose, index::transpose),
+    both("Unsqueeze", reshape::unsqueeze, reshape::unsqueeze_constant),
+    tensors("Upsample", resize::upsample),
+    constants("Where", index::select),
+    constants("Xor", arithmetic::logic),
+];
+
+const fn names() -> [&'static str; ROWS.len()] {
+    let mut names = [""; ROWS.len()];
+    let mut i = 0;
+    while i < names.len() {
+        names[i] = ROWS[i].name;
+        i += 1;
+    }
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::SUPPORTED;
+
+    #[test]
+    fn the_table_is_in_the_order_that_the_search_needs() {
+        assert!(SUPPORTED.windows(2).all(|pair| pair[0] < pair[1]));
+    }
+}

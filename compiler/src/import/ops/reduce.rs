@@ -1,0 +1,84 @@
+//! Reductions over dimensions.
+
+use csdfc_codegen::operator::{ArgMax, Operator, Reduce, ReduceFunction};
+
+use super::{Builder, Fault, Node, Tensor, fault};
+use crate::import::builder::{FROM_LAST, is_channels_last};
+use crate::import::node::{axes, axis};
+
+/// `ReduceMean` and its kin.
+pub(super) fn reduce(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
+    let x = node.tensor(0)?;
+    let function = of_node(node)?;
+    let Some(axes) = reduced_axes(node, x.rank())? else { return builder.identity(node, x) };
+    let keep_dims = node.flag("keepdims", true)?;
+    in_either_order(builder, node, x, &axes, keep_dims, |axes| {
+        Operator::Reduce(Reduce { function: function.clone(), axes, keep_dims })
+    })
+}
+
+/// `ArgMax`: indices of 64 bits.
+pub(super) fn arg_max(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
+    let x = node.tensor(0)?;
+    let axis = axis(node.int("axis", 0)?, x.rank())?;
+    let keep_dims = node.flag("keepdims", true)?;
+    let select_last = node.flag("select_last_index", false)?;
+    in_either_order(builder, node, x, &[axis], keep_dims, |axes| {
+        Operator::ArgMax(ArgMax { axis: axes[0], keep_dims, select_last })
+    })
+}
+
+/// The dimensions that a node reduces, ascending; `None` if it does nothing.
+pub(in crate::import) fn reduced_axes(node: &Node, rank: usize) -> Result<Option<Vec<usize>>, Fault> {
+    let since = if node.operator == "ReduceSum" { 13 } else { 18 };
+    match node.ints_since("axes", since, 1)? {
+        Some(list) if !list.is_empty() => Ok(Some(axes(&list, rank)?)),
+        _ if node.flag("noop_with_empty_axes", false)? => match node.operator {
+            "ReduceSum" | "ReduceMean" | "ReduceMax" | "ReduceMin" | "ReduceProd" => Ok(None),
+            other => fault!("noop_with_empty_axes of {other} is not supported"),
+        },
+        _ => Ok(Some((0..rank).collect())),
+    }
+}
+
+/// The reduction of a node.
+pub(in crate::import) fn of_node(node: &Node) -> Result<ReduceFunction, Fault> {
+    Ok(match node.operator {
+        "ReduceL1" => ReduceFunction::L1,
+        "ReduceL2" => ReduceFunction::L2,
+        "ReduceLogSum" => ReduceFunction::LogSum,
+        "ReduceLogSumExp" => ReduceFunction::LogSumExp,
+        "ReduceMax" => ReduceFunction::Max,
+        "ReduceMean" => ReduceFunction::Mean,
+        "ReduceMin" => ReduceFunction::Min,
+        "ReduceProd" => ReduceFunction::Prod,
+        "ReduceSum" => ReduceFunction::Sum,
+        "ReduceSumSquare" => ReduceFunction::SumSquare,
+        other => return fault!("{other} is no reduction"),
+    })
+}
+
+/// A channels-last operand is reduced as the channels-first one that it lies like, where the result is the same.
+fn in_either_order(
+    builder: &mut Builder,
+    node: &Node,
+    x: &Tensor,
+    axes: &[usize],
+    keep_dims: bool,
+    operator: impl Fn(Vec<usize>) -> Operator,
+) -> Result<Tensor, Fault> {
+    if is_channels_last(&x.operand.shape)
+        && let Some(first) = builder.reordered(x)
+    {
+        // `axes` are below the rank, 4.
+        let mut mapped: Vec<usize> = axes.iter().map(|axis| FROM_LAST[*axis]).collect();
+        mapped.sort_unstable();
+        let left: Vec<usize> = FROM_LAST.iter().copied().filter(|axis| !mapped.contains(axis)).collect();
+        if keep_dims || left.is_sorted() {
+            let reduced = builder.layer(node, operator(mapped), &[&first], Vec::new())?;
+            let back = if keep_dims { builder.reordered(&reduced) } else { None };
+            return Ok(back.unwrap_or(reduced));
+        }
+    }
+    builder.layer(node, operator(axes.to_vec()), &[x], Vec::new())
+}
