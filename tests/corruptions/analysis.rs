@@ -15,6 +15,8 @@ pub struct Place {
     pub cnn: usize,
     /// Its tensor.
     pub tensor: String,
+    /// In model `edges`, the layer that reads the edge; else empty.
+    pub reader: String,
     /// Bytes in the arena; two ranges for a double buffer.
     pub ranges: Vec<Range<u64>>,
     /// First firing of its writer and last of its readers, the CNN's partitions one after another.
@@ -131,7 +133,7 @@ fn place(
     partitions.sort();
     partitions.dedup();
     let cut = partitions.iter().any(|p| partitions.iter().any(|q| at_once(plan, p, q)));
-    Place { cnn, tensor: tensor.into(), ranges, life: (first, end), partitions, cut }
+    Place { cnn, tensor: tensor.into(), reader: String::new(), ranges, life: (first, end), partitions, cut }
 }
 
 /// All storage of a plan.
@@ -162,7 +164,8 @@ pub fn places(plan: &Plan) -> Vec<Place> {
                         Some((_, whole)) => whole.ranges.push(range),
                         None => {
                             let reader = layer(&plan.cnns[cnn], &edge.consumer);
-                            all.push((key, place(plan, &spans, cnn, &edge.tensor, &[reader], vec![range])));
+                            let place = place(plan, &spans, cnn, &edge.tensor, &[reader], vec![range]);
+                            all.push((key, Place { reader: edge.consumer.clone(), ..place }));
                         }
                     }
                 }
