@@ -38,7 +38,7 @@ pub fn start(global: &Global) -> Result<(), Error> {
         .with_span_events(spans);
     // The error says no more than that a log was started before.
     let _ = match global.log_format {
-        LogFormat::Text => log.without_time().with_target(false).try_init(),
+        LogFormat::Text => log.with_timer(()).with_target(false).try_init(),
         LogFormat::Json => log.json().try_init(),
     };
     Ok(())

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use csdfc_codegen::operator::{Operator, Transpose};
 use csdfc_codegen::shape::{Order, Shape};
 
-use super::constant::count;
+use super::constant::{MAX_READ, count};
 use super::error::{Fault, fault};
 use super::node::{Node, Tensor};
 use crate::network::{Layer, LayerId, Network, Operand};
@@ -27,7 +27,7 @@ const MAX_ROWS: usize = 65_536;
 const MAX_VIEWS: usize = 256;
 
 /// Most elements computed at import in all.
-const MAX_FOLDED: usize = 1 << 27;
+const MAX_FOLDED: usize = MAX_READ;
 
 /// Channels-first dimension of each channels-last one.
 pub(super) const FROM_LAST: [usize; 4] = [0, 2, 3, 1];
@@ -38,13 +38,21 @@ pub(super) const FROM_FIRST: [usize; 4] = [0, 3, 1, 2];
 #[derive(Default)]
 pub(super) struct Builder {
     pub network: Network,
-    /// Labels of the graph's nodes, by index.
-    labels: Vec<String>,
+    /// The graph's nodes, by index.
+    nodes: Vec<NodeName>,
     names: Names,
     tensors: Names,
     /// For tensors seen channels-last that had to be moved, the moved ones.
     moved: BTreeMap<(LayerId, Shape), Tensor>,
     folded: usize,
+}
+
+/// What layers that stand for a node are called.
+pub(super) struct NodeName {
+    /// Its name, or that of its first output.
+    pub label: String,
+    /// Its first output.
+    pub output: String,
 }
 
 /// Names given so far.
@@ -55,8 +63,8 @@ struct Names {
 }
 
 impl Builder {
-    pub fn new(labels: Vec<String>) -> Self {
-        Builder { labels, ..Builder::default() }
+    pub fn new(nodes: Vec<NodeName>) -> Self {
+        Builder { nodes, ..Builder::default() }
     }
 
     /// Counts elements computed at import against the budget.
@@ -94,50 +102,38 @@ impl Builder {
         inputs: &[&Tensor],
         parameters: Vec<Weights>,
     ) -> Result<Tensor, Fault> {
-        if self.network.layers.len() >= MAX_LAYERS {
-            return fault!("the network has more than {MAX_LAYERS} layers");
-        }
-        let shapes: Vec<Shape> = inputs.iter().map(|input| input.operand.shape.clone()).collect();
         for input in inputs {
             let layer = self.network.layer(input.operand.layer);
             if layer.element_bytes != 4 {
                 return fault!("it reads the indices of {}, and csdfc computes with floats only", layer.name);
             }
         }
+        let shapes: Vec<Shape> = inputs.iter().map(|input| input.operand.shape.clone()).collect();
         let any_order = operator.keeps_order(&shapes) || matches!(operator, Operator::Transpose(_));
-        if !any_order && shapes.iter().any(is_channels_last) {
-            let first: Vec<Tensor> =
-                inputs.iter().map(|input| self.channels_first(node, input)).collect::<Result<_, _>>()?;
-            return self.layer(node, operator, &first.iter().collect::<Vec<_>>(), parameters);
+        if any_order || !shapes.iter().any(is_channels_last) {
+            return self.add(node.index, operator, inputs, parameters);
         }
-        let shape = operators::output_shape(&operator, &shapes)?;
-        check_limits(&shape)?;
-        let stored: Vec<&[usize]> = parameters.iter().map(|weights| weights.dims.as_slice()).collect();
-        let needed = operators::parameter_dims(&operator, &shapes);
-        if stored != needed {
-            return fault!("its constants have dimensions {stored:?}, its operands ask for {needed:?}");
+        let first: Vec<Tensor> =
+            inputs.iter().map(|input| self.channels_first(node, input)).collect::<Result<_, _>>()?;
+        self.add(node.index, operator, &first.iter().collect::<Vec<_>>(), parameters)
+    }
+
+    /// Gives a tensor the name that the model has for it, if its layer is one of the node just imported, which
+    /// begin at `first_layer`.
+    pub fn name_tensor(&mut self, id: LayerId, name: &str, first_layer: usize) {
+        let Some(layers) = self.network.layers.get_mut(first_layer..) else { return };
+        let Some(index) = id.0.checked_sub(first_layer) else { return };
+        if layers[index].output == name {
+            return;
         }
-        let mut onnx_nodes: Vec<String> = Vec::new();
-        for index in inputs.iter().flat_map(|input| &input.views).chain([&node.index]) {
-            // Indices of nodes are those of labels.
-            let label = &self.labels[*index];
-            if !onnx_nodes.contains(label) {
-                onnx_nodes.push(label.clone());
+        match layers.iter().position(|layer| layer.output == name) {
+            // An earlier layer of the same node took the name.
+            Some(other) => {
+                let spare = std::mem::replace(&mut layers[index].output, name.to_string());
+                layers[other].output = spare;
             }
+            None => layers[index].output = self.tensors.unique(name),
         }
-        let element_bytes = if matches!(operator, Operator::ArgMax(_)) { 8 } else { 4 };
-        let output = node.proto.output.iter().find(|name| !name.is_empty());
-        let layer = Layer {
-            name: self.names.unique(node.label),
-            onnx_nodes,
-            operator,
-            inputs: inputs.iter().map(|input| input.operand.clone()).collect(),
-            parameters,
-            output: self.tensors.unique(output.map_or(node.label, String::as_str)),
-            shape: shape.clone(),
-            element_bytes,
-        };
-        Ok(Tensor { operand: Operand { layer: self.network.add(layer), shape }, views: Vec::new() })
     }
 
     /// The tensor seen in these dimensions, its elements in the same row-major order.
@@ -228,9 +224,52 @@ impl Builder {
             return Ok(moved.clone());
         }
         let perm = (0..tensor.rank()).collect();
-        let moved = self.layer(node, Operator::Transpose(Transpose { perm }), &[tensor], Vec::new())?;
+        // It does what the last view does.
+        let index = tensor.views.last().copied().unwrap_or(node.index);
+        let moved = self.add(index, Operator::Transpose(Transpose { perm }), &[tensor], Vec::new())?;
         self.moved.insert(key, moved.clone());
         Ok(moved)
+    }
+
+    fn add(
+        &mut self,
+        index: usize,
+        operator: Operator,
+        inputs: &[&Tensor],
+        parameters: Vec<Weights>,
+    ) -> Result<Tensor, Fault> {
+        if self.network.layers.len() >= MAX_LAYERS {
+            return fault!("the network has more than {MAX_LAYERS} layers");
+        }
+        let shapes: Vec<Shape> = inputs.iter().map(|input| input.operand.shape.clone()).collect();
+        let shape = operators::output_shape(&operator, &shapes)?;
+        check_limits(&shape)?;
+        let stored: Vec<&[usize]> = parameters.iter().map(|weights| weights.dims.as_slice()).collect();
+        let needed = operators::parameter_dims(&operator, &shapes);
+        if stored != needed {
+            return fault!("its constants have dimensions {stored:?}, its operands ask for {needed:?}");
+        }
+        // The graph's nodes and the indices of views are those that the builder was made with.
+        let NodeName { label, output } = &self.nodes[index];
+        let mut onnx_nodes: Vec<String> = Vec::new();
+        for index in inputs.iter().flat_map(|input| &input.views).chain([&index]) {
+            let label = &self.nodes[*index].label;
+            if !onnx_nodes.contains(label) {
+                onnx_nodes.push(label.clone());
+            }
+        }
+        let element_bytes = if matches!(operator, Operator::ArgMax(_)) { 8 } else { 4 };
+        let layer = Layer {
+            name: self.names.unique(label),
+            onnx_nodes,
+            operator,
+            inputs: inputs.iter().map(|input| input.operand.clone()).collect(),
+            parameters,
+            output: self.tensors.unique(output),
+            shape: shape.clone(),
+            element_bytes,
+        };
+        Ok(Tensor { operand: Operand { layer: self.network.add(layer), shape }, views: Vec::new() })
     }
 
     fn view(&mut self, node: &Node, tensor: &Tensor, shape: Shape) -> Result<Tensor, Fault> {

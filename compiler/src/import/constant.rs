@@ -14,6 +14,9 @@ pub(super) const MAX_RANK: usize = 8;
 /// Most elements of a tensor.
 pub(super) const MAX_ELEMENTS: usize = 1 << 31;
 
+/// Most elements of a constant whose values are read at import.
+pub(super) const MAX_READ: usize = 1 << 27;
+
 /// A tensor known at import. A dimension may be 0: an absent `scales` of a Resize, say.
 #[derive(Debug, Clone)]
 pub(super) struct Constant {
@@ -73,6 +76,9 @@ impl Constant {
 
     /// The elements as floats.
     pub fn to_floats(&self) -> Result<Vec<f32>, Fault> {
+        if self.elements() > MAX_READ {
+            return fault!("a constant of {} elements is too large to compute with", self.elements());
+        }
         match &self.data {
             Data::Floats(_) if self.elements() == 0 => Ok(Vec::new()),
             Data::Floats(_) => self
@@ -123,8 +129,10 @@ pub(super) fn count(dims: &[usize]) -> Result<usize, Fault> {
     if dims.len() > MAX_RANK {
         return fault!("a tensor of rank {}; at most {MAX_RANK} is supported", dims.len());
     }
-    let elements = dims.iter().try_fold(1usize, |product, &dim| product.checked_mul(dim));
+    // A dimension of 0 must not hide others whose product overflows.
+    let elements = dims.iter().try_fold(1usize, |product, &dim| product.checked_mul(dim.max(1)));
     match elements.filter(|&elements| elements <= MAX_ELEMENTS) {
+        Some(_) if dims.contains(&0) => Ok(0),
         Some(elements) => Ok(elements),
         None => fault!("a tensor of {dims:?} has more than {MAX_ELEMENTS} elements"),
     }
@@ -136,7 +144,10 @@ pub(super) fn count(dims: &[usize]) -> Result<usize, Fault> {
 /// When one is negative.
 pub(super) fn dimensions(dims: &[i64]) -> Result<Vec<usize>, Fault> {
     dims.iter()
-        .map(|&dim| usize::try_from(dim).or_else(|_| fault!("a tensor of {dims:?} has a negative dimension")))
+        .map(|&dim| {
+            let negative = |_| Fault::new(format!("a tensor of {dims:?} has a negative dimension"));
+            usize::try_from(dim).map_err(negative)
+        })
         .collect()
 }
 

@@ -8,7 +8,7 @@ use crate::operators::ShapeError;
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum ImportError {
     /// The file cannot be read.
-    #[error("{model}: cannot be read: {source}")]
+    #[error("{model}: cannot be read")]
     #[diagnostic(code(csdfc::import::read), help("check the path and the permissions of the file"))]
     Read {
         /// The file.

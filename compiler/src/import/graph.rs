@@ -6,7 +6,7 @@ use std::path::Path;
 use csdfc_codegen::operator::Operator;
 use rten_onnx::onnx::{GraphProto, ModelProto, NodeProto, TensorProto};
 
-use super::builder::{Builder, FROM_FIRST, MAX_LAYERS};
+use super::builder::{Builder, FROM_FIRST, MAX_LAYERS, NodeName};
 use super::error::{Fault, ImportError, UnsupportedNode};
 use super::inputs::{self, InputSeat};
 use super::node::{Node, Tensor, Value};
@@ -36,7 +36,11 @@ pub(super) fn build(
     let names: Vec<&str> = graph.inputs.iter().copied().collect();
     inputs::check_names(model, &names, options)?;
 
-    let mut builder = Builder::new(graph.nodes.iter().map(|node| label(node).to_string()).collect());
+    let name = |node: &NodeProto| NodeName {
+        label: label(node).to_string(),
+        output: first_output(node).unwrap_or_else(|| label(node)).to_string(),
+    };
+    let mut builder = Builder::new(graph.nodes.iter().map(name).collect());
     let reads = graph.reads(&order);
     let mut values: BTreeMap<&str, Value> = BTreeMap::new();
     for info in &graph.proto.input {
@@ -59,10 +63,16 @@ pub(super) fn build(
         }
         let inputs = proto.input.iter().map(|name| values.get(name.as_str()).cloned()).collect();
         let operator = proto.op_type.as_deref().unwrap_or_default();
-        let node = Node { proto, index, label: label(proto), operator, opset, inputs };
+        let node = Node { proto, index, operator, opset, inputs };
+        let first_layer = builder.network.layers.len();
         let outputs = ops::import(&mut builder, &node).map_err(|fault| graph.node_error(proto, fault))?;
         for (name, value) in proto.output.iter().zip(outputs) {
             if !name.is_empty() {
+                if let Value::Tensor(tensor) = &value
+                    && tensor.views.is_empty()
+                {
+                    builder.name_tensor(tensor.operand.layer, name, first_layer);
+                }
                 values.insert(name, value);
             }
         }
@@ -96,7 +106,11 @@ fn is_onnx(domain: Option<&str>) -> bool {
 /// A node's name, or that of its first output.
 fn label(node: &NodeProto) -> &str {
     let name = node.name.as_deref().filter(|name| !name.is_empty());
-    name.or_else(|| node.output.iter().map(String::as_str).find(|name| !name.is_empty())).unwrap_or("?")
+    name.or_else(|| first_output(node)).unwrap_or("?")
+}
+
+fn first_output(node: &NodeProto) -> Option<&str> {
+    node.output.iter().map(String::as_str).find(|name| !name.is_empty())
 }
 
 /// The graph with its names looked up.

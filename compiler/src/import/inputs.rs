@@ -82,7 +82,7 @@ pub(super) fn add(
     let operator = Operator::Input(Input { element: InputElement::F32, camera: None });
     builder
         .input(seat.name, operator, Shape { dims, order })
-        .map_err(|fault| wrong(fault.reason, "give a smaller shape with --shape".into()))
+        .map_err(|fault| wrong(fault.reason, "give other dimensions with --shape".into()))
 }
 
 /// The declared dimensions with a dynamic batch of 1.
@@ -107,15 +107,16 @@ fn static_dims(name: &str, declared: Option<&[Dimension]>) -> Result<Vec<usize>,
     if !open {
         return Ok(dims);
     }
-    let example: Vec<String> = declared
-        .iter()
-        .zip(&dims)
-        .enumerate()
-        .map(|(i, (dim, value))| if i > 0 && !is_static(dim) { "…".into() } else { value.to_string() })
-        .collect();
+    // Height and width of an image are what is mostly left open.
+    let example = |(i, dim): (usize, &Dimension)| match dims[i] {
+        _ if i == 0 || is_static(dim) => dims[i].to_string(),
+        _ if i >= 2 && dims.len() == 4 => "224".into(),
+        _ => "16".into(),
+    };
+    let example: Vec<String> = declared.iter().enumerate().map(example).collect();
     Err((
         format!("its shape {} is dynamic", listed(declared)),
-        format!("give every dimension a number: --shape {name}={}", example.join(",")),
+        format!("give every dimension a number, such as --shape {name}={}", example.join(",")),
     ))
 }
 

@@ -26,8 +26,6 @@ pub(super) struct Node<'a> {
     pub proto: &'a NodeProto,
     /// Its place in the graph.
     pub index: usize,
-    /// Its name, or that of its first output.
-    pub label: &'a str,
     pub operator: &'a str,
     /// Version of the operator set.
     pub opset: i64,
@@ -63,7 +61,7 @@ impl Node<'_> {
 
     /// Operand `index`, which must be known at import; `what` is what the operator calls it.
     pub fn constant(&self, index: usize, what: &str) -> Result<&Constant, Fault> {
-        self.optional(index, what)?.map_or_else(|| fault!("its {what} (operand {index}) is missing"), Ok)
+        self.optional(index, what)?.map_or_else(|| fault!("operand {index}, its {what}, is missing"), Ok)
     }
 
     /// Operand `index`, which must be known at import if it is there.
@@ -71,12 +69,10 @@ impl Node<'_> {
         match self.input(index) {
             Some(Value::Constant(constant)) => Ok(Some(constant)),
             Some(Value::Tensor(_)) => Err(Fault::new(format!(
-                "its {what} (operand {index}, {}) is computed by the network",
+                "operand {index}, its {what} ({}), is computed by the network",
                 self.proto.input.get(index).map_or("", String::as_str)
             ))
-            .help(format!(
-                "csdfc needs a constant {what}; simplify the model or fix its input shapes at export"
-            ))),
+            .help("csdfc needs a constant there; simplify the model or fix its input shapes at export")),
             None => Ok(None),
         }
     }

@@ -20,23 +20,58 @@ pub struct Packing {
     pub bytes: u64,
 }
 
-/// Places blocks so that no two which conflict overlap. Every greedy order is tried, each with first fit and best
-/// fit; the smallest result wins, ties go to the order tried first. Stops early at `bound`, below which no placement
-/// can be. Offsets are sums of sizes, so they are aligned as the sizes are.
+/// Places blocks so that no two which conflict overlap: the best of the greedy orders, each with first fit and best
+/// fit, then mended. Ties go to the order tried first. Stops early at `bound`, below which no placement can be.
+/// Offsets are sums of sizes, so they are aligned as the sizes are.
 pub fn pack(blocks: &[Block], conflicts: &[Vec<usize>], bound: u64) -> Packing {
-    let mut best: Option<Packing> = None;
+    let mut best: Option<(Packing, Vec<usize>)> = None;
     for order in orders(blocks, conflicts) {
         for fit in [Fit::First, Fit::Best] {
             let packing = place(blocks, conflicts, &order, fit);
-            if best.as_ref().is_none_or(|best| packing.bytes < best.bytes) {
-                best = Some(packing);
+            let done = packing.bytes <= bound;
+            if best.as_ref().is_none_or(|(best, _)| packing.bytes < best.bytes) {
+                best = Some((packing, order.clone()));
             }
-            if best.as_ref().is_some_and(|best| best.bytes <= bound) {
+            if done {
                 break;
             }
         }
     }
-    best.unwrap_or(Packing { offsets: Vec::new(), bytes: 0 })
+    match best {
+        Some((packing, order)) => mend(blocks, conflicts, bound, packing, order),
+        None => Packing { offsets: Vec::new(), bytes: 0 },
+    }
+}
+
+/// Most rounds of [`mend`], and most pairs of conflicting blocks that its rounds look at together.
+const MENDING_ROUNDS: usize = 100;
+const MENDING_WORK: usize = 1_000_000;
+
+/// Places again and again, each time with the block that lies highest moved to the front of the order, and keeps the
+/// best placement.
+fn mend(
+    blocks: &[Block],
+    conflicts: &[Vec<usize>],
+    bound: u64,
+    packing: Packing,
+    mut order: Vec<usize>,
+) -> Packing {
+    let mut best = packing.clone();
+    let mut last = packing;
+    let pairs: usize = conflicts.iter().map(Vec::len).sum();
+    for _ in 0..MENDING_ROUNDS.min(MENDING_WORK / pairs.max(1)) {
+        if best.bytes <= bound {
+            break;
+        }
+        let highest = |i: &usize| last.offsets[*i] + blocks[*i].bytes == last.bytes;
+        let Some(position) = order.iter().position(highest) else { break };
+        order[..=position].rotate_right(1);
+        last = place(blocks, conflicts, &order, Fit::First);
+        if last.bytes < best.bytes {
+            best = last.clone();
+        }
+    }
+    best
 }
 
 #[derive(Clone, Copy)]

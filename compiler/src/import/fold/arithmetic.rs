@@ -5,7 +5,7 @@ use rten_onnx::onnx::DataType;
 
 use super::index::broadcast_to;
 use super::{Builder, Constant, Data, Fault, Node, fault};
-use crate::import::constant::type_name;
+use crate::import::constant::{count, type_name};
 use crate::import::ops;
 use crate::operators::broadcast;
 
@@ -152,7 +152,8 @@ pub(in crate::import) fn reduce(builder: &mut Builder, node: &Node) -> Result<Co
     builder.charge(x.elements())?;
     let reduced: Vec<usize> =
         x.dims.iter().enumerate().map(|(axis, dim)| if axes.contains(&axis) { 1 } else { *dim }).collect();
-    let groups: usize = reduced.iter().product();
+    let groups = count(&reduced)?;
+    builder.charge(groups)?;
     let mut members: Vec<Vec<f64>> = vec![Vec::new(); groups];
     let exact = match &x.data {
         Data::Ints(values) => values.iter().map(|value| *value as f64).collect(),

@@ -134,7 +134,11 @@ pub(in crate::import) fn gather(builder: &mut Builder, node: &Node) -> Result<Co
     }
     let (outer, rest) = x.dims.split_at(along);
     let dims: Vec<usize> = [outer, indices.dims.as_slice(), &rest[1..]].concat();
-    builder.charge(count(&dims)?)?;
+    let elements = count(&dims)?;
+    builder.charge(elements)?;
+    if elements == 0 {
+        return pick(x, dims, &[]);
+    }
     let inner = count(&rest[1..])?;
     let mut all = Vec::new();
     for block in 0..count(outer)? {
@@ -163,7 +167,11 @@ pub(in crate::import) fn concat(builder: &mut Builder, node: &Node) -> Result<Co
         }
         dims[along] = dims[along].saturating_add(part.dims[along]);
     }
-    builder.charge(count(&dims)?)?;
+    let elements = count(&dims)?;
+    builder.charge(elements)?;
+    if elements == 0 {
+        return pick(first, dims, &[]);
+    }
     let blocks = count(&dims[..along])?;
     // Every part is blocks of as many elements.
     fn interleave<T: Copy>(parts: &[Vec<T>], blocks: usize) -> Vec<T> {
@@ -278,6 +286,9 @@ fn pick(x: &Constant, dims: Vec<usize>, places: &[usize]) -> Result<Constant, Fa
 
 /// What ONNX takes from `start` to `end` by `step` of a dimension, both clamped.
 fn range(start: i64, end: i64, step: i64, size: usize) -> Result<Range, Fault> {
+    if size == 0 {
+        return Ok(Range { start: 0, step: 1, length: 0 });
+    }
     let length = size as i64;
     let from_start = |value: i64| if value < 0 { value.saturating_add(length) } else { value };
     let (first, count) = if step > 0 {

@@ -28,6 +28,9 @@ pub(super) fn gemm(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> 
             if stored != inner {
                 return fault!("its weights take {stored} elements, its input has {inner}");
             }
+            if alpha != 1.0 || node.input(2).is_some() {
+                builder.charge(units)?;
+            }
             if alpha != 1.0 {
                 weights = weights.scaled(usize::from(!transposed), &vec![alpha; units]);
             }

@@ -120,7 +120,7 @@ const ROWS: &[Row] = &[
     tensors("ConvTranspose", convolution::conv_transpose),
     tensors("DepthToSpace", layout::depth_to_space),
     arithmetic("Div"),
-    both("Dropout", reshape::dropout, reshape::identity_constant),
+    both("Dropout", reshape::dropout, reshape::dropout_constant),
     function("Elu"),
     constants("Equal", arithmetic::compare),
     function("Erf"),

@@ -55,12 +55,22 @@ pub(super) fn identity_constant(_: &mut Builder, node: &Node) -> Result<Constant
 
 /// `Dropout` at inference does nothing.
 pub(super) fn dropout(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
+    check_inference(node)?;
+    builder.identity(node, node.tensor(0)?)
+}
+
+pub(super) fn dropout_constant(builder: &mut Builder, node: &Node) -> Result<Constant, Fault> {
+    check_inference(node)?;
+    identity_constant(builder, node)
+}
+
+fn check_inference(node: &Node) -> Result<(), Fault> {
     if let Some(training) = node.optional(2, "training_mode")?
         && training.scalar_int()? != 0
     {
         return fault!("it is in training mode");
     }
-    builder.identity(node, node.tensor(0)?)
+    Ok(())
 }
 
 /// `Cast` between kinds of floats does nothing, since csdfc computes in one.

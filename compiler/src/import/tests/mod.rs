@@ -1,0 +1,152 @@
+//! Small models, written with the decoder's own writer.
+
+mod errors;
+mod folding;
+mod hostile;
+mod layers;
+mod models;
+
+use std::cell::RefCell;
+
+use rten_onnx::onnx::{
+    AttributeProto, AttributeType, DataType, Dimension, GraphProto, ModelProto, NodeProto,
+    OperatorSetIdProto, TensorProto, TensorShapeProto, TypeProto, TypeProtoTensor, ValueInfoProto,
+};
+
+use super::{ImportError, ImportOptions, import_bytes};
+use crate::network::Network;
+
+/// A model of one input `x` and the outputs named; constants are added as they are needed.
+pub(super) struct Model {
+    pub proto: ModelProto,
+}
+
+impl Model {
+    pub fn new(opset: i64, input: &[i64], outputs: &[&str]) -> Self {
+        let graph = GraphProto {
+            input: vec![value("x", DataType::FLOAT, input)],
+            output: outputs.iter().map(|name| value(name, DataType::FLOAT, &[])).collect(),
+            ..Default::default()
+        };
+        let opset = OperatorSetIdProto { domain: Some(String::new()), version: Some(opset) };
+        let proto = ModelProto {
+            ir_version: Some(8),
+            graph: Some(graph),
+            opset_import: vec![opset],
+            ..Default::default()
+        };
+        Model { proto }
+    }
+
+    pub fn graph(&mut self) -> &mut GraphProto {
+        self.proto.graph.as_mut().unwrap()
+    }
+
+    /// A node named after its first output.
+    pub fn node(
+        mut self,
+        operator: &str,
+        inputs: &[&str],
+        outputs: &[&str],
+        attribute: Vec<AttributeProto>,
+    ) -> Self {
+        let text = |names: &[&str]| names.iter().map(|name| (*name).to_string()).collect();
+        self.graph().node.push(NodeProto {
+            op_type: Some(operator.into()),
+            name: Some(format!("node_{}", outputs[0])),
+            input: text(inputs),
+            output: text(outputs),
+            attribute,
+            ..Default::default()
+        });
+        self
+    }
+
+    /// Raw floats counting up from 1.
+    pub fn floats(self, name: &str, dims: &[i64]) -> Self {
+        let count = dims.iter().product::<i64>();
+        let raw: Vec<u8> = (0..count).flat_map(|i| (i as f32 + 1.0).to_le_bytes()).collect();
+        self.tensor(TensorProto {
+            name: Some(name.into()),
+            dims: dims.to_vec(),
+            data_type: Some(DataType::FLOAT),
+            raw_data: Some(RefCell::new(raw)),
+            ..Default::default()
+        })
+    }
+
+    pub fn ints(self, name: &str, values: &[i64]) -> Self {
+        self.tensor(TensorProto {
+            name: Some(name.into()),
+            dims: vec![values.len() as i64],
+            data_type: Some(DataType::INT64),
+            int64_data: values.to_vec(),
+            ..Default::default()
+        })
+    }
+
+    pub fn tensor(mut self, tensor: TensorProto) -> Self {
+        self.graph().initializer.push(tensor);
+        self
+    }
+
+    pub fn bytes(&self) -> Vec<u8> {
+        self.proto.write_buf().unwrap()
+    }
+
+    pub fn import(&self) -> Result<Network, ImportError> {
+        self.import_with(&ImportOptions::default())
+    }
+
+    pub fn import_with(&self, options: &ImportOptions) -> Result<Network, ImportError> {
+        import_bytes(&self.bytes(), None, options).map(|imported| imported.network)
+    }
+}
+
+/// A graph input or output; a dimension of −1 is the symbol `?`, 0 the symbol `batch`.
+pub(super) fn value(name: &str, element: DataType, dims: &[i64]) -> ValueInfoProto {
+    let dim = dims.iter().map(|&dim| match dim {
+        -1 => Dimension { dim_param: Some("side".into()), dim_value: None },
+        0 => Dimension { dim_param: Some("batch".into()), dim_value: None },
+        dim => Dimension { dim_value: Some(dim), dim_param: None },
+    });
+    let shape = Some(TensorShapeProto { dim: dim.collect() });
+    let tensor_type = Some(TypeProtoTensor { elem_type: Some(element), shape });
+    ValueInfoProto { name: Some(name.into()), r#type: Some(TypeProto { tensor_type, ..Default::default() }) }
+}
+
+pub(super) fn int(name: &str, value: i64) -> AttributeProto {
+    AttributeProto {
+        name: Some(name.into()),
+        i: Some(value),
+        r#type: Some(AttributeType::INT),
+        ..Default::default()
+    }
+}
+
+pub(super) fn ints(name: &str, values: &[i64]) -> AttributeProto {
+    AttributeProto {
+        name: Some(name.into()),
+        ints: values.to_vec(),
+        r#type: Some(AttributeType::INTS),
+        ..Default::default()
+    }
+}
+
+pub(super) fn float(name: &str, value: f32) -> AttributeProto {
+    AttributeProto {
+        name: Some(name.into()),
+        f: Some(value),
+        r#type: Some(AttributeType::FLOAT),
+        ..Default::default()
+    }
+}
+
+pub(super) fn text(name: &str, value: &str) -> AttributeProto {
+    AttributeProto {
+        name: Some(name.into()),
+        s: Some(value.into()),
+        r#type: Some(AttributeType::STRING),
+        ..Default::default()
+    }
+}
