@@ -24,7 +24,7 @@ type Random = ChaCha8Rng;
 type Edit = fn(&mut Plan, &mut Random) -> Option<()>;
 
 /// Edits of each kind.
-const EACH: u64 = 44;
+const EACH: u64 = 50;
 
 /// Attempts for each edit.
 const ATTEMPTS: usize = 200;
@@ -87,9 +87,9 @@ fn pick<'a, T>(items: &'a [T], random: &mut Random) -> Option<&'a T> {
 fn subjects() -> Vec<(String, Plan)> {
     let paper = r#"cnns: [(name: "cnn1", model: "builtin:paper_cnn1"), (name: "cnn2", model: "builtin:paper_cnn2",
         partitions: [(name: "p2", upto: "l2"), (name: "p3")])], parallel: [["cnn1"], ["p2", "p3"]]"#;
-    let piped = r#"cnns: [(model: "builtin:lenet5", partitions: [(name: "a", upto: "pool1"), (name: "b")])],
+    let piped = r#"cnns: [(model: "builtin:lenet5", partitions: [(name: "a", upto: "S2"), (name: "b")])],
         parallel: [["a", "b"]]"#;
-    let in_turn = r#"cnns: [(model: "builtin:resnet8", partitions: [(name: "a", upto: "conv1"), (name: "b")])],
+    let in_turn = r#"cnns: [(model: "builtin:resnet8", partitions: [(name: "a", upto: "stack1_conv1"), (name: "b")])],
         rows: all"#;
     let two = r#"cnns: [(model: "builtin:lenet5"), (model: "builtin:paper_pair"), (model: "builtin:resnet8")],
         parallel: [["lenet5", "paper_pair"], ["resnet8"]], rows: all"#;

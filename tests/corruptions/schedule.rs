@@ -201,7 +201,7 @@ pub fn rate_garbled(plan: &mut Plan, random: &mut Random) -> Option<()> {
         1 => text.push(','),
         2 => text.insert(0, '('),
         3 => text.insert(0, '-'),
-        4 => text.push_str("*1"),
+        4 => text.push('*'),
         _ => *text = format!("99999999999*{text}"),
     }
     Some(())
