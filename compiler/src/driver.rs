@@ -14,7 +14,7 @@ use crate::execution::{CnnTask, PartitionTask};
 use crate::network::LayerId;
 use crate::search::Variant;
 use crate::search::select::Selection;
-use crate::search::simple::{self, Choice};
+use crate::search::simple::{self, Choice, Front};
 use crate::storage::{self, Arrangement, Storage};
 use crate::units::MemoryGoal;
 
@@ -64,7 +64,9 @@ pub fn plan(
         );
     }
 
-    let variants = evaluate(application, &tasks, device)?;
+    let fronts = evaluate(application, &tasks, device)?;
+    let evaluations = fronts.iter().map(|front| front.evaluations).sum();
+    let variants = fronts.into_iter().map(|front| front.variants).collect();
     let planner =
         Planner { application, tasks: &tasks, elements: elements(application), variants, parameters };
     let floors: Vec<Option<f64>> =
@@ -76,7 +78,6 @@ pub fn plan(
     let storage = planner.storage(&chosen);
     let arrangement = info_span!("arrange").in_scope(|| storage::arrange(&storage, application.storage));
     info!(bytes = arrangement.bytes, bound = arrangement.bound.bytes, "arranged");
-    let evaluations = planner.variants.iter().map(Vec::len).sum::<usize>() as u64;
     let method = if matches!(application.rows, RowsChoice::Default) { "simple" } else { "given" };
     let plan = info_span!("assemble").in_scope(|| {
         assemble::assemble(Parts {
@@ -139,19 +140,21 @@ fn elements(application: &Application) -> Vec<Vec<(usize, usize)>> {
     application.parallel.iter().map(|element| element.iter().filter_map(find).collect()).collect()
 }
 
-/// The variants of every CNN under the application's choice of rows.
+/// The variants of every CNN that are worth choosing under the application's choice of rows.
 fn evaluate(
     application: &Application,
     tasks: &[CnnTask<'_>],
     device: &DeviceProfile,
-) -> Result<Vec<Vec<Variant>>, Error> {
-    let mut variants = Vec::new();
+) -> Result<Vec<Front>, Error> {
+    let mut fronts = Vec::new();
     for (index, (cnn, task)) in application.cnns.iter().zip(tasks).enumerate() {
         let _span = info_span!("evaluate", cnn = cnn.name).entered();
-        let choices = match &application.rows {
-            RowsChoice::Default => simple::choices(task.network, application.storage),
-            RowsChoice::None => vec![Choice::none(task.network)],
-            RowsChoice::All => vec![Choice::all(task.network)],
+        let processors: Vec<&Processor> =
+            cnn.partitions.iter().map(|p| device.processor(&p.processor)).collect::<Result<_, _>>()?;
+        let given = match &application.rows {
+            RowsChoice::Default => None,
+            RowsChoice::None => Some(Choice::none(task.network)),
+            RowsChoice::All => Some(Choice::all(task.network)),
             RowsChoice::Layers(given) => {
                 let mut choice = Choice { name: "given".into(), ..Choice::none(task.network) };
                 for ((of, LayerId(layer)), rows) in given {
@@ -159,15 +162,17 @@ fn evaluate(
                         choice.rows[*layer] = *rows;
                     }
                 }
-                vec![choice]
+                Some(choice)
             }
         };
-        let processors: Vec<&Processor> =
-            cnn.partitions.iter().map(|p| device.processor(&p.processor)).collect::<Result<_, _>>()?;
-        variants.push(simple::variants(task, &processors, &choices, application.storage)?);
-        info!(variants = choices.len(), layers = task.network.layers.len(), "evaluated");
+        let front = match given {
+            None => simple::front(task, &processors, application.storage)?,
+            Some(choice) => simple::evaluate(task, &processors, &[choice], application.storage)?,
+        };
+        info!(evaluations = front.evaluations, layers = task.network.layers.len(), "evaluated");
+        fronts.push(front);
     }
-    Ok(variants)
+    Ok(fronts)
 }
 
 struct Planner<'a> {

@@ -43,42 +43,69 @@ fn heights(network: &Network) -> Vec<u64> {
     network.layers.iter().map(|layer| layer.shape.rows() as u64).collect()
 }
 
-/// The simple choices. In storage model `tensors` each with the inputs delivered by rows and whole: the caller's frame
-/// costs no ring then; in model `edges` a whole input is a whole buffer, which no plan gains from.
-pub fn choices(network: &Network, storage: StorageModel) -> Vec<Choice> {
+/// The simple choices.
+pub fn choices(network: &Network) -> Vec<Choice> {
     let heights = heights(network);
     let prefixes = (1..network.layers.len()).filter(|length| heights[length - 1] > 1);
     let mut choices = vec![Choice::none(network)];
     choices.extend(prefixes.map(|length| Choice::prefix(network, length)));
     choices.push(Choice::all(network));
-    if storage == StorageModel::Edges {
-        return choices;
-    }
-    let whole = |choice: &Choice| {
-        let mut rows = choice.rows.clone();
-        for (id, layer) in network.layers.iter().enumerate().filter(|(_, layer)| layer.is_input()) {
-            rows[id] = layer.shape.rows() as u64;
-        }
-        Choice { name: format!("{}, inputs whole", choice.name), rows }
-    };
-    let variations: Vec<Choice> = choices.iter().map(whole).collect();
-    // Without parts the inputs are whole already, and so with a prefix of nothing else.
-    let is_new = |variation: &Choice| variation.rows != heights;
-    choices.extend(variations.into_iter().filter(is_new));
     choices
 }
 
-/// Evaluates choices for one CNN, each of its partitions on the processor given, and returns those that no faster
-/// choice beats in memory, the fastest first. Only choices whose liveness bound leaves hope are placed.
+/// The same choice with the inputs delivered whole, if it has them by rows: the caller's frame then costs no ring.
+fn inputs_whole(network: &Network, choice: &Choice) -> Option<Choice> {
+    let mut rows = choice.rows.clone();
+    for (id, layer) in network.layers.iter().enumerate().filter(|(_, layer)| layer.is_input()) {
+        rows[id] = layer.shape.rows() as u64;
+    }
+    (rows != choice.rows).then(|| Choice { name: format!("{}, inputs whole", choice.name), rows })
+}
+
+/// The variants of a CNN that are worth choosing.
+#[derive(Debug)]
+pub struct Front {
+    /// Those that no faster choice beats in memory, the fastest first.
+    pub variants: Vec<Variant>,
+    /// Choices that were evaluated.
+    pub evaluations: u64,
+}
+
+/// Evaluates the simple choices for one CNN, each of its partitions on the processor given; in storage model `tensors`
+/// the best of them with whole inputs too (in `edges` a whole input is a whole buffer, which no plan gains from).
 ///
 /// # Errors
 /// Those of the dataflow analyses.
-pub fn variants(
+pub fn front(
+    task: &CnnTask<'_>,
+    processors: &[&Processor],
+    storage: StorageModel,
+) -> Result<Front, csdf::Error> {
+    let choices = choices(task.network);
+    let mut front = evaluate(task, processors, &choices, storage)?;
+    if storage == StorageModel::Tensors {
+        let best = |choice: &&Choice| front.variants.iter().any(|variant| variant.name == choice.name);
+        let best: Vec<&Choice> = choices.iter().filter(best).collect();
+        let whole: Vec<Choice> =
+            best.iter().filter_map(|choice| inputs_whole(task.network, choice)).collect();
+        let more = evaluate(task, processors, &whole, storage)?;
+        front.evaluations += more.evaluations;
+        front.variants.extend(more.variants);
+        front.variants = undominated(front.variants);
+    }
+    Ok(front)
+}
+
+/// Evaluates choices for one CNN, in parallel and in order. Only those whose liveness bound leaves hope are placed.
+///
+/// # Errors
+/// Those of the dataflow analyses.
+pub fn evaluate(
     task: &CnnTask<'_>,
     processors: &[&Processor],
     choices: &[Choice],
     storage: StorageModel,
-) -> Result<Vec<Variant>, csdf::Error> {
+) -> Result<Front, csdf::Error> {
     let rates = RateTable::new(task.network);
     let elements = own_elements(task);
     let execute = |choice: &Choice| -> Result<(Variant, u64), csdf::Error> {
@@ -95,21 +122,31 @@ pub fn variants(
         };
         Ok((variant, bound))
     };
-    let mut evaluated: Vec<(Variant, u64)> = choices.par_iter().map(execute).collect::<Result<_, _>>()?;
-    evaluated.sort_by(|(a, _), (b, _)| a.period_ns.total_cmp(&b.period_ns));
+    let mut executed: Vec<(Variant, u64)> = choices.par_iter().map(execute).collect::<Result<_, _>>()?;
+    executed.sort_by(|(a, _), (b, _)| a.period_ns.total_cmp(&b.period_ns));
     let mut least = u64::MAX;
-    let mut front = Vec::new();
-    for (mut variant, bound) in evaluated {
+    let mut placed = Vec::new();
+    for (mut variant, bound) in executed {
         if bound < least {
             let alone = Storage { executions: vec![&variant.execution], elements: &elements };
             variant.buffers = storage::arrange(&alone, storage).bytes;
-            if variant.buffers < least {
-                least = variant.buffers;
-                front.push(variant);
-            }
+            least = least.min(variant.buffers);
+            placed.push(variant);
         }
     }
-    Ok(front)
+    Ok(Front { variants: undominated(placed), evaluations: choices.len() as u64 })
+}
+
+/// The variants that no faster one beats or equals in memory, the fastest first.
+fn undominated(mut variants: Vec<Variant>) -> Vec<Variant> {
+    variants.sort_by(|a, b| a.period_ns.total_cmp(&b.period_ns));
+    let mut least = u64::MAX;
+    variants.retain(|variant| {
+        let better = variant.buffers < least;
+        least = least.min(variant.buffers);
+        better
+    });
+    variants
 }
 
 /// Modelled nanoseconds of one frame in each partition.
