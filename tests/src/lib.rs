@@ -1,1 +1,57 @@
-//! Whole-program tests of csdfc: see the files beside this one.
+//! Whole-program tests of csdfc: see the files beside this one. Here is what they share.
+
+#![expect(clippy::expect_used, reason = "a panic is how a test fails")]
+
+use std::path::{Path, PathBuf};
+
+use csdfc::app::open::{self, Opened};
+use csdfc::app::resolve::Application;
+use csdfc::app::{Origin, spec};
+use csdfc::cost::DeviceProfile;
+use csdfc::driver::{self, Outcome};
+use csdfc_codegen::plan::Plan;
+
+/// The repository's root.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// The models that are not in the repository; absent where nobody has put them beside it.
+pub fn models() -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(root().join("../shared/models")) else { return Vec::new() };
+    let files = entries.filter_map(|entry| entry.ok().map(|entry| entry.path()));
+    let mut models: Vec<PathBuf> =
+        files.filter(|path| path.extension().is_some_and(|end| end == "onnx")).collect();
+    models.sort();
+    models
+}
+
+/// An application of the repository, not yet resolved.
+pub fn app(name: &str) -> Opened {
+    let path = root().join("apps").join(name);
+    open::open(path.to_str().expect("a path in UTF-8")).expect("an application of the repository")
+}
+
+/// The application that this text describes.
+pub fn application(text: &str) -> Application {
+    let origin = Origin { name: "app.ron".into(), text: Some(text.into()), replaced: Vec::new() };
+    let spec = spec::parse(&origin).expect("the text of an application");
+    Opened { spec, origin, folder: PathBuf::new() }.resolve().expect("an application")
+}
+
+/// What the planner makes of an application, on the generic device.
+pub fn outcome(application: &Application) -> Outcome {
+    let device = DeviceProfile::find("generic", Path::new("")).expect("a profile that comes with csdfc");
+    let paths = application.cnns.iter().map(|cnn| cnn.model.name.clone()).collect();
+    driver::plan(application, &device, paths).expect("a plan")
+}
+
+/// The plan of an application, which the checker must accept.
+pub fn plan(application: &Application) -> Plan {
+    let plan = outcome(application).plan;
+    if let Err(violations) = csdfc_codegen::check(&plan) {
+        let list: Vec<String> = violations.iter().take(5).map(ToString::to_string).collect();
+        assert!(list.is_empty(), "check refuses the plan of {}:\n{}", application.name, list.join("\n"));
+    }
+    plan
+}

@@ -21,13 +21,14 @@ pub(super) fn check(
     let (plan, memory) = (index.plan, &index.plan.memory);
     check_parameters(index, &mut findings);
 
-    if plan.storage_model == StorageModel::Edges {
-        findings.sum(
-            "memory.buffers",
-            memory.buffers,
-            sum(plan.buffers.iter().map(|buffer| Some(buffer.bytes))),
-        );
-    }
+    let buffers = match plan.storage_model {
+        StorageModel::Edges => sum(plan.buffers.iter().map(|buffer| Some(buffer.bytes))),
+        StorageModel::Tensors => {
+            let ends = stores.iter().flatten().flat_map(Store::addresses).map(|range| range.end);
+            Some(ends.max().unwrap_or(0))
+        }
+    };
+    findings.sum("memory.buffers", memory.buffers, buffers);
     let ends = layers(index).map(|entry| entry.layer.workspace).filter(|workspace| workspace.bytes > 0);
     let workspace = ends.map(|workspace| workspace.offset.saturating_add(workspace.bytes)).max().unwrap_or(0);
     findings.sum("memory.workspace", memory.workspace, Some(workspace));

@@ -1,0 +1,208 @@
+//! The command as a user runs it: exit codes, what goes where, and what becomes of bad input.
+
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+mod bad_input;
+mod onnx;
+
+use std::io::Read;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use csdfc_codegen::plan::Plan;
+
+const CSDFC: &str = env!("CARGO_BIN_EXE_csdfc-under-test");
+
+/// Columns and lines of a screen, which an error must fit.
+const SCREEN: (usize, usize) = (100, 24);
+
+/// How a command ended.
+struct Ended {
+    code: i32,
+    stdout: String,
+    stderr: String,
+}
+
+/// The command in this folder, with nothing in its environment that changes what it says.
+fn command(folder: &Path, args: &[&str]) -> assert_cmd::Command {
+    let mut command = assert_cmd::Command::new(CSDFC);
+    command.args(args).current_dir(folder).env("LC_ALL", "C");
+    for variable in ["CSDFC_LOG", "NO_COLOR", "NO_GRAPHICS", "CLICOLOR_FORCE", "FORCE_COLOR", "RUST_BACKTRACE"] {
+        command.env_remove(variable);
+    }
+    command
+}
+
+fn end(mut command: assert_cmd::Command) -> Ended {
+    let output = command.output().unwrap();
+    let ended = Ended {
+        code: output.status.code().unwrap(),
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+    };
+    assert!(!ended.stderr.contains("panicked"), "{}", ended.stderr);
+    ended
+}
+
+fn run(folder: &Path, args: &[&str]) -> Ended {
+    end(command(folder, args))
+}
+
+/// Runs what must fail with an error of one screen and no result, and returns the error.
+fn fails(folder: &Path, args: &[&str]) -> String {
+    let ended = run(folder, args);
+    assert_eq!((ended.code, ended.stdout.as_str()), (1, ""), "{args:?}: {}", ended.stderr);
+    fits_a_screen(&ended.stderr);
+    ended.stderr
+}
+
+fn fits_a_screen(text: &str) {
+    let lines: usize = text.lines().map(|line| line.chars().count().div_ceil(SCREEN.0).max(1)).sum();
+    assert!((1..=SCREEN.1).contains(&lines), "{text}");
+}
+
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+#[test]
+fn help_of_all_commands() {
+    let folder = folder();
+    for (name, args) in [
+        ("help", &["--help"][..]),
+        ("help_inspect", &["inspect", "--help"]),
+        ("help_plan", &["plan", "--help"]),
+        ("help_check", &["check", "--help"]),
+    ] {
+        let ended = run(folder.path(), args);
+        assert_eq!((ended.code, ended.stderr.as_str()), (0, ""));
+        insta::assert_snapshot!(name, ended.stdout);
+    }
+    assert_eq!(run(folder.path(), &["--version"]).stdout, concat!("csdfc ", env!("CARGO_PKG_VERSION"), "\n"));
+}
+
+#[test]
+fn inspect_prints_the_layers() {
+    let folder = folder();
+    let ended = run(folder.path(), &["inspect", "builtin:lenet5"]);
+    assert_eq!((ended.code, ended.stderr.as_str()), (0, ""));
+    insta::assert_snapshot!("inspect_lenet5", ended.stdout);
+    let json = run(folder.path(), &["inspect", "builtin:lenet5", "--format", "json"]);
+    assert_eq!(json.code, 0);
+    serde_json::from_str::<serde_json::Value>(&json.stdout).unwrap();
+}
+
+#[test]
+fn plans_are_printed_piped_written_and_checked() {
+    let folder = folder();
+    std::fs::write(folder.path().join("model.onnx"), onnx::good()).unwrap();
+    let run = |args: &[&str]| run(folder.path(), args);
+
+    let table = run(&["plan", "model.onnx", "--mem", "16kB", "-o", "plan.json"]);
+    assert_eq!((table.code, table.stderr.as_str()), (0, ""));
+    insta::assert_snapshot!("plan_table", table.stdout);
+    let accepted = run(&["check", "plan.json"]);
+    assert_eq!((accepted.code, accepted.stderr.as_str()), (0, ""));
+    insta::assert_snapshot!("check_accepts", accepted.stdout);
+
+    // The same plan, whichever way it goes.
+    let written = std::fs::read_to_string(folder.path().join("plan.json")).unwrap();
+    let args = ["plan", "model.onnx", "--mem", "16kB"];
+    assert_eq!(run(&[&args[..], &["--format", "json"]].concat()).stdout, written);
+    assert_eq!(run(&[&args[..], &["-o", "-"]].concat()).stdout, written);
+    let mut check = command(folder.path(), &["check", "-"]);
+    check.write_stdin(written.clone());
+    assert_eq!(end(check).code, 0);
+
+    assert_eq!(run(&[&args[..], &["-o", "plan.ron"]].concat()).code, 0);
+    assert_eq!(run(&["check", "plan.ron"]).code, 0);
+    let ron = std::fs::read_to_string(folder.path().join("plan.ron")).unwrap();
+    assert_eq!(Plan::from_ron(&ron).unwrap(), Plan::from_json(&written).unwrap());
+
+    // From another folder the model is found where the plan says.
+    std::fs::create_dir(folder.path().join("plans")).unwrap();
+    assert_eq!(run(&[&args[..], &["-o", "plans/plan.json"]].concat()).code, 0);
+    assert_eq!(run(&["check", "plans/plan.json"]).code, 0);
+}
+
+#[test]
+fn a_refused_plan_is_an_honest_no() {
+    let folder = folder();
+    let plan = run(folder.path(), &["plan", "builtin:lenet5", "--format", "json"]).stdout;
+    let mut plan = Plan::from_json(&plan).unwrap();
+    plan.memory.total += 1;
+    std::fs::write(folder.path().join("plan.json"), plan.to_json()).unwrap();
+    let refused = run(folder.path(), &["check", "plan.json"]);
+    assert_eq!((refused.code, refused.stderr.as_str()), (2, ""));
+    insta::assert_snapshot!("check_refuses", refused.stdout);
+    let refused = run(folder.path(), &["check", "plan.json", "--format", "json"]);
+    assert_eq!(refused.code, 2);
+    serde_json::from_str::<serde_json::Value>(&refused.stdout).unwrap();
+}
+
+#[test]
+fn unmet_constraints_name_the_nearest_and_write_the_plan() {
+    let folder = folder();
+    for (name, constraints) in [
+        ("unmet_memory", &["--mem", "250kB"][..]),
+        ("unmet_fps", &["--fps", "1000000"]),
+        ("unmet_both", &["--mem", "262kB", "--fps", "1000000"]),
+        ("unmet_by_parameters", &["--mem", "100kB"]),
+    ] {
+        let ended = run(folder.path(), &[&["plan", "builtin:lenet5", "-o", "plan.json"], constraints].concat());
+        assert_eq!(ended.code, 2, "{name}");
+        fits_a_screen(&ended.stderr);
+        insta::assert_snapshot!(name, ended.stderr);
+        let text = std::fs::read_to_string(folder.path().join("plan.json")).unwrap();
+        let plan = Plan::from_json(&text).unwrap();
+        assert!(!plan.constraints.met, "{name}");
+        assert_eq!(run(folder.path(), &["check", "plan.json"]).code, 0, "{name}");
+        std::fs::remove_file(folder.path().join("plan.json")).unwrap();
+    }
+}
+
+#[test]
+fn the_smallest_plan_is_where_mem_0_points() {
+    let folder = folder();
+    let text = fails(folder.path(), &["plan", "builtin:lenet5", "--mem", "0"]);
+    assert!(text.contains("min"), "{text}");
+    let smallest = run(folder.path(), &["plan", "builtin:lenet5", "--mem", "min", "--format", "json"]);
+    assert_eq!(smallest.code, 0);
+    let total = Plan::from_json(&smallest.stdout).unwrap().memory.total;
+    let limit = |bytes: u64| {
+        run(folder.path(), &["plan", "builtin:lenet5", "--mem", &bytes.to_string(), "--format", "json"]).code
+    };
+    assert_eq!((limit(total), limit(total - 1)), (0, 2));
+}
+
+#[test]
+fn progress_goes_to_standard_error() {
+    let folder = folder();
+    let quiet = run(folder.path(), &["plan", "builtin:lenet5", "--format", "json", "-q"]);
+    let loud = run(folder.path(), &["plan", "builtin:lenet5", "--format", "json", "-vv"]);
+    let json =
+        run(folder.path(), &["plan", "builtin:lenet5", "--format", "json", "-vv", "--log-format", "json"]);
+    assert_eq!(quiet.stderr, "");
+    assert!(loud.stderr.contains("select"), "{}", loud.stderr);
+    assert!(!json.stderr.is_empty());
+    for line in json.stderr.lines() {
+        serde_json::from_str::<serde_json::Value>(line).unwrap();
+    }
+    assert!(quiet.stdout == loud.stdout && loud.stdout == json.stdout);
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let mut child = Command::new(CSDFC)
+        .args(["plan", "builtin:mobilenet_v2", "--format", "json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // More than a pipe holds is still to come when the reader goes.
+    let mut some = [0; 10];
+    child.stdout.take().unwrap().read_exact(&mut some).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
+    assert_eq!(output.status.code(), Some(0));
+}

@@ -1,0 +1,312 @@
+//! What the test knows of a plan by itself: schedules written out, lives of rings, rows that a ring must hold.
+//!
+//! Written from the plan's documentation, with none of the checker's code, so that what is built to be wrong is
+//! wrong, and what is built to be harmless harmless, whatever the checker thinks.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use csdfc_codegen::plan::{Cnn, Layer, Partition, PeakWitness, Plan, Step, StorageModel};
+
+/// A piece of storage: a tensor's ring, or in model `edges` the ring of one edge, both halves.
+#[derive(Debug, Clone)]
+pub struct Place {
+    /// Index of the CNN.
+    pub cnn: usize,
+    /// Its tensor.
+    pub tensor: String,
+    /// In model `edges`, the layer that reads the edge; else empty.
+    pub reader: String,
+    /// Bytes in the arena; two ranges for a double buffer.
+    pub ranges: Vec<Range<u64>>,
+    /// First firing of its writer and last of its readers, the CNN's partitions one after another.
+    pub life: (usize, usize),
+    /// The partitions that write or read it.
+    pub partitions: Vec<String>,
+    /// Whether it couples partitions that run at the same time.
+    pub cut: bool,
+}
+
+/// A schedule written out: names of layers.
+pub fn expand(steps: &[Step]) -> Vec<&str> {
+    let mut firings = Vec::new();
+    for step in steps {
+        match step {
+            Step::Fire { fire } => firings.push(fire.as_str()),
+            Step::Repeat { repeat, body } => {
+                let body = expand(body);
+                (0..*repeat).for_each(|_| firings.extend_from_slice(&body));
+            }
+        }
+    }
+    firings
+}
+
+/// Sets a partition's schedule, with the notation that belongs to it.
+pub fn set_schedule(partition: &mut Partition, firings: &[String]) {
+    partition.schedule = firings.iter().map(|layer| Step::Fire { fire: layer.clone() }).collect();
+    partition.notation = notation(&partition.schedule);
+}
+
+/// The paper's notation.
+pub fn notation(steps: &[Step]) -> String {
+    let one = |step: &Step| match step {
+        Step::Fire { fire } => format!("[{fire}]"),
+        Step::Repeat { repeat, body } => match body.as_slice() {
+            [Step::Fire { fire }] => format!("[{fire}]×{repeat}"),
+            body => format!("({})×{repeat}", notation(body)),
+        },
+    };
+    steps.iter().map(one).collect::<Vec<_>>().join(",")
+}
+
+/// Rates written out.
+pub fn rates(text: &str) -> Vec<u64> {
+    let mut all = Vec::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        let open = rest.find('(').filter(|open| rest.find(',').is_none_or(|comma| open < &comma));
+        let end = match open {
+            Some(open) => open + rest[open..].find(')').unwrap() + 1,
+            None => rest.find(',').unwrap_or(rest.len()),
+        };
+        let (run, after) = rest.split_at(end);
+        let (times, pattern) = run.split_once('*').unwrap_or(("1", run));
+        let pattern: Vec<u64> =
+            pattern.trim_matches(['(', ')']).split(',').map(|rate| rate.parse().unwrap()).collect();
+        (0..times.parse::<u64>().unwrap()).for_each(|_| all.extend_from_slice(&pattern));
+        rest = after.trim_start_matches(',');
+    }
+    all
+}
+
+/// Rates as text, not run-length coded.
+pub fn rates_text(rates: &[u64]) -> String {
+    rates.iter().map(u64::to_string).collect::<Vec<_>>().join(",")
+}
+
+/// Names of a CNN's partitions, in order.
+pub fn partitions_of<'a>(plan: &'a Plan, cnn: &'a Cnn) -> impl Iterator<Item = &'a Partition> {
+    plan.partitions.iter().filter(|partition| partition.cnn == cnn.name)
+}
+
+/// The firings of one frame of a CNN, its partitions one after another.
+pub fn frame<'a>(plan: &'a Plan, cnn: &'a Cnn) -> Vec<&'a str> {
+    partitions_of(plan, cnn).flat_map(|partition| expand(&partition.schedule)).collect()
+}
+
+/// Whether two partitions run at the same time.
+pub fn at_once(plan: &Plan, p: &str, q: &str) -> bool {
+    let has = |element: &Vec<String>, name: &str| element.iter().any(|other| other == name);
+    p != q && plan.parallel.iter().any(|element| has(element, p) && has(element, q))
+}
+
+fn layer<'a>(cnn: &'a Cnn, name: &str) -> &'a Layer {
+    cnn.layers.iter().find(|layer| layer.name == name).unwrap()
+}
+
+/// First and last firing of each layer.
+type Spans<'a> = BTreeMap<&'a str, (usize, usize)>;
+
+fn spans<'a>(plan: &'a Plan, cnn: &'a Cnn) -> Spans<'a> {
+    let mut spans = Spans::new();
+    for (at, layer) in frame(plan, cnn).into_iter().enumerate() {
+        spans.entry(layer).or_insert((at, at)).1 = at;
+    }
+    spans
+}
+
+fn place(
+    plan: &Plan,
+    spans: &[Spans<'_>],
+    cnn: usize,
+    tensor: &str,
+    readers: &[&Layer],
+    ranges: Vec<Range<u64>>,
+) -> Place {
+    let (the, spans) = (&plan.cnns[cnn], &spans[cnn]);
+    let writer = the.layers.iter().find(|layer| layer.output == tensor).unwrap();
+    let (first, last) = spans[writer.name.as_str()];
+    let end = readers.iter().map(|reader| spans[reader.name.as_str()].1).max().unwrap_or(0).max(last);
+    let mut partitions: Vec<String> = readers.iter().map(|reader| reader.partition.clone()).collect();
+    partitions.push(writer.partition.clone());
+    partitions.sort();
+    partitions.dedup();
+    let cut = partitions.iter().any(|p| partitions.iter().any(|q| at_once(plan, p, q)));
+    Place { cnn, tensor: tensor.into(), reader: String::new(), ranges, life: (first, end), partitions, cut }
+}
+
+/// All storage of a plan.
+pub fn places(plan: &Plan) -> Vec<Place> {
+    let index = |name: &str| plan.cnns.iter().position(|cnn| cnn.name == name).unwrap();
+    let spans: Vec<Spans<'_>> = plan.cnns.iter().map(|cnn| spans(plan, cnn)).collect();
+    match plan.storage_model {
+        StorageModel::Tensors => plan
+            .tensors
+            .iter()
+            .filter_map(|tensor| {
+                let ring = tensor.ring?;
+                let cnn = index(&tensor.cnn);
+                let readers: Vec<&Layer> =
+                    tensor.consumers.iter().map(|name| layer(&plan.cnns[cnn], name)).collect();
+                let range = ring.offset..ring.offset + ring.bytes;
+                Some(place(plan, &spans, cnn, &tensor.name, &readers, vec![range]))
+            })
+            .collect(),
+        StorageModel::Edges => {
+            let mut all: Vec<(String, Place)> = Vec::new();
+            for buffer in &plan.buffers {
+                for edge in &buffer.holds {
+                    let cnn = index(&edge.cnn);
+                    let range = buffer.offset..buffer.offset + edge.bytes;
+                    let key = format!("{}/{}/{}", edge.cnn, edge.tensor, edge.consumer);
+                    match all.iter_mut().find(|(other, _)| *other == key) {
+                        Some((_, whole)) => whole.ranges.push(range),
+                        None => {
+                            let reader = layer(&plan.cnns[cnn], &edge.consumer);
+                            let place = place(plan, &spans, cnn, &edge.tensor, &[reader], vec![range]);
+                            all.push((key, Place { reader: edge.consumer.clone(), ..place }));
+                        }
+                    }
+                }
+            }
+            all.into_iter().map(|(_, place)| place).collect()
+        }
+    }
+}
+
+/// Whether two places are in use at the same time: their lives within one CNN meet, or partitions that use them run
+/// at the same time.
+pub fn conflict(plan: &Plan, a: &Place, b: &Place) -> bool {
+    let meet = a.cnn == b.cnn && a.life.0 <= b.life.1 && b.life.0 <= a.life.1;
+    meet || a.partitions.iter().any(|p| b.partitions.iter().any(|q| at_once(plan, p, q)))
+}
+
+pub fn overlap(a: &Range<u64>, b: &Range<u64>) -> bool {
+    a.start < b.end && b.start < a.end
+}
+
+/// Whether no two places that are in use at the same time share a byte.
+pub fn is_disjoint(plan: &Plan) -> bool {
+    let places = places(plan);
+    let share = |a: &Place, b: &Place| a.ranges.iter().any(|x| b.ranges.iter().any(|y| overlap(x, y)));
+    places
+        .iter()
+        .enumerate()
+        .all(|(i, a)| places[i + 1..].iter().all(|b| !share(a, b) || !conflict(plan, a, b)))
+}
+
+/// For the schedule as it stands, the most rows of a tensor that are written, or about to be, and not yet released
+/// by all these readers: fewer rows in its ring, and a row that is still held is written over. `None` if a reader
+/// needs a row before it is written.
+pub fn rows_held(plan: &Plan, cnn: &Cnn, tensor: &str, readers: &[String]) -> Option<u64> {
+    let writer = cnn.layers.iter().find(|layer| layer.output == tensor)?;
+    let height = writer.output_shape.rows() as u64;
+    // Needed and released so far, per reader: the operands of one tensor together.
+    let sums = |rates: Vec<u64>| -> Vec<u64> {
+        rates.iter().scan(0, |sum, rate| (*sum += rate, Some(*sum)).1).collect()
+    };
+    let tables: Vec<(&String, Vec<u64>, Vec<u64>)> = readers
+        .iter()
+        .map(|name| {
+            let operands = layer(cnn, name).inputs.iter().filter(|input| input.tensor == tensor);
+            let (needs, keeps): (Vec<_>, Vec<_>) =
+                operands.map(|input| (sums(rates(&input.acquire)), sums(rates(&input.release)))).unzip();
+            let over = |all: &[Vec<u64>], choose: fn(u64, u64) -> u64| -> Vec<u64> {
+                (0..all[0].len()).map(|p| all.iter().map(|sums| sums[p]).reduce(choose).unwrap()).collect()
+            };
+            (name, over(&needs, u64::max), over(&keeps, u64::min))
+        })
+        .collect();
+    let mut fired = vec![0usize; tables.len()];
+    let (mut written, mut most) = (0, 0);
+    for name in frame(plan, cnn) {
+        if name == writer.name {
+            written = (written + writer.rows_per_firing).min(height);
+            let released = |(table, fired): (&(_, Vec<u64>, Vec<u64>), &usize)| match fired {
+                0 => 0,
+                p => table.2[p - 1],
+            };
+            let oldest = tables.iter().zip(&fired).map(released).min().unwrap_or(written);
+            most = most.max(written - oldest);
+        }
+        for (table, fired) in tables.iter().zip(&mut fired).filter(|(table, _)| *table.0 == name) {
+            if table.1[*fired] > written {
+                return None;
+            }
+            *fired += 1;
+        }
+    }
+    Some(most)
+}
+
+/// Whether the schedule runs with the rings as they are: no row read before it is written, none lost.
+pub fn is_safe(plan: &Plan) -> bool {
+    let fits = |cnn: &Cnn, tensor: &str, readers: &[String], ring_rows: u64| {
+        rows_held(plan, cnn, tensor, readers).is_some_and(|rows| rows <= ring_rows)
+    };
+    let cnn = |name: &str| plan.cnns.iter().find(|cnn| cnn.name == name).unwrap();
+    plan.tensors.iter().all(|tensor| {
+        let ring_rows = tensor.ring.map_or(u64::MAX, |ring| ring.ring_rows);
+        fits(cnn(&tensor.cnn), &tensor.name, &tensor.consumers, ring_rows)
+    }) && plan.buffers.iter().flat_map(|buffer| &buffer.holds).all(|edge| {
+        fits(cnn(&edge.cnn), &edge.tensor, std::slice::from_ref(&edge.consumer), edge.ring_rows)
+    })
+}
+
+/// Makes every sum that depends on rings what it should be, so that nothing but the rings themselves can be wrong.
+pub fn settle(plan: &mut Plan) {
+    let mut offset = 0;
+    for buffer in &mut plan.buffers {
+        buffer.bytes = buffer.holds.iter().map(|edge| edge.bytes).max().unwrap_or(0);
+        buffer.offset = offset;
+        offset += buffer.bytes;
+    }
+    let end = plan.tensors.iter().filter_map(|tensor| tensor.ring).map(|ring| ring.offset + ring.bytes).max();
+    plan.memory.buffers = offset.max(end.unwrap_or(0));
+    plan.memory.total = plan.memory.parameters_stored + plan.memory.buffers + plan.memory.workspace;
+    let (bound, members) = bound(plan);
+    plan.memory.bound = bound;
+    plan.memory.proven = plan.memory.buffers == bound;
+    plan.certificate.bound = (plan.storage_model == StorageModel::Tensors && bound > 0)
+        .then(|| PeakWitness { firing: Vec::new(), tensors: members, bytes: bound });
+}
+
+/// The most bytes in use at once, and the tensors that use them.
+fn bound(plan: &Plan) -> (u64, Vec<String>) {
+    let places = places(plan);
+    let bytes = |place: &Place| place.ranges.iter().map(|range| range.end - range.start).sum::<u64>();
+    let mut best = (0, Vec::new());
+    for element in &plan.parallel {
+        let mut members: Vec<&Place> = Vec::new();
+        members.extend(places.iter().filter(|p| p.cut && p.partitions.iter().any(|p| element.contains(p))));
+        for name in element {
+            let cnn = plan.cnns.iter().position(|cnn| {
+                partitions_of(plan, cnn).any(|partition| partition.name == *name)
+            });
+            let cnn = cnn.unwrap();
+            let mut start = 0;
+            let mut window = 0..0;
+            for partition in partitions_of(plan, &plan.cnns[cnn]) {
+                let end = start + expand(&partition.schedule).len();
+                if partition.name == *name {
+                    window = start..end;
+                }
+                start = end;
+            }
+            let own: Vec<&Place> = places.iter().filter(|place| place.cnn == cnn && !place.cut).collect();
+            // Use only grows where some life begins, or at the window's start.
+            let begins = own.iter().map(|place| place.life.0).filter(|at| window.contains(at));
+            let live = |at: usize| own.iter().filter(move |p| p.life.0 <= at && at <= p.life.1);
+            let peak =
+                begins.chain([window.start]).max_by_key(|at| live(*at).map(|p| bytes(p)).sum::<u64>());
+            members.extend(peak.into_iter().flat_map(live));
+        }
+        let sum = members.iter().map(|place| bytes(place)).sum();
+        if sum > best.0 {
+            let name = |place: &&Place| format!("{}/{}", plan.cnns[place.cnn].name, place.tensor);
+            best = (sum, members.iter().map(name).collect());
+        }
+    }
+    best
+}

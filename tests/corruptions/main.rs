@@ -1,0 +1,180 @@
+//! Who checks the checker: real plans corrupted in ways that are invalid by construction, every one of which it must
+//! reject, and edited in ways that are harmless by construction, every one of which it must accept.
+//!
+//! Each edit says why it is what it claims to be, and what it takes to know that is in [`analysis`], written from the
+//! plan's documentation. All is seeded: a failure names its kind, plan and seed.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a panic is how a test fails")]
+
+mod analysis;
+mod data;
+mod harmless;
+mod schedule;
+mod storage;
+
+use csdfc_codegen::check;
+use csdfc_codegen::plan::Plan;
+use csdfc_tests::{application, plan};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+type Random = ChaCha8Rng;
+
+/// An edit in place; `None` where the plan offers nothing to edit so.
+type Edit = fn(&mut Plan, &mut Random) -> Option<()>;
+
+/// Edits of each kind.
+const EACH: u64 = 50;
+
+/// Attempts for each edit.
+const ATTEMPTS: usize = 200;
+
+const CORRUPTIONS: &[(&str, Edit)] = &[
+    ("ring moved onto a live one", storage::ring_moved_onto_a_live_one),
+    ("ring below its need", storage::ring_below_its_need),
+    ("edge's ring below its need", storage::edge_ring_below_its_need),
+    ("edge moved to a busy buffer", storage::edge_moved_to_a_busy_buffer),
+    ("double buffer broken", storage::double_buffer_broken),
+    ("edge lost or doubled", storage::edge_lost_or_doubled),
+    ("buffer off", storage::buffer_off),
+    ("partitions that share put together", storage::partitions_that_share_put_together),
+    ("arena off", storage::arena_off),
+    ("ring's sizes disagree", storage::ring_sizes_disagree),
+    ("tensor without a place", storage::tensor_without_a_place),
+    ("layer in a wrong partition", storage::layer_in_a_wrong_partition),
+    ("firing dropped", schedule::firing_dropped),
+    ("firing repeated", schedule::firing_repeated),
+    ("firing of another layer", schedule::firing_of_another_layer),
+    ("firing moved before its producer", schedule::firing_moved_before_its_producer),
+    ("dependent firings swapped", schedule::dependent_firings_swapped),
+    ("loop of nothing", schedule::loop_of_nothing),
+    ("notation of another schedule", schedule::notation_of_another_schedule),
+    ("rate off", schedule::rate_off),
+    ("rate garbled", schedule::rate_garbled),
+    ("firings or rows per firing off", schedule::firings_off),
+    ("sum off", data::sum_off),
+    ("layer's parameters off", data::layer_parameters_off),
+    ("claim false", data::claim_false),
+    ("view wrong", data::view_wrong),
+    ("output shape wrong", data::output_shape_wrong),
+    ("tensor misstated", data::tensor_misstated),
+    ("name wrong", data::name_wrong),
+    ("layers out of order", data::layers_out_of_order),
+    ("convolution changed", data::convolution_changed),
+    ("header wrong", data::header_wrong),
+];
+
+const HARMLESS: &[(&str, Edit)] = &[
+    ("ring moved to free space", harmless::ring_moved_to_free_space),
+    ("ring moved beyond the end", harmless::ring_moved_beyond_the_end),
+    ("ring made larger", harmless::ring_made_larger),
+    ("independent firings swapped", harmless::independent_firings_swapped),
+    ("loops unrolled", harmless::loops_unrolled),
+    ("lists reordered", harmless::lists_reordered),
+    ("remarks changed", harmless::remarks_changed),
+    ("rates written out", harmless::rates_written_out),
+    ("honest constraints", harmless::honest_constraints),
+];
+
+fn pick<'a, T>(items: &'a [T], random: &mut Random) -> Option<&'a T> {
+    match items.len() {
+        0 => None,
+        n => Some(&items[random.random_range(0..n)]),
+    }
+}
+
+/// Plans of networks small and large, of both storage models, with partitions one after another and at the same time.
+fn subjects() -> Vec<(String, Plan)> {
+    let paper = r#"cnns: [(name: "cnn1", model: "builtin:paper_cnn1"), (name: "cnn2", model: "builtin:paper_cnn2",
+        partitions: [(name: "p2", upto: "l2"), (name: "p3")])], parallel: [["cnn1"], ["p2", "p3"]]"#;
+    let piped = r#"cnns: [(model: "builtin:lenet5", partitions: [(name: "a", upto: "S2"), (name: "b")])],
+        parallel: [["a", "b"]]"#;
+    let in_turn = r#"cnns: [(model: "builtin:resnet8", partitions: [(name: "a", upto: "stack1_conv1"), (name: "b")])],
+        rows: all"#;
+    let two = r#"cnns: [(model: "builtin:lenet5"), (model: "builtin:paper_pair"), (model: "builtin:resnet8")],
+        parallel: [["lenet5", "paper_pair"], ["resnet8"]], rows: all"#;
+    let one = |name: &str, more: &str| format!("cnns: [(model: \"builtin:{name}\")], {more}");
+    let list = [
+        ("paper, edges".to_string(), format!("{paper}, storage: edges")),
+        ("paper, edges, by parts".into(), format!(
+            "{paper}, storage: edges, rows: {{\"cnn1/l3\": 1, \"cnn1/l4\": 1, \"cnn1/l5\": 1}}"
+        )),
+        ("paper, tensors".into(), format!("{paper}, rows: all")),
+        ("pipeline, tensors".into(), format!("{piped}, rows: all")),
+        ("pipeline, edges".into(), format!("{piped}, storage: edges, rows: all")),
+        ("in turn".into(), in_turn.into()),
+        ("several CNNs, tensors".into(), two.into()),
+        ("several CNNs, edges".into(), format!("{two}, storage: edges")),
+        ("pair".into(), one("paper_pair", "rows: all, storage: edges")),
+        ("lenet5".into(), one("lenet5", "rows: all")),
+        ("resnet8, least".into(), one("resnet8", "constraints: (memory: min)")),
+        ("squeezenet".into(), one("squeezenet1_0", "rows: none")),
+        ("squeezenet, least".into(), one("squeezenet1_0", "constraints: (memory: min)")),
+        ("mobilenet, by parts".into(), one("mobilenet_v1_0.25", "rows: all")),
+        ("googlenet, edges".into(), one("googlenet", "rows: none, storage: edges")),
+    ];
+    list.into_iter().map(|(name, text)| (name, plan(&application(&format!("({text})"))))).collect()
+}
+
+/// Makes [`EACH`] edits of every kind, of random subjects, and says which the checker did not answer as it must.
+fn edit_all(kinds: &[(&str, Edit)], verdict: fn(&Plan) -> Result<(), String>) -> usize {
+    let subjects = subjects();
+    let mut wrong = Vec::new();
+    let mut all = 0;
+    for (number, (kind, edit)) in kinds.iter().enumerate() {
+        let mut made = 0;
+        for seed in 0..EACH {
+            let mut random = Random::seed_from_u64((number as u64) << 32 | seed);
+            for _ in 0..ATTEMPTS {
+                let (name, plan) = pick(&subjects, &mut random).unwrap();
+                let mut edited = plan.clone();
+                if edit(&mut edited, &mut random).is_none() {
+                    continue;
+                }
+                made += 1;
+                if let Err(why) = verdict(&edited) {
+                    wrong.push(format!("{kind}, seed {seed}, plan {name}: {why}"));
+                }
+                break;
+            }
+        }
+        println!("{kind:40} {made:5}");
+        assert_eq!(made, EACH, "{kind}: too few plans can be edited so");
+        all += made as usize;
+    }
+    println!("{:40} {all:5}", "together");
+    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+    all
+}
+
+#[test]
+fn every_corruption_is_rejected() {
+    let rejected = edit_all(CORRUPTIONS, |plan| match check(plan) {
+        Err(violations) if !violations.is_empty() => Ok(()),
+        _ => Err("accepted".into()),
+    });
+    println!("{rejected} corruptions rejected");
+    assert!(rejected >= 1000);
+}
+
+#[test]
+fn every_harmless_edit_is_accepted() {
+    let accepted = edit_all(HARMLESS, |plan| match check(plan) {
+        Ok(_) => Ok(()),
+        Err(violations) => Err(format!("rejected: {}", violations[0])),
+    });
+    println!("{accepted} harmless edits accepted");
+    assert!(accepted >= 200);
+}
+
+/// The test's own analysis agrees with the planner on plans that nobody has edited.
+#[test]
+fn the_analysis_knows_good_plans() {
+    for (name, plan) in subjects() {
+        assert!(analysis::is_disjoint(&plan), "{name}");
+        assert!(name.starts_with("pipeline") || analysis::is_safe(&plan), "{name}");
+        let mut settled = plan.clone();
+        analysis::settle(&mut settled);
+        assert_eq!(settled.memory, plan.memory, "{name}");
+    }
+}

@@ -1,0 +1,145 @@
+//! Every network that is here, built in or trained, planned in both storage models and checked.
+
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use csdfc::app::open;
+use csdfc::app::spec::RowsSpec;
+use csdfc::builtin;
+use csdfc::units::MemoryGoal;
+use csdfc_codegen::plan::{Plan, StorageModel};
+use csdfc_tests::{models, outcome, plan};
+
+/// What is asked of the planner, by the words of the command line.
+const CHOICES: [&str; 4] = ["default", "--rows none", "--rows all", "--mem min"];
+
+/// What became of one network.
+#[derive(Default)]
+struct Figures {
+    name: String,
+    layers: usize,
+    parameters: u64,
+    /// Buffers in bytes, by storage model and choice.
+    buffers: Vec<u64>,
+    /// Longest time of planning and checking one choice.
+    slowest: Duration,
+}
+
+fn source_name(source: &str) -> String {
+    Path::new(source).file_name().map_or(source.into(), |name| name.to_string_lossy().into_owned())
+}
+
+fn ask(source: &str, storage: StorageModel, choice: &str) -> Plan {
+    let mut opened = open::open(source).unwrap();
+    opened.spec.storage = storage;
+    match choice {
+        "--rows none" => opened.spec.rows = RowsSpec::None,
+        "--rows all" => opened.spec.rows = RowsSpec::All,
+        "--mem min" => opened.spec.constraints.memory = Some(MemoryGoal::Min),
+        _ => {}
+    }
+    plan(&opened.resolve().unwrap())
+}
+
+/// Plans a network in every way and checks what must hold of any plan.
+fn study(source: &str) -> Figures {
+    let mut figures = Figures { name: source_name(source), ..Figures::default() };
+    for storage in [StorageModel::Tensors, StorageModel::Edges] {
+        let mut least = u64::MAX;
+        for choice in CHOICES {
+            let context = format!("{source}, {storage}, {choice}");
+            let start = Instant::now();
+            let plan = ask(source, storage, choice);
+            figures.slowest = figures.slowest.max(start.elapsed());
+
+            let memory = &plan.memory;
+            assert!(memory.bound <= memory.buffers && memory.buffers <= memory.naive, "{context}: {memory:?}");
+            assert_eq!(memory.proven, memory.bound == memory.buffers, "{context}");
+            assert_eq!(Plan::from_json(&plan.to_json()).as_ref(), Ok(&plan), "{context}");
+            assert_eq!(Plan::from_ron(&plan.to_ron()).as_ref(), Ok(&plan), "{context}");
+            if choice == "--mem min" {
+                assert!(memory.buffers <= least, "{context}: {} after {least}", memory.buffers);
+            } else {
+                least = least.min(memory.buffers);
+            }
+            figures.layers = plan.cnns[0].layers.len();
+            figures.parameters = memory.parameters;
+            figures.buffers.push(memory.buffers);
+        }
+    }
+    figures
+}
+
+fn report(all: &[Figures]) {
+    println!(
+        "{:24} {:>6} {:>11}  {:>10} {:>10} {:>10} {:>10}  {:>10} {:>10} {:>10} {:>10} {:>8}",
+        "", "", "parameters", "tensors", "none", "all", "min", "edges", "none", "all", "min", "slowest"
+    );
+    for figures in all {
+        print!("{:24} {:6} {:11} ", figures.name, figures.layers, figures.parameters);
+        for half in figures.buffers.chunks(CHOICES.len()) {
+            half.iter().for_each(|bytes| print!(" {bytes:10}"));
+            print!(" ");
+        }
+        println!("{:6} ms", figures.slowest.as_millis());
+    }
+}
+
+#[test]
+fn every_built_in_is_planned_and_checked() {
+    let all: Vec<Figures> = builtin::NAMES.iter().map(|name| study(&format!("builtin:{name}"))).collect();
+    report(&all);
+}
+
+#[test]
+fn every_trained_model_is_planned_and_checked() {
+    let models = models();
+    if models.is_empty() {
+        println!("skipped: no models in ../shared/models");
+    }
+    let all: Vec<Figures> = models.iter().map(|path| study(path.to_str().unwrap())).collect();
+    report(&all);
+}
+
+/// The figures that a plan must reach, in bytes: parameters; buffers of model `tensors` with no parts, equal to the
+/// liveness bound; and of the smallest simple plan.
+#[test]
+fn the_bars_are_met() {
+    for (name, parameters, whole, exact, least) in [
+        ("mobilenet_v2", 13_951_264, 6_021_120, true, 1_100_000),
+        ("resnet50", 102_121_888, 9_633_792, false, 2_900_000),
+        ("efficientnet_b0", 21_070_160, 6_021_120, true, 3_440_000),
+    ] {
+        let source = format!("builtin:{name}");
+        let none = ask(&source, StorageModel::Tensors, "--rows none").memory;
+        let min = ask(&source, StorageModel::Tensors, "--mem min").memory;
+        println!("{name}: no parts {} (bound {}), smallest {}", none.buffers, none.bound, min.buffers);
+        assert_eq!(none.parameters, parameters, "{name}");
+        assert_eq!((none.buffers, none.proven), (none.bound, true), "{name}");
+        assert!(none.buffers <= whole && (!exact || none.buffers == whole), "{name}: {}", none.buffers);
+        assert!(min.buffers <= least, "{name}: {}", min.buffers);
+    }
+}
+
+/// Same input, same bytes: once more in this process, and in processes of one and two threads.
+#[test]
+fn plans_are_byte_identical() {
+    for name in ["mobilenet_v2", "squeezenet1_0", "densenet121", "lenet5"] {
+        let source = format!("builtin:{name}");
+        let application = open::open(&source).unwrap().resolve().unwrap();
+        let once = outcome(&application).plan.to_json();
+        assert_eq!(once, outcome(&application).plan.to_json(), "{name}");
+        for threads in ["1", "2"] {
+            let output = Command::new(env!("CARGO_BIN_EXE_csdfc-under-test"))
+                .args(["plan", &source, "--format", "json"])
+                .env("RAYON_NUM_THREADS", threads)
+                .output()
+                .unwrap();
+            assert!(output.status.success());
+            assert!(once.as_bytes() == output.stdout, "{name} with {threads} threads");
+        }
+    }
+}
