@@ -38,6 +38,7 @@ pub(super) fn choose(site: &Site<'_>) -> Result<Choice, String> {
         Operator::ElementWise(element_wise) => self::element_wise(site, x, &element_wise.function),
         Operator::BatchNorm(norm) => batch_norm(site, x, norm),
         Operator::Binary(binary) => self::binary(site, binary),
+        Operator::InstanceNorm(norm) => instance_norm(site, x, norm),
         Operator::Concat(concat) => self::concat(site, concat.axis),
         _ => unary(site, x),
     }
@@ -177,18 +178,16 @@ fn convolution(site: &Site<'_>, x: &Operand<'_>) -> Result<Choice, String> {
 fn gemm(site: &Site<'_>, x: &Operand<'_>, gemm: &operator::Gemm) -> Result<Choice, String> {
     let Some((panels, mut part)) = weights::panels(site.operator, x.seen) else { return site.unsupported() };
     let pixels = x.seen.elements() / gemm.inner.max(1);
-    let input = match x.flat(pixels) {
-        Some(input) => input,
+    let mut input = x.flat(pixels);
+    if input.is_none() && pixels == 1 {
         // An image seen as one vector: its elements are taken as they lie, and the weights in the same order.
-        None if pixels == 1 && x.own.row_axis().is_some() => {
-            let channels = x.own.channels();
-            if let Packing::Gemm { image, .. } = &mut part.packing {
-                *image = Some([channels, x.own.elements() / channels]);
-            }
-            x.block(1)
+        let channels = x.own.channels();
+        if let Packing::Gemm { image, .. } = &mut part.packing {
+            *image = Some([channels, x.own.elements() / channels]);
         }
-        None => return site.unsupported(),
-    };
+        input = x.block(1);
+    }
+    let Some(input) = input else { return site.unsupported() };
     let Some(output) = site.flat(pixels) else { return site.unsupported() };
     let next = part.parameters.end;
     let fused = panels.activation == Activation::PRelu;
@@ -233,6 +232,16 @@ fn batch_norm(site: &Site<'_>, x: &Operand<'_>, norm: &operator::BatchNorm) -> R
     };
     let dims = || Packing::Plain { dims: vec![norm.channels] };
     choice.with(dims(), 0..1).with(dims(), 1..2).with_p_relu(site, norm.activation.as_ref(), 2)
+}
+
+fn instance_norm(site: &Site<'_>, x: &Operand<'_>, norm: &operator::InstanceNorm) -> Result<Choice, String> {
+    let kernel = || Kernel::InstanceNorm { epsilon: norm.epsilon };
+    let choice = match site.by_rows(x, kernel) {
+        Some(choice) => choice,
+        None => site.by_elements(kernel())?,
+    };
+    let dims = || Packing::Plain { dims: vec![norm.channels] };
+    Ok(choice.with(dims(), 0..1).with(dims(), 1..2))
 }
 
 fn binary(site: &Site<'_>, binary: &operator::Binary) -> Result<Choice, String> {

@@ -6,7 +6,7 @@ use csdfc_kernels::arch::Isa;
 use csdfc_kernels::elements::{Elements, ElementsMut};
 use csdfc_kernels::rows::{RowShape, Rows, RowsMut};
 use csdfc_kernels::{
-    arg_max, binary, concat, conv, depth_space, element_wise, lrn, pad, pool, reduce, resize, slice, softmax,
+    arg_max, binary, concat, conv, depth_space, element_wise, instance_norm, lrn, pad, pool, reduce, resize, slice, softmax,
     transpose,
 };
 
@@ -91,6 +91,10 @@ impl Call {
                 let [scale, shift] = [0, 1].map(|i| &weights[self.constants[i].range.clone()]);
                 element_wise::batch_norm(isa, *activation, y, x, scale, shift, output);
             }
+            Kernel::InstanceNorm { epsilon } => {
+                let [scale, shift] = [0, 1].map(|i| &weights[self.constants[i].range.clone()]);
+                instance_norm::instance_norm(*epsilon, y, x, scale, shift, output);
+            }
             Kernel::Binary(p) => {
                 if let Some(right) = self.rows(inputs, 1) {
                     binary::binary(isa, p, y, x, right, output);
@@ -151,6 +155,10 @@ impl Call {
             Kernel::BatchNorm(activation) => {
                 let [scale, shift] = [0, 1].map(|i| &weights[self.constants[i].range.clone()]);
                 element_wise::batch_norm_elements(*activation, y, &x, scale, shift, output);
+            }
+            Kernel::InstanceNorm { epsilon } => {
+                let [scale, shift] = [0, 1].map(|i| &weights[self.constants[i].range.clone()]);
+                instance_norm::instance_norm_elements(*epsilon, y, &x, scale, shift, output);
             }
             Kernel::Binary(p) => {
                 if let Some(right) = self.elements(inputs, 1) {

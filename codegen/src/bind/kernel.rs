@@ -75,10 +75,12 @@ pub struct Constant {
 #[derive(Debug, Clone)]
 #[allow(missing_docs, reason = "the fields are the arguments of the kernel")]
 pub enum Kernel {
-    /// A convolution, or a matrix product by constants as a convolution of single pixels.
+    /// A convolution, or a matrix product by constants as a convolution of single pixels. Constant 0: panels.
     Conv(Conv),
     ElementWise(Activation),
+    /// Constant 0: slopes.
     PRelu,
+    /// Constants 0 and 1: scale and shift.
     BatchNorm(Activation),
     Binary(Binary),
     /// A function of an operand and constant 0.
@@ -102,6 +104,8 @@ pub enum Kernel {
     Softmax(Softmax),
     SoftmaxElements { log: bool, axes: Vec<usize> },
     Lrn(Lrn),
+    /// Constants 0 and 1: scale and shift.
+    InstanceNorm { epsilon: f32 },
     DepthToSpace(DepthToSpace),
     SpaceToDepth { block: usize },
 }
