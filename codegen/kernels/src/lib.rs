@@ -7,6 +7,19 @@
 //! otherwise; a pixel stride and a channel offset let a tensor be a slice of the channels of another.
 #![no_std]
 
+pub mod activation;
+pub mod arch;
+pub mod conv;
+pub mod gemm;
+pub mod math;
+mod panel;
 pub mod rows;
+pub mod shared;
+#[cfg(test)]
+mod testing;
+mod tile;
 
+pub use activation::Activation;
+pub use arch::Isa;
 pub use rows::{Rows, RowsMut};
+pub use shared::SharedRows;
