@@ -56,7 +56,10 @@ fn study(source: &str) -> Figures {
             figures.slowest = figures.slowest.max(start.elapsed());
 
             let memory = &plan.memory;
-            assert!(memory.bound <= memory.buffers && memory.buffers <= memory.naive, "{context}: {memory:?}");
+            assert!(
+                memory.bound <= memory.buffers && memory.buffers <= memory.naive,
+                "{context}: {memory:?}"
+            );
             assert_eq!(memory.proven, memory.bound == memory.buffers, "{context}");
             assert_eq!(Plan::from_json(&plan.to_json()).as_ref(), Ok(&plan), "{context}");
             assert_eq!(Plan::from_ron(&plan.to_ron()).as_ref(), Ok(&plan), "{context}");

@@ -57,11 +57,21 @@ fn models() {
     refused("onnx_empty", "model.onnx", b"", &[]);
     refused("onnx_truncated", "model.onnx", &good[..good.len() / 2], &[]);
     refused("onnx_text", "model.onnx", b"this is no model", &[]);
-    refused("onnx_shape_mismatch", "model.onnx", &onnx::model(&[4, 5, 3, 3], &[conv, ("Relu", &["a"], "y")]), &[]);
+    refused(
+        "onnx_shape_mismatch",
+        "model.onnx",
+        &onnx::model(&[4, 5, 3, 3], &[conv, ("Relu", &["a"], "y")]),
+        &[],
+    );
     let cycle: [onnx::Node<'_>; 4] =
         [conv, ("Add", &["a", "c"], "b"), ("Relu", &["b"], "c"), ("Relu", &["c"], "y")];
     refused("onnx_cycle", "model.onnx", &onnx::model(&[4, 3, 3, 3], &cycle), &[]);
-    refused("onnx_unsupported", "model.onnx", &onnx::model(&[4, 3, 3, 3], &[conv, ("Loop", &["a"], "y")]), &[]);
+    refused(
+        "onnx_unsupported",
+        "model.onnx",
+        &onnx::model(&[4, 3, 3, 3], &[conv, ("Loop", &["a"], "y")]),
+        &[],
+    );
     refused("onnx_no_producer", "model.onnx", &onnx::model(&[4, 3, 3, 3], &[("Relu", &["z"], "y")]), &[]);
 }
 

@@ -96,9 +96,10 @@ fn subjects() -> Vec<(String, Plan)> {
     let one = |name: &str, more: &str| format!("cnns: [(model: \"builtin:{name}\")], {more}");
     let list = [
         ("paper, edges".to_string(), format!("{paper}, storage: edges")),
-        ("paper, edges, by parts".into(), format!(
-            "{paper}, storage: edges, rows: {{\"cnn1/l3\": 1, \"cnn1/l4\": 1, \"cnn1/l5\": 1}}"
-        )),
+        (
+            "paper, edges, by parts".into(),
+            format!("{paper}, storage: edges, rows: {{\"cnn1/l3\": 1, \"cnn1/l4\": 1, \"cnn1/l5\": 1}}"),
+        ),
         ("paper, tensors".into(), format!("{paper}, rows: all")),
         ("pipeline, tensors".into(), format!("{piped}, rows: all")),
         ("pipeline, edges".into(), format!("{piped}, storage: edges, rows: all")),

@@ -3,8 +3,9 @@
 use csdfc_codegen::plan::{Layer, Plan, Step};
 use rand::RngExt;
 
-use super::analysis::{expand, notation, rates, rates_text, set_schedule};
+use super::analysis::{expand, notation, rates_text, set_schedule};
 use super::{Random, pick};
+use csdfc_tests::rates;
 
 /// The firings of a random partition.
 fn any_schedule(plan: &Plan, random: &mut Random) -> (usize, Vec<String>) {
@@ -134,7 +135,9 @@ pub fn loop_of_nothing(plan: &mut Plan, random: &mut Random) -> Option<()> {
         0 => Step::Repeat { repeat: 0, body: vec![fire] },
         1 => Step::Repeat { repeat: random.random_range(1..9), body: Vec::new() },
         2 => Step::Repeat { repeat: u64::MAX, body: vec![fire] },
-        _ => Step::Repeat { repeat: u64::MAX, body: vec![Step::Repeat { repeat: u64::MAX, body: vec![fire] }] },
+        _ => {
+            Step::Repeat { repeat: u64::MAX, body: vec![Step::Repeat { repeat: u64::MAX, body: vec![fire] }] }
+        }
     });
     partition.notation = notation(&partition.schedule);
     Some(())
