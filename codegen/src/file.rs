@@ -287,10 +287,10 @@ mod tests {
             ron.replace("csdfc-plan/1", "csdfc-plan/9"),
             "the plan's format is `csdfc-plan/9`; this version of csdfc knows `csdfc-plan/1`",
         );
-        check(ron.replace("threads: 1", "threads: ~"), "RON, line 279, column 13: Unexpected char '~'");
+        check(ron.replace("threads: 1", "threads: ~"), "RON, line 263, column 13: Unexpected char '~'");
         check(
             ron.replacen("ring_rows: 5", "ring_rows: \"5\"", 1),
-            "RON, at `tensors[0].ring`: invalid type: string \"5\", expected u64",
+            "RON, at `tensors[0]`: invalid type: string \"5\", expected u64",
         );
         check("{}".into(), "JSON, line 1, column 2: missing field `format`");
         check("7".into(), "RON, at `the plan`: invalid type: integer `7`, expected struct Plan");

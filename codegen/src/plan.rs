@@ -281,9 +281,10 @@ pub enum Step {
     },
 }
 
-/// One tensor of a CNN and, in model `tensors`, its ring of rows.
+/// One tensor of a CNN and, in model `tensors`, its ring of rows. In a file the ring's fields stand beside the
+/// tensor's.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(try_from = "TensorFields", into = "TensorFields")]
 pub struct Tensor {
     /// Its name in the model.
     pub name: String,
@@ -305,8 +306,76 @@ pub struct Tensor {
     pub external: bool,
     /// Its storage in the arena: row i of a frame lies at `offset + (i mod ring_rows) · row_bytes`. Absent in model
     /// `edges`, and where the caller's copy is the only one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ring: Option<Ring>,
+}
+
+/// A [`Tensor`] as it stands in a file.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TensorFields {
+    name: String,
+    cnn: String,
+    producer: String,
+    consumers: Vec<String>,
+    shape: Shape,
+    layout: Layout,
+    element_bytes: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ring_rows: Option<u64>,
+    row_bytes: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    offset: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    bytes: Option<u64>,
+    external: bool,
+}
+
+impl TryFrom<TensorFields> for Tensor {
+    type Error = String;
+
+    fn try_from(fields: TensorFields) -> Result<Self, String> {
+        let ring = match (fields.ring_rows, fields.offset, fields.bytes) {
+            (Some(ring_rows), Some(offset), Some(bytes)) => Some(Ring { ring_rows, offset, bytes }),
+            (None, None, None) => None,
+            _ => {
+                let name = fields.name;
+                return Err(format!(
+                    "tensor {name} has some but not all of `ring_rows`, `offset` and `bytes`"
+                ));
+            }
+        };
+        Ok(Tensor {
+            name: fields.name,
+            cnn: fields.cnn,
+            producer: fields.producer,
+            consumers: fields.consumers,
+            shape: fields.shape,
+            layout: fields.layout,
+            element_bytes: fields.element_bytes,
+            row_bytes: fields.row_bytes,
+            external: fields.external,
+            ring,
+        })
+    }
+}
+
+impl From<Tensor> for TensorFields {
+    fn from(tensor: Tensor) -> Self {
+        TensorFields {
+            name: tensor.name,
+            cnn: tensor.cnn,
+            producer: tensor.producer,
+            consumers: tensor.consumers,
+            shape: tensor.shape,
+            layout: tensor.layout,
+            element_bytes: tensor.element_bytes,
+            ring_rows: tensor.ring.map(|ring| ring.ring_rows),
+            row_bytes: tensor.row_bytes,
+            offset: tensor.ring.map(|ring| ring.offset),
+            bytes: tensor.ring.map(|ring| ring.bytes),
+            external: tensor.external,
+        }
+    }
 }
 
 /// A ring of rows.

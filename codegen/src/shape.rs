@@ -18,18 +18,40 @@ pub enum Order {
 /// A *row* of a rank-4 tensor with batch 1 is all that has one height index: `C · W` elements. Any other tensor
 /// is a single row. In memory the elements of a row of an image lie as `[W, C]` (layout HWC); because a
 /// channels-last shape lies the same way, a `Transpose` between the two orders moves nothing.
+///
+/// In a file a channels-first shape is the list of its dimensions.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(from = "ShapeFields", into = "ShapeFields")]
 pub struct Shape {
     /// Dimensions, outermost first. Empty for a scalar.
     pub dims: Vec<usize>,
     /// Meaning of the dimensions of a rank-4 tensor; without effect for other ranks.
-    #[serde(default, skip_serializing_if = "Order::is_default")]
     pub order: Order,
 }
 
-impl Order {
-    fn is_default(&self) -> bool {
-        *self == Order::ChannelsFirst
+/// A [`Shape`] as it stands in a file.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged, expecting = "expected a list of dimensions, or `dims` and their `order`")]
+enum ShapeFields {
+    Dims(Vec<usize>),
+    Ordered { dims: Vec<usize>, order: Order },
+}
+
+impl From<ShapeFields> for Shape {
+    fn from(fields: ShapeFields) -> Self {
+        match fields {
+            ShapeFields::Dims(dims) => Shape { dims, order: Order::ChannelsFirst },
+            ShapeFields::Ordered { dims, order } => Shape { dims, order },
+        }
+    }
+}
+
+impl From<Shape> for ShapeFields {
+    fn from(Shape { dims, order }: Shape) -> Self {
+        match order {
+            Order::ChannelsFirst => ShapeFields::Dims(dims),
+            Order::ChannelsLast => ShapeFields::Ordered { dims, order },
+        }
     }
 }
 

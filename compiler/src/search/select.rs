@@ -169,3 +169,70 @@ fn front(variants: &[Variant], floor: Option<f64>) -> Vec<usize> {
     });
     order
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::execution::Execution;
+    use proptest::prelude::*;
+
+    fn variants(raw: &[Vec<(u64, u32)>]) -> Vec<Vec<Variant>> {
+        let execution =
+            Execution { rows: Vec::new(), runs: Vec::new(), windows: Vec::new(), requests: Vec::new() };
+        let variant = |(buffers, period): &(u64, u32)| Variant {
+            name: String::new(),
+            execution: execution.clone(),
+            buffers: *buffers * 1000,
+            period_ns: f64::from(*period),
+            latency_ns: f64::from(*period),
+        };
+        raw.iter().map(|cnn| cnn.iter().map(variant).collect()).collect()
+    }
+
+    /// Every choice, by exhaustion.
+    fn all(variants: &[Vec<Variant>]) -> Vec<Vec<usize>> {
+        variants.iter().fold(vec![Vec::new()], |choices, cnn| {
+            let extend = |choice: Vec<usize>| (0..cnn.len()).map(move |v| [choice.clone(), vec![v]].concat());
+            choices.into_iter().flat_map(extend).collect()
+        })
+    }
+
+    fn slowdown(variants: &[Vec<Variant>], choice: &[usize]) -> f64 {
+        let of = |(cnn, v): (&Vec<Variant>, &usize)| {
+            let best = cnn.iter().map(|variant| variant.period_ns).fold(f64::INFINITY, f64::min);
+            cnn[*v].period_ns / best
+        };
+        variants.iter().zip(choice).map(of).sum()
+    }
+
+    proptest! {
+        #[test]
+        fn agrees_with_exhaustion(
+            raw in prop::collection::vec(prop::collection::vec((1u64..60, 1u32..60), 1..5), 1..4),
+            together in prop::collection::vec(0usize..3, 0..3),
+            budget in 1u64..150_000,
+        ) {
+            let variants = variants(&raw);
+            let mut element: Vec<usize> = together.into_iter().filter(|cnn| *cnn < raw.len()).collect();
+            element.sort_unstable();
+            element.dedup();
+            let elements: Vec<Vec<usize>> = (0..raw.len()).map(|cnn| vec![cnn]).chain([element]).collect();
+            let selection = Selection::new(&variants, elements.clone(), &vec![None; raw.len()]);
+            let arena = |choice: &[usize]| -> u64 {
+                let taken = |e: &Vec<usize>| e.iter().map(|cnn| variants[*cnn][choice[*cnn]].buffers).sum();
+                elements.iter().map(taken).max().unwrap_or(0)
+            };
+            let choices = all(&variants);
+            let least = choices.iter().map(|choice| arena(choice)).min();
+            prop_assert_eq!(selection.least(), least);
+            let fits = choices.iter().filter(|choice| arena(choice) <= budget);
+            let best = fits.map(|choice| slowdown(&variants, choice)).min_by(f64::total_cmp);
+            let found = selection.fastest(budget);
+            prop_assert_eq!(found.is_some(), best.is_some());
+            if let (Some(found), Some(best)) = (found, best) {
+                prop_assert!(arena(&found) <= budget);
+                prop_assert!((slowdown(&variants, &found) - best).abs() < 1e-6);
+            }
+        }
+    }
+}

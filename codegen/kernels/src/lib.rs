@@ -1,0 +1,12 @@
+//! Every operator, in rows.
+//!
+//! A kernel makes a range of rows of one tensor from rows of others. It sees tensors as [`Rows`]: row y of a frame is
+//! slot `(first + y) mod ring_rows` of a ring, and nothing outside the rows that its window needs may be there. It
+//! allocates nothing, panics only on a caller's mistake, and makes the same bytes however many rows it is asked for at
+//! a time and however many workers share them. Rows are pixels of channels (layout HWC) unless a kernel says
+//! otherwise; a pixel stride and a channel offset let a tensor be a slice of the channels of another.
+#![no_std]
+
+pub mod rows;
+
+pub use rows::{Rows, RowsMut};

@@ -1,0 +1,72 @@
+//! Rings of rows as kernels see them.
+
+/// The geometry of a ring of rows of `[width, channels]` pixels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RowShape {
+    /// Rows of the tensor, H. A tensor that is not made of rows is one row of one pixel.
+    pub height: usize,
+    /// Pixels of a row.
+    pub width: usize,
+    /// Channels of a pixel.
+    pub channels: usize,
+    /// Elements from one pixel to the next; at least `channels`.
+    pub pixel_stride: usize,
+    /// Element of a pixel at which the tensor's channels begin.
+    pub channel_offset: usize,
+    /// Rows that the ring holds.
+    pub ring_rows: usize,
+    /// Slot of row 0 of the frame; 0 but for a ring between pipelined partitions, whose count runs on.
+    pub first: usize,
+}
+
+impl RowShape {
+    /// A dense tensor of which the whole, or a ring of `ring_rows` rows, is stored.
+    pub const fn dense(height: usize, width: usize, channels: usize, ring_rows: usize) -> Self {
+        RowShape { height, width, channels, pixel_stride: channels, channel_offset: 0, ring_rows, first: 0 }
+    }
+
+    /// Elements from one row to the next.
+    pub const fn row_stride(&self) -> usize {
+        self.width * self.pixel_stride
+    }
+
+    /// The element at which row `y` begins in the ring's storage.
+    #[inline]
+    pub const fn start(&self, y: usize) -> usize {
+        (self.first + y) % self.ring_rows * self.row_stride()
+    }
+}
+
+/// Rows that a kernel reads.
+#[derive(Debug, Clone, Copy)]
+pub struct Rows<'a, T = f32> {
+    /// The ring's storage, `ring_rows · row_stride` elements.
+    pub data: &'a [T],
+    /// Its geometry.
+    pub shape: RowShape,
+}
+
+/// Rows that a kernel writes.
+#[derive(Debug)]
+pub struct RowsMut<'a, T = f32> {
+    /// The ring's storage, `ring_rows · row_stride` elements.
+    pub data: &'a mut [T],
+    /// Its geometry.
+    pub shape: RowShape,
+}
+
+impl<'a, T> Rows<'a, T> {
+    /// All elements of row `y`: pixel x's channels are at `x · pixel_stride + channel_offset`.
+    #[inline]
+    pub fn row(&self, y: usize) -> &'a [T] {
+        &self.data[self.shape.start(y)..][..self.shape.row_stride()]
+    }
+}
+
+impl<T> RowsMut<'_, T> {
+    /// All elements of row `y`: pixel x's channels are at `x · pixel_stride + channel_offset`.
+    #[inline]
+    pub fn row(&mut self, y: usize) -> &mut [T] {
+        &mut self.data[self.shape.start(y)..][..self.shape.row_stride()]
+    }
+}
