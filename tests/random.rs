@@ -370,7 +370,7 @@ fn check_sizes(plan: &Plan) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn every_plan_is_accepted(bytes in prop::collection::vec(any::<u8>(), 20..300)) {
@@ -384,4 +384,24 @@ proptest! {
             check_sizes(&plan)?;
         }
     }
+}
+
+/// The networks are not all alike: every operator that can be drawn is, and layers by parts, and partitions.
+#[test]
+fn the_networks_are_varied() {
+    let mut kinds = BTreeMap::new();
+    let (mut partitions, mut by_parts) = (0, 0);
+    for seed in 0..300u32 {
+        let bytes: Vec<u8> = (0..200)
+            .map(|i| (seed.wrapping_mul(31).wrapping_add(i).wrapping_mul(2_654_435_761) >> 24) as u8)
+            .collect();
+        let plan = outcome(&application(&bytes, StorageModel::Tensors)).plan;
+        partitions += plan.partitions.len();
+        for layer in plan.cnns.iter().flat_map(|cnn| &cnn.layers) {
+            *kinds.entry(layer.operator.kind()).or_insert(0) += 1;
+            by_parts += usize::from(layer.firings > 1);
+        }
+    }
+    println!("{kinds:?}, {partitions} partitions, {by_parts} layers by parts");
+    assert!(kinds.len() == 16 && partitions > 600 && by_parts > 300, "{kinds:?}, {partitions}, {by_parts}");
 }
