@@ -1,6 +1,7 @@
 //! Every network that is here, built in or trained, planned in both storage models and checked.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+#![expect(clippy::print_stdout, reason = "the figures are for the reader of --nocapture")]
 
 use std::path::Path;
 use std::process::Command;

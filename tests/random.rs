@@ -22,12 +22,12 @@ use csdfc_tests::{outcome, rates};
 use proptest::prelude::*;
 
 /// Numbers drawn from random bytes, so that proptest can shrink a network.
-struct Choices(std::vec::IntoIter<u8>);
+struct Choices<'a>(std::slice::Iter<'a, u8>);
 
-impl Choices {
+impl Choices<'_> {
     /// A number from `low` to `high`.
     fn pick(&mut self, low: usize, high: usize) -> usize {
-        low + usize::from(self.0.next().unwrap_or(0)) % (high - low + 1)
+        low + usize::from(self.0.next().copied().unwrap_or(0)) % (high - low + 1)
     }
 
     fn flag(&mut self) -> bool {
@@ -68,13 +68,13 @@ fn add(network: &mut Network, operator: Operator, inputs: Vec<Operand>, shape: S
     Operand { layer, shape }
 }
 
-fn input(network: &mut Network, random: &mut Choices) {
+fn input(network: &mut Network, random: &mut Choices<'_>) {
     let shape = Shape::image(random.pick(1, 4), random.pick(1, 14), random.pick(1, 6));
     add(network, Operator::Input(Input { element: InputElement::F32, camera: None }), Vec::new(), shape);
 }
 
 /// A tensor that is there, one of the latest more likely.
-fn operand(network: &Network, random: &mut Choices) -> Operand {
+fn operand(network: &Network, random: &mut Choices<'_>) -> Operand {
     let count = network.layers.len();
     let back = if random.flag() { random.pick(1, 2.min(count)) } else { random.pick(1, count) };
     let layer = LayerId(count - back);
@@ -85,7 +85,7 @@ fn operand(network: &Network, random: &mut Choices) -> Operand {
 fn partner(
     network: &Network,
     x: &Operand,
-    random: &mut Choices,
+    random: &mut Choices<'_>,
     suits: fn(&Shape, &Shape) -> bool,
 ) -> Operand {
     let all: Vec<LayerId> = network.ids().filter(|id| suits(&network.layer(*id).shape, &x.shape)).collect();
@@ -99,7 +99,7 @@ fn partner(
 }
 
 /// Adds one or two layers of a random kind, or none if they do not fit.
-fn grow(network: &mut Network, random: &mut Choices) {
+fn grow(network: &mut Network, random: &mut Choices<'_>) {
     let mut x = operand(network, random);
     if random.pick(0, 9) == 0 && x.shape.rank() == 4 {
         // A view that cuts the tensor into other rows.
@@ -108,7 +108,7 @@ fn grow(network: &mut Network, random: &mut Choices) {
     let channels = x.shape.channels();
     let mut pads = |most: usize| [0; 4].map(|_: usize| random.pick(0, most));
     let (pads_0, pads_1) = (pads(1), pads(3));
-    let pair = |random: &mut Choices, low, high| [random.pick(low, high), random.pick(low, high)];
+    let pair = |random: &mut Choices<'_>, low, high| [random.pick(low, high), random.pick(low, high)];
     let (kernel, stride, dilation) = (pair(random, 1, 4), pair(random, 1, 3), pair(random, 1, 2));
     let image = |b: &Shape, a: &Shape| {
         a.rank() == 4 && b.rank() == 4 && a.dims[1] == b.dims[1] && a.dims[3] == b.dims[3]
@@ -245,7 +245,7 @@ fn grow(network: &mut Network, random: &mut Choices) {
     push(network, operator, inputs);
 }
 
-fn network(random: &mut Choices) -> Network {
+fn network(random: &mut Choices<'_>) -> Network {
     let mut network = Network::default();
     for _ in 0..random.pick(1, 2) {
         input(&mut network, random);
@@ -274,7 +274,7 @@ fn network(random: &mut Choices) -> Network {
 }
 
 /// A CNN cut at random places, and which of its neighbouring partitions run at the same time.
-fn cnn(name: &str, random: &mut Choices) -> (Cnn, Vec<Vec<String>>) {
+fn cnn(name: &str, random: &mut Choices<'_>) -> (Cnn, Vec<Vec<String>>) {
     let network = network(random);
     let mut partitions: Vec<Partition> = Vec::new();
     let mut together: Vec<Vec<String>> = Vec::new();
@@ -297,7 +297,7 @@ fn cnn(name: &str, random: &mut Choices) -> (Cnn, Vec<Vec<String>>) {
 }
 
 fn application(bytes: &[u8], storage: StorageModel) -> Application {
-    let mut random = Choices(bytes.to_vec().into_iter());
+    let mut random = Choices(bytes.iter());
     let (mut cnns, mut parallel) = (Vec::new(), Vec::new());
     let count = random.pick(1, 2);
     for name in ["a", "b"].iter().take(count) {

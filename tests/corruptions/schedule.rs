@@ -151,7 +151,7 @@ pub fn notation_of_another_schedule(plan: &mut Plan, random: &mut Random) -> Opt
         0 => partition.notation = String::new(),
         1 => partition.notation.push_str(",[x]"),
         _ => {
-            let cut = partition.notation.char_indices().map(|(i, _)| i).last()?;
+            let cut = partition.notation.char_indices().next_back()?.0;
             partition.notation.truncate(cut);
         }
     }
