@@ -41,6 +41,14 @@ fn applications() {
     app("app_unknown_builtin", "builtin:resnet8", "builtin:resnet9");
     app("app_missing_model", "builtin:resnet8", "missing.onnx");
     app("app_truncated", ",\n)\n", "");
+    let three = "(name: \"p\", upto: \"stack1_add\"), (name: \"r\", upto: \"stack2_add\"), (name: \"q\")";
+    let two = "(name: \"p\", upto: \"stack1_add\"), (name: \"q\")";
+    for (snapshot, parallel) in
+        [("app_gap", "[[\"p\", \"q\"], [\"r\"]]"), ("app_chain", "[[\"p\", \"r\"], [\"r\", \"q\"]]")]
+    {
+        let text = APP.replace(two, three).replace("  ],\n)", &format!("  ],\n  parallel: {parallel},\n)"));
+        refused(snapshot, "app.ron", text.as_bytes(), &[]);
+    }
     refused("app_empty", "app.ron", b"", &[]);
     refused("app_not_text", "app.ron", &[0xff, 0xfe, 0x00, 0x80], &[]);
     refused("app_mem_0", "app.ron", APP.as_bytes(), &["--mem", "0"]);
