@@ -27,6 +27,10 @@ pub mod resize;
 pub mod rows;
 pub mod slice;
 pub mod softmax;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
 pub mod transpose;
 
 pub use rows::{Rows, RowsMut};
