@@ -4,6 +4,7 @@ mod dense;
 mod depthwise;
 #[cfg(test)]
 mod tests;
+pub mod transpose;
 
 use core::ops::Range;
 
@@ -12,6 +13,9 @@ use super::arch::Isa;
 use super::panel::Panels;
 use super::rows::{Rows, RowsMut};
 use super::shared::SharedRows;
+
+/// What padding pixels are read from.
+static ZEROS: [f32; 512] = [0.0; 512];
 
 /// A 2-D convolution, `[H, W, channels]` → `[H', W', filters]`.
 #[derive(Debug, Clone, Copy, PartialEq)]
