@@ -1,7 +1,7 @@
 //! The micro-kernel: sums of products for a tile of pixels and output channels, held in registers.
 #![allow(unsafe_code, reason = "vector instructions; each block says why it is sound")]
 
-use super::activation::Activation;
+use super::activation::{Activation, Apply};
 use super::arch::{Job, PANEL, Simd};
 use super::panel::Panels;
 
@@ -153,6 +153,7 @@ pub(crate) unsafe fn finish<S: Simd, const N: usize>(
         }
     }
     if bounds.is_none() {
-        activation.apply_portable(out, slopes);
+        // SAFETY: the caller's.
+        unsafe { S::call(Apply { activation, values: out, slopes }) }
     }
 }

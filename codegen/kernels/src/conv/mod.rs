@@ -100,7 +100,6 @@ pub fn conv(isa: Isa, p: &Conv, y: Range<usize>, input: Rows<'_>, weights: &[f32
 ///
 /// # Panics
 /// As [`conv`].
-#[inline]
 #[allow(unsafe_code, reason = "several workers write one tensor")]
 pub unsafe fn conv_shared(
     isa: Isa,

@@ -91,7 +91,6 @@ pub fn conv_transpose(
 ///
 /// # Panics
 /// As [`conv_transpose`].
-#[inline]
 pub unsafe fn conv_transpose_shared(
     isa: Isa,
     p: &ConvTranspose,
