@@ -185,9 +185,9 @@ fn softmax_within_rows() {
                     normalised(log, input.at(y, x, c), &elements(&input, at))
                 },
             };
-                case.by_rows(&mut random, |y, inputs, output| {
-                    softmax(Isa::compiled(), &p, y, inputs[0], output);
-                });
+            case.by_rows(&mut random, |y, inputs, output| {
+                softmax(Isa::compiled(), &p, y, inputs[0], output);
+            });
         }
         let case = Case {
             what: "softmax over rows",
