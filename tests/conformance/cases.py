@@ -15,6 +15,8 @@ LARGEST_RANK = 4
 README = Path(__file__).resolve().parents[2] / "README.md"
 # Operators with several operands that csdfc takes as tensors of the network.
 SEVERAL = {"Add", "Concat", "Div", "MatMul", "Max", "Min", "Mul", "Pow", "Sub", "Sum"}
+# Operators that csdfc knows on images alone.
+WINDOWS = {"AveragePool", "Conv", "ConvTranspose", "GlobalLpPool", "LpPool", "MaxPool"}
 # Operators of which csdfc computes every output.
 MANY_OUTPUTS = {"Split"}
 
@@ -64,6 +66,20 @@ def prepare(model, data_sets, rtol, atol):
     return forms
 
 
+def negated(form):
+    """The form with a Neg after each output: a view of an input is no layer, something exact has to follow."""
+    steps = []
+    for step in form.steps:
+        model = onnx.ModelProto()
+        model.CopyFrom(step.model)
+        outputs = [f"{name}_negated" for name in step.outputs]
+        for value, name in zip(model.graph.output, outputs, strict=True):
+            model.graph.node.append(helper.make_node("Neg", [value.name], [name]))
+            value.name = name
+        steps.append(Step(model, outputs, step.feeds, [[-array for array in arrays] for arrays in step.expected]))
+    return Form(form.name, steps, form.notes + ["a view, followed by Neg"])
+
+
 def _claim(model):
     if model.functions:
         raise Unclaimed("it has functions of its own")
@@ -84,7 +100,7 @@ def _forms(model, inputs, outputs, tolerance):
     for value in [*inputs, *outputs]:
         if not isinstance(value, (np.ndarray, np.generic)):
             raise Unclaimed("a value is no tensor")
-        if value.dtype.kind not in "fiub" or value.dtype.itemsize > 8:
+        if value.dtype.kind not in "fiub" or value.dtype in (np.float16, np.uint64):
             raise Unclaimed(f"a tensor of {value.dtype}")
     values = dict(zip(names, map(np.asarray, inputs), strict=False))
     expected = dict(zip([value.name for value in model.graph.output], map(np.asarray, outputs), strict=True))
@@ -100,12 +116,16 @@ def _forms(model, inputs, outputs, tolerance):
     for name, array in expected.items():
         if array.dtype != np.float32 and not _is_index(model, name):
             raise Unclaimed(f"an output is {array.dtype}")
-    first = _with_data(model, values, expected, floats[:1], tolerance)
-    forms = [Form("", first[0], notes + first[1])]
-    several = any(node.op_type in SEVERAL and len(set(node.input) & set(floats)) > 1 for node in model.graph.node)
+    forms = []
+    several = [node for node in model.graph.node if node.op_type in SEVERAL and len(set(node.input) & set(floats)) > 1]
+    if any(node.op_type == "Concat" for node in several):
+        notes.append("every float32 input is data: constants are not concatenated with tensors")
+    else:
+        steps, more = _with_data(model, values, expected, floats[:1], tolerance)
+        forms = [Form("", steps, notes + more)]
     if several:
         steps, more = _with_data(model, values, expected, floats, tolerance)
-        forms.append(Form(" (all inputs live)", steps, notes + more))
+        forms.append(Form(" (all inputs live)" if forms else "", steps, notes + more))
     return forms
 
 
@@ -114,11 +134,22 @@ def _modern(model):
     opset = next((each.version for each in model.opset_import if each.domain in ("", "ai.onnx")), 1)
     if opset >= OLDEST_OPSET:
         return model, []
+    _spell_slopes(model)
     try:
-        # The converter wants initializers among the inputs, as old models have them.
         return version_converter.convert_version(model, OLDEST_OPSET), [f"converted from opset {opset}"]
     except (RuntimeError, ValueError) as error:
         raise Unclaimed(f"opset {opset}, which onnx cannot convert: {str(error).splitlines()[0]}") from None
+
+
+def _spell_slopes(model):
+    """Slopes of PRelu as opset 7 wants them, which the converter forgets: with a dimension for each after channels."""
+    shapes = {value.name: value.type.tensor_type.shape.dim for value in model.graph.input}
+    stored = {tensor.name: tensor.dims for tensor in model.graph.initializer}
+    for node in model.graph.node:
+        if node.op_type == "PRelu" and list(stored.get(node.input[1], [1])) != [1]:
+            for _ in range(len(shapes.get(node.input[0], [])) - 2):
+                stored[node.input[1]].append(1)
+                shapes[node.input[1]].add().dim_value = 1
 
 
 def _computed(model, expected):
@@ -132,10 +163,15 @@ def _computed(model, expected):
 
 def _claim_tensors(model, values, expected):
     shown = onnx.shape_inference.infer_shapes(model).graph
-    ranks = [len(value.type.tensor_type.shape.dim) for value in [*shown.value_info, *shown.input]]
+    known = [*shown.value_info, *shown.input, *shown.output]
+    ranks = {value.name: len(value.type.tensor_type.shape.dim) for value in known}
+    ranks |= {name: array.ndim for name, array in [*values.items(), *expected.items()]}
     arrays = [*values.values(), *expected.values()]
-    if max([0, *ranks, *(array.ndim for array in arrays)]) > LARGEST_RANK:
+    if max([0, *ranks.values()]) > LARGEST_RANK:
         raise Unclaimed(f"a tensor of rank above {LARGEST_RANK}")
+    for node in shown.node:
+        if node.op_type in WINDOWS and ranks.get(node.input[0], LARGEST_RANK) != LARGEST_RANK:
+            raise Unclaimed("a window that is not 2-D")
     if any(array.size == 0 and array.ndim > 1 for array in arrays) or any(a.size == 0 for a in expected.values()):
         raise Unclaimed("a tensor without elements")
 
@@ -169,29 +205,19 @@ def _with_data(model, values, expected, data, tolerance):
     shape = values[data[0]].shape
     graph = onnx.GraphProto()
     graph.CopyFrom(model.graph)
-    notes = []
-    produced = {name for node in graph.node if not _is_view(node, values) for name in node.output}
-    if not set(expected) <= produced:
-        # A view of an input is no layer: something exact has to follow.
-        notes.append("a view, followed by Neg")
-        for name in expected:
-            graph.node.append(helper.make_node("Neg", [name], [f"{name}_negated"]))
-        expected = {f"{name}_negated": -array for name, array in expected.items()}
-    batch = shape[0] if len(shape) in (2, 4) else 1
     feeds = {name: values[name] for name in data}
     constants = {name: array for name, array in values.items() if name not in data}
-    if batch == 1 and all(array.ndim not in (2, 4) or array.shape[0] == 1 for array in feeds.values()):
-        return [_step(model, graph, feeds, constants, expected)], notes
-    steps = _by_sample(model, graph, feeds, constants, expected, batch, tolerance)
+    if not any(map(_is_batch, feeds.values())):
+        return [_step(model, graph, feeds, constants, expected)], []
+    steps = _by_sample(model, graph, feeds, constants, expected, shape[0], tolerance) if _is_batch(values[data[0]]) else None
     if steps:
-        return steps, notes + ["a batch, sample by sample"]
-    return [_flattened(model, graph, feeds, constants, expected)], notes + ["no batch: the input is flat, then reshaped"]
+        return steps, ["a batch, sample by sample"]
+    return [_flattened(model, graph, feeds, constants, expected)], ["no batch: the input is flat, then reshaped"]
 
 
-def _is_view(node, values):
-    """Whether csdfc makes no layer of the node, given the network's inputs. To err is harmless: a Neg more."""
-    views = {"Cast", "Dropout", "Expand", "Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"}
-    return node.op_type in views and any(name in values for name in node.input)
+def _is_batch(array):
+    """Whether csdfc reads the first dimension as a batch above 1."""
+    return array.ndim in (2, 4) and array.shape[0] > 1
 
 
 def _by_sample(model, graph, feeds, constants, expected, batch, tolerance):
@@ -205,6 +231,8 @@ def _by_sample(model, graph, feeds, constants, expected, batch, tolerance):
         for i in range(batch):
             own = {name: part(array, i) if sliced else array for name, array in constants.items()}
             feed = {name: part(array, i) for name, array in feeds.items()}
+            if any(map(_is_batch, feed.values())):
+                return None
             steps.append(_step(model, graph, feed, own, {name: a[i:i + 1] for name, a in expected.items()}))
         if all(_is_right(step, tolerance) for step in steps):
             if sliced:

@@ -58,12 +58,17 @@ class Csdfc:
             raise Failed(f"{arguments[0]} ends with {code}: {words}")
 
     def _run(self, *arguments):
-        call = [str(self.program), "-q", *map(str, arguments)]
+        # Short paths: csdfc wraps its messages.
+        call = [str(self.program), "-q", *(self._short(argument) for argument in arguments)]
         try:
-            done = subprocess.run(call, capture_output=True, text=True, timeout=SECONDS, check=False)
+            done = subprocess.run(call, capture_output=True, text=True, timeout=SECONDS, check=False,
+                                  cwd=self.work)
         except subprocess.TimeoutExpired:
             return "time", f"no end after {SECONDS} s"
         return done.returncode, reason(done.stderr or done.stdout)
+
+    def _short(self, argument):
+        return str(argument).replace(f"{self.work}/", "")
 
 
 def file_name(tensor):

@@ -76,6 +76,7 @@ def main():
     if given.layers:
         models.write_layers(given.layers, given.output, given.seed)
         return 0
+    given.models = given.models.resolve()
     tool = Csdfc(command(given), WORK / "work", given.plan_only)
     summary = Summary(Path(__file__).parent / "refused.json", given.update and not given.only and not given.part)
     parts = given.part or ["models", "light", "suite"]

@@ -67,7 +67,8 @@ class Summary:
         """Names by reason, whatever the numbers and tensor names in it."""
         groups = defaultdict(list)
         for r in results:
-            why = re.sub(r"\b(node|input|output|tensor) [^\s:]+", r"\1 …", r["why"])
-            why = re.sub(r"\[[^\]]*\]|-?\d+(\.\d+)?(e[-+]?\d+)?", "N", why)
+            why = re.sub(r"\b(node|input|output|tensor) .+?( \(\w+\))?: ", r"\1 …\2: ", r["why"], count=1)
+            if r["state"] != FAILED:
+                why = re.sub(r"\[[^\]]*\]|-?\d+(\.\d+)?(e[-+]?\d+)?", "N", why)
             groups[why].append(r["name"])
         return sorted(groups.items(), key=lambda group: (-len(group[1]), group[0]))
