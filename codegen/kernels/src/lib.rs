@@ -7,6 +7,36 @@
 //! otherwise; a pixel stride and a channel offset let a tensor be a slice of the channels of another.
 #![no_std]
 
+pub mod activation;
+pub mod arch;
+pub mod arg_max;
+pub mod binary;
+pub mod concat;
+pub mod conv;
+pub mod depth_space;
+pub mod element_wise;
+pub mod elements;
+pub mod gemm;
+pub mod input;
+pub mod instance_norm;
+pub mod lrn;
+pub mod math;
+pub mod pad;
+mod panel;
+mod pixels;
+pub mod pool;
+pub mod reduce;
+pub mod resize;
 pub mod rows;
+pub mod shared;
+pub mod slice;
+pub mod softmax;
+#[cfg(test)]
+mod testing;
+mod tile;
+pub mod transpose;
 
+pub use activation::Activation;
+pub use arch::Isa;
 pub use rows::{Rows, RowsMut};
+pub use shared::SharedRows;

@@ -1,0 +1,282 @@
+//! Reductions over whole dimensions.
+//!
+//! A long sum is made of sums of parts, so that its rounding error grows with the square root of its length at worst;
+//! the parts and their order depend on the lengths of the dimensions alone.
+
+use core::ops::Range;
+
+use super::elements::{Dims, Elements, ElementsMut, MAX_RANK};
+use super::math;
+use super::pixels::{is_dense, pixel, pixel_mut};
+use super::rows::{RowShape, Rows, RowsMut};
+
+/// A reduction, by its ONNX definition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "each is the ONNX reduction of that name")]
+pub enum ReduceFunction {
+    Mean,
+    Max,
+    Min,
+    Sum,
+    Prod,
+    L1,
+    L2,
+    SumSquare,
+    LogSum,
+    LogSumExp,
+    /// `(Σ |x|^p)^(1/p)`.
+    Lp {
+        p: i64,
+    },
+}
+
+/// Elements reduced together before they join the others.
+pub(crate) const LANES: usize = 16;
+
+/// Output rows `y` of a reduction within each row: over its columns, its channels, or both, which stay as dimensions of
+/// size 1.
+#[inline]
+pub fn reduce_rows(
+    function: ReduceFunction,
+    columns: bool,
+    channels: bool,
+    y: Range<usize>,
+    input: Rows<'_>,
+    output: &mut RowsMut<'_>,
+) {
+    let (shape, out) = (input.shape, output.shape);
+    for y in y {
+        let (row, result) = (input.row(y), output.row(y));
+        match (columns, channels) {
+            (false, _) => {
+                for x in 0..shape.width {
+                    let pixel = pixel(row, &shape, x);
+                    let result = pixel_mut(result, &out, x);
+                    if channels {
+                        result[0] = fold_slice(function, pixel);
+                    } else {
+                        result.iter_mut().zip(pixel).for_each(|(r, &x)| *r = fold_slice(function, &[x]));
+                    }
+                }
+            }
+            (true, false) => {
+                let rows = Planes { rows: 1, row: |_| row, shape };
+                rows.reduce(function, pixel_mut(result, &out, 0));
+            }
+            (true, true) if is_dense(&shape) => pixel_mut(result, &out, 0)[0] = fold_slice(function, row),
+            (true, true) => {
+                let at = |i: usize| pixel(row, &shape, i / shape.channels)[i % shape.channels];
+                pixel_mut(result, &out, 0)[0] = fold(function, shape.width * shape.channels, at);
+            }
+        }
+    }
+}
+
+/// Reduction of every channel over all rows and columns: global pooling. The output is one pixel.
+#[inline]
+pub fn reduce_frame(function: ReduceFunction, input: Rows<'_>, output: &mut RowsMut<'_>) {
+    let (shape, out) = (input.shape, output.shape);
+    let frame = Planes { rows: shape.height, row: |y| input.row(y), shape };
+    frame.reduce(function, pixel_mut(output.row(0), &out, 0));
+}
+
+/// Output rows `y` of a reduction over `axes`, ascending,.
+#[inline]
+pub fn reduce_elements(
+    function: ReduceFunction,
+    axes: &[usize],
+    keep_dims: bool,
+    y: Range<usize>,
+    input: &Elements<'_>,
+    output: &mut ElementsMut<'_>,
+) {
+    let mut reduced = Dims { rank: axes.len(), sizes: [1; MAX_RANK] };
+    for (size, &axis) in reduced.sizes.iter_mut().zip(axes) {
+        *size = input.seen.sizes[axis];
+    }
+    // Dimensions of the input that are those of the output, in order.
+    let mut kept = [0; MAX_RANK];
+    let mut rank = 0;
+    for axis in (0..input.seen.rank).filter(|axis| keep_dims || !axes.contains(axis)) {
+        kept[rank] = axis;
+        rank += 1;
+    }
+    let count = reduced.elements();
+    output.fill(y, |index| {
+        let mut at = [0; MAX_RANK];
+        for (&axis, &i) in kept[..rank].iter().zip(index) {
+            at[axis] = i;
+        }
+        fold(function, count, |i| {
+            for (&axis, &i) in axes.iter().zip(&reduced.index(i)) {
+                at[axis] = i;
+            }
+            input.at(&at)
+        })
+    });
+}
+
+/// Rows of pixels whose channels are reduced channel by channel.
+pub(crate) struct Planes<F> {
+    /// How many rows.
+    pub rows: usize,
+    /// The row of an index.
+    pub row: F,
+    /// Their shape.
+    pub shape: RowShape,
+}
+
+impl<'a, F: Fn(usize) -> &'a [f32]> Planes<F> {
+    #[inline]
+    fn reduce(&self, function: ReduceFunction, output: &mut [f32]) {
+        let count = self.rows * self.shape.width;
+        for (block, output) in output.chunks_mut(LANES).enumerate() {
+            let first = block * LANES;
+            let mut shift = [0.0; LANES];
+            if function == ReduceFunction::LogSumExp {
+                shift = self.fold(first, output.len(), ReduceFunction::Max, |_, x| x).map(finite);
+            }
+            let total = self.fold(first, output.len(), function, |lane, x| function.part(x, shift[lane]));
+            for ((r, total), shift) in output.iter_mut().zip(total).zip(shift) {
+                *r = function.finish(total, count, shift);
+            }
+        }
+    }
+
+    /// Joins `part(lane, x)` of all pixels for each of `lanes` channels from `first` on: first those of a row.
+    #[inline]
+    pub(crate) fn fold(
+        &self,
+        first: usize,
+        lanes: usize,
+        function: ReduceFunction,
+        part: impl Fn(usize, f32) -> f32,
+    ) -> [f32; LANES] {
+        let mut total = [function.start(); LANES];
+        for y in 0..self.rows {
+            let row = (self.row)(y);
+            let mut sums = [function.start(); LANES];
+            for x in 0..self.shape.width {
+                let pixel = &pixel(row, &self.shape, x)[first..][..lanes];
+                for (lane, (r, &x)) in sums.iter_mut().zip(pixel).enumerate() {
+                    *r = function.join(*r, part(lane, x));
+                }
+            }
+            for (r, sum) in total.iter_mut().zip(sums) {
+                *r = function.join(*r, sum);
+            }
+        }
+        total
+    }
+}
+
+/// The reduction of a slice.
+#[inline]
+pub(crate) fn fold_slice(function: ReduceFunction, values: &[f32]) -> f32 {
+    fold(function, values.len(), |i| values[i])
+}
+
+/// The reduction of `get(0)`, …, `get(count − 1)`.
+#[inline]
+pub(crate) fn fold(function: ReduceFunction, count: usize, mut get: impl FnMut(usize) -> f32) -> f32 {
+    let shift = match function {
+        ReduceFunction::LogSumExp => finite(join(ReduceFunction::Max, count, &mut get)),
+        _ => 0.0,
+    };
+    function.finish(join(function, count, |i| function.part(get(i), shift)), count, shift)
+}
+
+/// Joins parts: part i joins lane i mod [`LANES`] of its block; then lanes join, and blocks.
+#[inline]
+fn join(function: ReduceFunction, count: usize, mut part: impl FnMut(usize) -> f32) -> f32 {
+    const BLOCK: usize = 64 * LANES;
+    let mut total = function.start();
+    let mut start = 0;
+    while start < count {
+        let end = count.min(start + BLOCK);
+        let mut lanes = [function.start(); LANES];
+        while start + LANES <= end {
+            for (lane, r) in lanes.iter_mut().enumerate() {
+                *r = function.join(*r, part(start + lane));
+            }
+            start += LANES;
+        }
+        for (r, i) in lanes.iter_mut().zip(start..end) {
+            *r = function.join(*r, part(i));
+        }
+        start = end;
+        let mut width = LANES / 2;
+        while width > 0 {
+            for lane in 0..width {
+                lanes[lane] = function.join(lanes[lane], lanes[lane + width]);
+            }
+            width /= 2;
+        }
+        total = function.join(total, lanes[0]);
+    }
+    total
+}
+
+/// Sums of exponentials are taken of differences from the largest; where that is infinite, of the elements.
+#[inline]
+fn finite(largest: f32) -> f32 {
+    if largest.is_finite() { largest } else { 0.0 }
+}
+
+impl ReduceFunction {
+    #[inline]
+    fn start(self) -> f32 {
+        match self {
+            ReduceFunction::Max => f32::NEG_INFINITY,
+            ReduceFunction::Min => f32::INFINITY,
+            ReduceFunction::Prod => 1.0,
+            _ => 0.0,
+        }
+    }
+
+    /// What an element adds.
+    #[inline]
+    fn part(self, x: f32, shift: f32) -> f32 {
+        match self {
+            ReduceFunction::L1 | ReduceFunction::Lp { p: 1 } => x.abs(),
+            ReduceFunction::L2 | ReduceFunction::SumSquare | ReduceFunction::Lp { p: 2 } => x * x,
+            ReduceFunction::LogSumExp => math::exp(x - shift),
+            ReduceFunction::Lp { p } => math::pow(x.abs(), p as f32),
+            _ => x,
+        }
+    }
+
+    #[inline]
+    fn join(self, a: f32, b: f32) -> f32 {
+        match self {
+            ReduceFunction::Max => {
+                if b > a || b.is_nan() {
+                    b
+                } else {
+                    a
+                }
+            }
+            ReduceFunction::Min => {
+                if b < a || b.is_nan() {
+                    b
+                } else {
+                    a
+                }
+            }
+            ReduceFunction::Prod => a * b,
+            _ => a + b,
+        }
+    }
+
+    #[inline]
+    fn finish(self, r: f32, count: usize, shift: f32) -> f32 {
+        match self {
+            ReduceFunction::Mean => r / count as f32,
+            ReduceFunction::L2 | ReduceFunction::Lp { p: 2 } => math::sqrt(r),
+            ReduceFunction::LogSum => math::log(r),
+            ReduceFunction::LogSumExp => math::log(r) + shift,
+            ReduceFunction::Lp { p } if p != 1 => math::pow(r, 1.0 / p as f32),
+            _ => r,
+        }
+    }
+}
