@@ -2,6 +2,8 @@
 
 #![expect(clippy::expect_used, reason = "a panic is how a test fails")]
 
+pub mod generate;
+
 use std::path::{Path, PathBuf};
 
 use csdfc::app::open::{self, Opened};
