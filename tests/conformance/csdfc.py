@@ -19,6 +19,10 @@ class Failed(Exception):
     """What must not be: another exit code, a plan that is refused, wrong numbers."""
 
 
+class Wrong(Failed):
+    """Other numbers than the case has."""
+
+
 @dataclass
 class Csdfc:
     program: Path

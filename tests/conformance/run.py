@@ -41,13 +41,14 @@ def arguments():
     parser.add_argument("--csdfc", type=Path, metavar="PATH", help="the command; built in release if not given")
     parser.add_argument("--models", type=Path, metavar="DIR", default=ROOT.parent / "shared" / "models",
                         help="folder of .onnx models that are run beside ONNX Runtime")
-    parser.add_argument("--part", action="append", choices=["models", "suite", "light"], help="only this part; repeatable")
+    parser.add_argument("--part", action="append", choices=["models", "suite", "light", "drawn"], help="only this part; repeatable")
     parser.add_argument("--only", metavar="REGEX", default="", help="only models and cases whose name matches")
     parser.add_argument("--plan-only", action="store_true", help="plan and check, run nothing")
     parser.add_argument("--update", action="store_true", help="write refused.json anew from what is refused now")
     parser.add_argument("--layers", type=Path, metavar="MODEL",
                         help="only write every tensor of this model, as ONNX Runtime computes it, for --compare-layers")
     parser.add_argument("--seed", type=int, default=1, help="of the inputs that are drawn (default 1)")
+    parser.add_argument("--count", type=int, default=200, help="networks that are drawn (default 200)")
     parser.add_argument("--output", type=Path, metavar="DIR", help="where --layers writes")
     given = parser.parse_args()
     if given.layers and not given.output:
@@ -68,6 +69,7 @@ def command(given):
 def main():
     given = arguments()
     enter_environment()
+    import drawn
     import models
     import suite
     from csdfc import Csdfc
@@ -79,13 +81,15 @@ def main():
     given.models = given.models.resolve()
     tool = Csdfc(command(given), WORK / "work", given.plan_only)
     summary = Summary(Path(__file__).parent / "refused.json", given.update and not given.only and not given.part)
-    parts = given.part or ["models", "light", "suite"]
+    parts = given.part or ["models", "light", "suite", "drawn"]
     if "models" in parts:
         models.run(tool, summary, given.models, given.only, given.seed)
     if "light" in parts:
         suite.run_light(tool, summary, given.only)
     if "suite" in parts:
         suite.run(tool, summary, given.only)
+    if "drawn" in parts:
+        drawn.run(tool, summary, given.only, given.seed, given.count)
     (WORK / "summary.json").write_text(json.dumps(summary.data(), indent=1) + "\n")
     (WORK / "summary.md").write_text(summary.markdown())
     print(summary.markdown())
