@@ -3,10 +3,10 @@
 use std::ops::Range;
 
 use csdfc_kernels::arch::Isa;
-use csdfc_kernels::elements::{Elements, ElementsMut};
+use csdfc_kernels::elements::{ElementShape, Elements, ElementsMut};
 use csdfc_kernels::rows::{RowShape, Rows, RowsMut};
 use csdfc_kernels::{
-    arg_max, binary, concat, conv, depth_space, element_wise, instance_norm, lrn, pad, pool, reduce, resize, slice, softmax,
+    arg_max, binary, concat, conv, depth_space, element_wise, instance_norm, lrn, mat_mul, pad, pool, reduce, resize, slice, softmax,
     transpose,
 };
 
@@ -52,7 +52,7 @@ impl Call {
             }
             (Access::Elements(mut shape, _), Target::F32(data)) => {
                 shape.first = first;
-                self.fire_elements(y, inputs, weights, &mut ElementsMut { data, shape });
+                self.fire_elements(isa, y, inputs, weights, &mut ElementsMut { data, shape });
             }
             (Access::Rows(mut shape), Target::I64(data)) => {
                 shape.first = first;
@@ -85,6 +85,10 @@ impl Call {
         let made = y.clone();
         match &self.kernel {
             Kernel::Conv(p) => conv::conv(isa, p, y, x, &weights[self.constants[0].range.clone()], output),
+            Kernel::ConvTranspose(p) => {
+                let weights = &weights[self.constants[0].range.clone()];
+                conv::transpose::conv_transpose(isa, p, y, x, weights, output);
+            }
             Kernel::ElementWise(function) => element_wise::element_wise(isa, *function, y, x, output),
             Kernel::PRelu => element_wise::p_relu(y, x, constant_rows(&self.constants[0], weights), output),
             Kernel::BatchNorm(activation) => {
@@ -124,7 +128,9 @@ impl Call {
             Kernel::Lrn(p) => lrn::lrn(p, y, x, output),
             Kernel::DepthToSpace(p) => depth_space::depth_to_space(p, y, x, output),
             Kernel::SpaceToDepth { block } => depth_space::space_to_depth(*block, y, x, output),
-            Kernel::ArgMax { .. }
+            Kernel::MatMul
+            | Kernel::MatMulRows
+            | Kernel::ArgMax { .. }
             | Kernel::ReduceElements { .. }
             | Kernel::ArgMaxElements { .. }
             | Kernel::ConcatElements { .. }
@@ -140,6 +146,7 @@ impl Call {
 
     fn fire_elements(
         &self,
+        isa: Isa,
         y: Range<usize>,
         inputs: &[Source<'_>],
         weights: &[f32],
@@ -170,6 +177,19 @@ impl Call {
                 let (a, b) = if *left { (&constant, &x) } else { (&x, &constant) };
                 binary::binary_elements(p, y, a, b, output);
             }
+            Kernel::MatMul => {
+                if let Some(right) = self.elements(inputs, 1) {
+                    mat_mul::mat_mul(isa, &x, &right, output);
+                }
+            }
+            Kernel::MatMulRows => {
+                if let Some(right) = self.elements(inputs, 1) {
+                    // Frames of these rows alone.
+                    let x = Elements { shape: only(x.shape, &y), seen: only(x.shape, &y).dims, data: x.data };
+                    let shape = only(output.shape, &y);
+                    mat_mul::mat_mul(isa, &x, &right, &mut ElementsMut { data: &mut *output.data, shape });
+                }
+            }
             Kernel::Pool(p) => pool::pool_elements(p, y, &x, output),
             Kernel::ReduceElements { function, axes, keep_dims } => {
                 reduce::reduce_elements(*function, axes, *keep_dims, y, &x, output);
@@ -194,6 +214,7 @@ impl Call {
                 depth_space::space_to_depth_elements(*block, y, &x, output);
             }
             Kernel::Conv(_)
+            | Kernel::ConvTranspose(_)
             | Kernel::ReduceRows { .. }
             | Kernel::ReduceFrame(_)
             | Kernel::ArgMax { .. }
@@ -223,6 +244,15 @@ impl Call {
         shape.first = source.first;
         Some(Elements { data: source.data, shape, seen })
     }
+}
+
+/// An image of which only these rows are seen.
+fn only(mut shape: ElementShape, y: &Range<usize>) -> ElementShape {
+    if let Some(axis) = shape.row_axis {
+        shape.dims.sizes[axis] = y.len();
+        shape.first += y.start;
+    }
+    shape
 }
 
 fn constant_rows<'a>(constant: &Constant, weights: &'a [f32]) -> Rows<'a> {
