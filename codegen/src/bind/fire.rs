@@ -50,8 +50,8 @@ impl Call {
                 shape.first = first;
                 self.fire_rows(isa, y, inputs, weights, &mut RowsMut { data, shape });
             }
-            (Access::Elements(mut shape, _), Target::F32(data)) => {
-                shape.first = first;
+            (Access::Elements(shape, _), Target::F32(data)) => {
+                let shape = placed(shape, first);
                 self.fire_elements(isa, y, inputs, weights, &mut ElementsMut { data, shape });
             }
             (Access::Rows(mut shape), Target::I64(data)) => {
@@ -61,8 +61,8 @@ impl Call {
                     arg_max::arg_max(*axis, *select_last, y, x, &mut RowsMut { data, shape });
                 }
             }
-            (Access::Elements(mut shape, _), Target::I64(data)) => {
-                shape.first = first;
+            (Access::Elements(shape, _), Target::I64(data)) => {
+                let shape = placed(shape, first);
                 if let (&Kernel::ArgMaxElements { axis, keep_dims, select_last }, Some(x)) =
                     (&self.kernel, self.elements(inputs, 0))
                 {
@@ -245,10 +245,19 @@ impl Call {
     /// An operand that is seen element by element.
     fn elements<'a>(&self, inputs: &[Source<'a>], operand: usize) -> Option<Elements<'a>> {
         let (source, input) = (inputs.get(operand)?, self.inputs.get(operand)?);
-        let Access::Elements(mut shape, seen) = input.access else { return None };
-        shape.first = source.first;
-        Some(Elements { data: source.data, shape, seen })
+        let Access::Elements(shape, seen) = input.access else { return None };
+        Some(Elements { data: source.data, shape: placed(shape, source.first), seen })
     }
+}
+
+/// A tensor whose first row is in this slot of its ring.
+fn placed(mut shape: ElementShape, first: usize) -> ElementShape {
+    match shape.row_axis {
+        Some(_) => shape.first = first,
+        // It is one row itself.
+        None => shape.offset = first * shape.dims.elements(),
+    }
+    shape
 }
 
 /// An image of which only these rows are seen.
