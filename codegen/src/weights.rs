@@ -200,7 +200,8 @@ pub(crate) fn panels(operator: &Operator, input: &Shape) -> Option<(Part, bool)>
         }
         Operator::ConvTranspose(conv) => {
             let &operator::ConvTranspose { kernel, stride, dilation, pads, groups, .. } = conv;
-            let conv = ConvTranspose { channels, filters, kernel, stride, dilation, pads, groups, activation };
+            let conv =
+                ConvTranspose { channels, filters, kernel, stride, dilation, pads, groups, activation };
             Packing::ConvTranspose { conv, bias }
         }
         Operator::Gemm(gemm) => {

@@ -6,8 +6,8 @@ use csdfc_kernels::arch::Isa;
 use csdfc_kernels::elements::{ElementShape, Elements, ElementsMut};
 use csdfc_kernels::rows::{RowShape, Rows, RowsMut};
 use csdfc_kernels::{
-    arg_max, binary, concat, conv, depth_space, element_wise, instance_norm, lrn, mat_mul, pad, pool, reduce, resize, slice, softmax,
-    transpose,
+    arg_max, binary, concat, conv, depth_space, element_wise, gemm, instance_norm, lrn, mat_mul, pad, pool,
+    reduce, resize, slice, softmax, transpose,
 };
 
 use super::access::{Access, Input};
@@ -50,18 +50,19 @@ impl Call {
                 shape.first = first;
                 self.fire_rows(isa, y, inputs, weights, &mut RowsMut { data, shape });
             }
-            (Access::Elements(mut shape, _), Target::F32(data)) => {
-                shape.first = first;
+            (Access::Elements(shape, _), Target::F32(data)) => {
+                let shape = placed(shape, first);
                 self.fire_elements(isa, y, inputs, weights, &mut ElementsMut { data, shape });
             }
             (Access::Rows(mut shape), Target::I64(data)) => {
                 shape.first = first;
-                if let (Kernel::ArgMax { axis, select_last }, Some(x)) = (&self.kernel, self.rows(inputs, 0)) {
+                if let (Kernel::ArgMax { axis, select_last }, Some(x)) = (&self.kernel, self.rows(inputs, 0))
+                {
                     arg_max::arg_max(*axis, *select_last, y, x, &mut RowsMut { data, shape });
                 }
             }
-            (Access::Elements(mut shape, _), Target::I64(data)) => {
-                shape.first = first;
+            (Access::Elements(shape, _), Target::I64(data)) => {
+                let shape = placed(shape, first);
                 if let (&Kernel::ArgMaxElements { axis, keep_dims, select_last }, Some(x)) =
                     (&self.kernel, self.elements(inputs, 0))
                 {
@@ -128,7 +129,8 @@ impl Call {
             Kernel::Lrn(p) => lrn::lrn(p, y, x, output),
             Kernel::DepthToSpace(p) => depth_space::depth_to_space(p, y, x, output),
             Kernel::SpaceToDepth { block } => depth_space::space_to_depth(*block, y, x, output),
-            Kernel::MatMul
+            Kernel::GemmElements(_)
+            | Kernel::MatMul
             | Kernel::MatMulRows
             | Kernel::ArgMax { .. }
             | Kernel::ReduceElements { .. }
@@ -176,6 +178,9 @@ impl Call {
                 let constant = constant_elements(&self.constants[0], weights);
                 let (a, b) = if *left { (&constant, &x) } else { (&x, &constant) };
                 binary::binary_elements(p, y, a, b, output);
+            }
+            Kernel::GemmElements(p) => {
+                gemm::gemm_elements(isa, p, y, &x, &weights[self.constants[0].range.clone()], output);
             }
             Kernel::MatMul => {
                 if let Some(right) = self.elements(inputs, 1) {
@@ -240,10 +245,19 @@ impl Call {
     /// An operand that is seen element by element.
     fn elements<'a>(&self, inputs: &[Source<'a>], operand: usize) -> Option<Elements<'a>> {
         let (source, input) = (inputs.get(operand)?, self.inputs.get(operand)?);
-        let Access::Elements(mut shape, seen) = input.access else { return None };
-        shape.first = source.first;
-        Some(Elements { data: source.data, shape, seen })
+        let Access::Elements(shape, seen) = input.access else { return None };
+        Some(Elements { data: source.data, shape: placed(shape, source.first), seen })
     }
+}
+
+/// A tensor whose first row is in this slot of its ring.
+fn placed(mut shape: ElementShape, first: usize) -> ElementShape {
+    match shape.row_axis {
+        Some(_) => shape.first = first,
+        // It is one row itself.
+        None => shape.offset = first * shape.dims.elements(),
+    }
+    shape
 }
 
 /// An image of which only these rows are seen.

@@ -8,6 +8,7 @@ use csdfc_kernels::concat::ImageAxis;
 use csdfc_kernels::conv::Conv;
 use csdfc_kernels::conv::transpose::ConvTranspose;
 use csdfc_kernels::depth_space::DepthToSpace;
+use csdfc_kernels::gemm::Gemm;
 use csdfc_kernels::lrn::Lrn;
 use csdfc_kernels::pad::{Pad, PadMode};
 use csdfc_kernels::pool::Pool;
@@ -80,6 +81,8 @@ pub enum Kernel {
     Conv(Conv),
     /// Constant 0: panels.
     ConvTranspose(ConvTranspose),
+    /// Constant 0: panels.
+    GemmElements(Gemm),
     /// A product of two tensors, made whole.
     MatMul,
     /// A product of two tensors, of which the output and the first operand are images: row by row.
@@ -91,28 +94,68 @@ pub enum Kernel {
     BatchNorm(Activation),
     Binary(Binary),
     /// A function of an operand and constant 0.
-    BinaryConstant { binary: Binary, left: bool },
+    BinaryConstant {
+        binary: Binary,
+        left: bool,
+    },
     Pool(Pool),
-    ReduceRows { function: ReduceFunction, columns: bool, channels: bool },
+    ReduceRows {
+        function: ReduceFunction,
+        columns: bool,
+        channels: bool,
+    },
     ReduceFrame(ReduceFunction),
-    ReduceElements { function: ReduceFunction, axes: Vec<usize>, keep_dims: bool },
-    ArgMax { axis: ImageAxis, select_last: bool },
-    ArgMaxElements { axis: usize, keep_dims: bool, select_last: bool },
+    ReduceElements {
+        function: ReduceFunction,
+        axes: Vec<usize>,
+        keep_dims: bool,
+    },
+    ArgMax {
+        axis: ImageAxis,
+        select_last: bool,
+    },
+    ArgMaxElements {
+        axis: usize,
+        keep_dims: bool,
+        select_last: bool,
+    },
     /// One call for each operand.
-    Concat { axis: ImageAxis, starts: Vec<usize> },
+    Concat {
+        axis: ImageAxis,
+        starts: Vec<usize>,
+    },
     /// One call for each operand.
-    ConcatElements { axis: usize, starts: Vec<usize> },
+    ConcatElements {
+        axis: usize,
+        starts: Vec<usize>,
+    },
     Slice(Slice),
-    SliceElements { starts: Vec<usize>, steps: Vec<i64> },
+    SliceElements {
+        starts: Vec<usize>,
+        steps: Vec<i64>,
+    },
     Pad(Pad),
-    PadElements { mode: PadMode, before: Vec<i64>, after: Vec<i64> },
+    PadElements {
+        mode: PadMode,
+        before: Vec<i64>,
+        after: Vec<i64>,
+    },
     Resize(Resize),
-    TransposeElements { perm: Vec<usize> },
+    TransposeElements {
+        perm: Vec<usize>,
+    },
     Softmax(Softmax),
-    SoftmaxElements { log: bool, axes: Vec<usize> },
+    SoftmaxElements {
+        log: bool,
+        axes: Vec<usize>,
+    },
     Lrn(Lrn),
     /// Constants 0 and 1: scale and shift.
-    InstanceNorm { epsilon: f32 },
+    InstanceNorm {
+        epsilon: f32,
+    },
     DepthToSpace(DepthToSpace),
-    SpaceToDepth { block: usize },
+    SpaceToDepth {
+        block: usize,
+    },
 }
