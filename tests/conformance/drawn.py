@@ -28,7 +28,7 @@ def _network(tool, name):
     drawn = Drawn(int(name.removeprefix("drawn")))
     onnx.save(drawn.model(), file)
     try:
-        models.beside_runtime(tool, file, 1, compare_greatest=False)
+        models.beside_runtime(tool, file, 1, is_drawn=True)
     except Refused as why:
         return REFUSED, f"{why} ({drawn.words()})"
     except Failed as why:
