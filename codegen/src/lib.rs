@@ -4,10 +4,13 @@
 //! code with the planner. This crate knows nothing of how plans are found. Running a plan in process and emitting
 //! it as a crate will live here beside the checker.
 
+pub mod bind;
 pub mod check;
 pub mod file;
 pub mod operator;
 pub mod plan;
+pub mod run;
 pub mod shape;
+pub mod weights;
 
 pub use check::check;

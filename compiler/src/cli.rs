@@ -54,6 +54,15 @@ Options win over the application file.")]
   csdfc check plan.json
   csdfc plan app.ron --format json | csdfc check -")]
     Check(CheckArgs),
+    /// Run a plan in this process, in memory of exactly the planned size
+    #[command(after_help = "Examples:
+  csdfc run plan.json --input image=x.npy --output results
+  csdfc run plan.json --random 1 --frames 20 --profile
+  csdfc run plan.json --input image=x.npy --compare scores=reference.npy
+
+With several CNNs, names are CNN/NAME. In a folder a tensor's file is its name with every character but
+letters, digits, `.`, `_` and `-` replaced by `_`, and `.npy`; with several CNNs, in a folder of the CNN's name.")]
+    Run(RunArgs),
 }
 
 /// Options of every command.
@@ -159,6 +168,49 @@ pub struct CheckArgs {
     /// What is printed
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
+}
+
+/// Arguments of `csdfc run`.
+#[derive(Debug, Clone, Args)]
+pub struct RunArgs {
+    /// The plan, JSON or RON; `-` for standard input
+    pub plan: PathBuf,
+    /// A network input: float32 in the model's dimensions, or a camera's bytes
+    #[arg(long = "input", value_name = "[CNN/]NAME=FILE.npy")]
+    pub inputs: Vec<NamedFile>,
+    /// Draw the inputs that are not given from this seed: floats from -1 to 1, or bytes
+    #[arg(long, value_name = "SEED")]
+    pub random: Option<u64>,
+    /// Write each output to a file in this folder
+    #[arg(long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    /// Compare an output with a reference; exit code 2 if it differs by more than 1e-4 of the largest element
+    #[arg(long, value_name = "[CNN/]NAME=FILE.npy")]
+    pub compare: Vec<NamedFile>,
+    /// Write the tensor of every layer to a file in this folder; the plan must make each in one firing
+    #[arg(long, value_name = "DIR")]
+    pub dump: Option<PathBuf>,
+    /// Compare the tensor of every layer with its file in this folder, if it has one, and name the first that differs
+    #[arg(long, value_name = "DIR")]
+    pub compare_layers: Option<PathBuf>,
+    /// Run so many frames, of the same inputs, and say how long they took
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    pub frames: u64,
+    /// Say how long each layer took
+    #[arg(long)]
+    pub profile: bool,
+    /// What is printed
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+}
+
+/// `NAME=FILE`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedFile {
+    /// The tensor, perhaps `CNN/NAME`.
+    pub name: String,
+    /// The file.
+    pub file: PathBuf,
 }
 
 /// Options that change how models are loaded.
@@ -310,6 +362,19 @@ impl FromStr for FpsFloor {
         match number.trim().parse::<f64>() {
             Ok(fps) if fps.is_finite() && fps > 0.0 => Ok(FpsFloor { cnn, fps }),
             _ => Err("give frames per second above 0: `71`, or `CNN=71` for one CNN".into()),
+        }
+    }
+}
+
+impl FromStr for NamedFile {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.rsplit_once('=') {
+            Some((name, file)) if !name.is_empty() && !file.is_empty() => {
+                Ok(NamedFile { name: name.into(), file: file.into() })
+            }
+            _ => Err("give a name and a file: `image=x.npy`".into()),
         }
     }
 }

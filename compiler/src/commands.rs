@@ -1,5 +1,7 @@
 //! What the commands do: results on standard output, what could not be reached on standard error.
 
+mod run;
+
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
@@ -11,6 +13,8 @@ use crate::cli::{CheckArgs, Format, InspectArgs, PlanArgs};
 use crate::cost::DeviceProfile;
 use crate::error::{Error, Outcome};
 use crate::{driver, identity, output, report};
+
+pub use run::run;
 
 /// Where a plan goes that our own checker refuses, unless `-o` names a file.
 const REFUSED_PLAN: &str = "csdfc-refused-plan.json";
@@ -86,27 +90,7 @@ pub fn plan(args: &PlanArgs, application: &Application, folder: &Path) -> Result
 /// # Errors
 /// When the plan or a model cannot be read, or a model is not the one that the plan was made from.
 pub fn check(args: &CheckArgs) -> Result<Outcome, Error> {
-    let from_stdin = args.plan.as_os_str() == "-";
-    let (name, folder) = if from_stdin {
-        (PathBuf::from("standard input"), PathBuf::new())
-    } else {
-        (args.plan.clone(), args.plan.parent().map(Path::to_path_buf).unwrap_or_default())
-    };
-    let mut bytes = Vec::new();
-    let read = if from_stdin {
-        std::io::stdin().read_to_end(&mut bytes)
-    } else {
-        std::fs::File::open(&args.plan).and_then(|mut file| file.read_to_end(&mut bytes))
-    };
-    read.map_err(|error| Error::read(&name, error))?;
-    let text = String::from_utf8(bytes).map_err(|_| Error::Input {
-        message: format!("{} is not text", name.display()),
-        help: Some("give a plan that `csdfc plan -o FILE` wrote".into()),
-    })?;
-    let plan = Plan::parse(&text).map_err(|error| Error::Input {
-        message: format!("{}: {error}", name.display()),
-        help: Some("give a plan that `csdfc plan -o FILE` wrote".into()),
-    })?;
+    let (plan, name, folder) = read_plan(&args.plan)?;
     for cnn in &plan.cnns {
         identity::verify(&folder, cnn)?;
     }
@@ -119,4 +103,31 @@ pub fn check(args: &CheckArgs) -> Result<Outcome, Error> {
     };
     output::print(&text)?;
     Ok(if verdict.is_ok() { Outcome::Yes } else { Outcome::No })
+}
+
+/// A plan from a file or, for `-`, from standard input; the name of where it comes from, and the folder that the paths
+/// of its models start from.
+fn read_plan(path: &Path) -> Result<(Plan, PathBuf, PathBuf), Error> {
+    let from_stdin = path.as_os_str() == "-";
+    let (name, folder) = if from_stdin {
+        (PathBuf::from("standard input"), PathBuf::new())
+    } else {
+        (path.to_path_buf(), path.parent().map(Path::to_path_buf).unwrap_or_default())
+    };
+    let mut bytes = Vec::new();
+    let read = if from_stdin {
+        std::io::stdin().read_to_end(&mut bytes)
+    } else {
+        std::fs::File::open(path).and_then(|mut file| file.read_to_end(&mut bytes))
+    };
+    read.map_err(|error| Error::read(&name, error))?;
+    let text = String::from_utf8(bytes).map_err(|_| Error::Input {
+        message: format!("{} is not text", name.display()),
+        help: Some("give a plan that `csdfc plan -o FILE` wrote".into()),
+    })?;
+    let plan = Plan::parse(&text).map_err(|error| Error::Input {
+        message: format!("{}: {error}", name.display()),
+        help: Some("give a plan that `csdfc plan -o FILE` wrote".into()),
+    })?;
+    Ok((plan, name, folder))
 }

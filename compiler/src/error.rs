@@ -5,7 +5,10 @@ use std::process::ExitCode;
 
 use miette::Diagnostic;
 
+use csdfc_codegen::run::RunError;
+
 use crate::app::AppError;
+use crate::app::load::LoadError;
 use crate::cost::DeviceError;
 
 /// How a command ended that did what it was asked.
@@ -45,6 +48,21 @@ pub enum Error {
         #[help]
         help: Option<String>,
     },
+    /// A model cannot be loaded.
+    #[error("CNN {cnn}: cannot load {model}")]
+    #[diagnostic(code(csdfc::model))]
+    Model {
+        /// The CNN.
+        cnn: String,
+        /// The model, as the plan names it.
+        model: String,
+        /// Why.
+        source: Box<LoadError>,
+    },
+    /// A plan cannot be run.
+    #[error(transparent)]
+    #[diagnostic(code(csdfc::run))]
+    Run(#[from] RunError),
     /// There is no such device profile.
     #[error(transparent)]
     #[diagnostic(transparent)]

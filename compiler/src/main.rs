@@ -46,6 +46,7 @@ fn run(cli: &Cli) -> Result<Outcome, Error> {
             commands::plan(args, &app.resolve()?, &app.folder)
         }
         Command::Check(args) => commands::check(args),
+        Command::Run(args) => commands::run(args),
     }
 }
 

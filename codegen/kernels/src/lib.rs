@@ -7,6 +7,17 @@
 //! otherwise; a pixel stride and a channel offset let a tensor be a slice of the channels of another.
 #![no_std]
 
+pub mod activation;
+pub mod arch;
+pub mod binary;
+pub mod concat;
+pub mod element_wise;
+pub mod elements;
+pub mod math;
+mod pixels;
+pub mod pool;
+pub mod reduce;
 pub mod rows;
+pub mod softmax;
 
 pub use rows::{Rows, RowsMut};

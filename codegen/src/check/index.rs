@@ -4,7 +4,7 @@ use crate::plan::{Cnn, Layer, Partition, Plan, Tensor};
 use crate::shape::Shape;
 
 /// A plan with its names resolved.
-pub(super) struct Index<'a> {
+pub(crate) struct Index<'a> {
     pub plan: &'a Plan,
     /// As in the plan.
     pub cnns: Vec<CnnIndex<'a>>,
@@ -16,7 +16,7 @@ pub(super) struct Index<'a> {
 }
 
 /// A CNN. Its tensors have the index of the layer that produces them.
-pub(super) struct CnnIndex<'a> {
+pub(crate) struct CnnIndex<'a> {
     pub cnn: &'a Cnn,
     pub layers: Vec<LayerIndex<'a>>,
     /// Its partitions, in order.
@@ -26,7 +26,7 @@ pub(super) struct CnnIndex<'a> {
 }
 
 /// A layer and the tensor that it produces.
-pub(super) struct LayerIndex<'a> {
+pub(crate) struct LayerIndex<'a> {
     pub layer: &'a Layer,
     pub tensor: &'a Tensor,
     /// The layers whose tensors it reads, by operand.
@@ -40,7 +40,7 @@ pub(super) struct LayerIndex<'a> {
 }
 
 /// A partition.
-pub(super) struct PartitionIndex<'a> {
+pub(crate) struct PartitionIndex<'a> {
     pub partition: &'a Partition,
     pub cnn: usize,
 }

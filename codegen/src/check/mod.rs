@@ -49,6 +49,9 @@ use serde::Serialize;
 
 use crate::plan::Plan;
 
+pub(crate) use index::{CnnIndex, Index, LayerIndex};
+pub(crate) use rates::{Held, Rates};
+pub(crate) use storage::{Kind, Store};
 pub use violation::{Addresses, Violation};
 
 /// Most layers, tensors, edges, or other named things of one kind.
@@ -101,6 +104,26 @@ pub struct Report {
 /// What is wrong with it, never empty. A rule is only looked at if those that it builds on hold, so that there may
 /// be more.
 pub fn check(plan: &Plan) -> Result<Report, Vec<Violation>> {
+    Ok(resolve(plan)?.report)
+}
+
+/// An accepted plan with its names resolved, and the tables that it was replayed by.
+pub(crate) struct Resolved<'a> {
+    pub index: Index<'a>,
+    /// Of each CNN and layer, the tensors held.
+    pub rates: Rates,
+    /// Of each CNN, where rows lie in the arena.
+    pub stores: Vec<Vec<Store>>,
+    /// Of each partition, the layers in the order in which they fire in one frame.
+    pub schedules: Vec<Vec<u32>>,
+    report: Report,
+}
+
+/// Checks a plan and gives what was found out about it.
+///
+/// # Errors
+/// As [`check`].
+pub(crate) fn resolve(plan: &Plan) -> Result<Resolved<'_>, Vec<Violation>> {
     let index = structure::check(plan)?;
     shapes::check(&index)?;
     let rates = rates::check(&index)?;
@@ -121,7 +144,11 @@ pub fn check(plan: &Plan) -> Result<Report, Vec<Violation>> {
         let replayed = concurrent::replay(&index, cnn, &rates[cnn], &stores[cnn], &schedules, &mut report);
         violations.extend(replayed.err().map(|violation| *violation));
     }
-    if violations.is_empty() { Ok(report) } else { Err(violations) }
+    if violations.is_empty() {
+        Ok(Resolved { index, rates, stores, schedules, report })
+    } else {
+        Err(violations)
+    }
 }
 
 /// The violations found by one rule, the first [`MAX_VIOLATIONS`] of them.

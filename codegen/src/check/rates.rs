@@ -5,7 +5,7 @@ use super::rows::{self, Span};
 use super::{Findings, MAX_TABLE, Violation};
 
 /// Rows of one tensor that a layer holds, by firing; operands of the same tensor together.
-pub(super) struct Held {
+pub(crate) struct Held {
     /// The layer that produces the tensor.
     pub tensor: usize,
     /// `need[p]`: the row after the last that firings 0..=p read, or that no later firing reads.
@@ -15,7 +15,7 @@ pub(super) struct Held {
 }
 
 /// Of each CNN and layer, the tensors held.
-pub(super) type Rates = Vec<Vec<Vec<Held>>>;
+pub(crate) type Rates = Vec<Vec<Vec<Held>>>;
 
 /// Recomputes all firings and rates and compares them with those stated.
 pub(super) fn check(index: &Index<'_>) -> Result<Rates, Vec<Violation>> {

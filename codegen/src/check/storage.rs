@@ -7,7 +7,7 @@ use super::violation::Addresses;
 use super::{Findings, MAX_ARENA, MAX_TABLE, Violation, edges};
 
 /// The storage of a tensor (model `tensors`), or of a tensor for one reader (model `edges`).
-pub(super) struct Store {
+pub(crate) struct Store {
     /// `cnn/tensor`, in model `edges` `cnn/tensor → reader`.
     pub name: String,
     /// The layer that writes it.
@@ -23,7 +23,7 @@ pub(super) struct Store {
 
 /// How rows follow each other over frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// Each frame starts at the first row of the ring.
     Restarts,
     /// The count of rows runs on: between partitions that run at the same time.

@@ -3,4 +3,5 @@
 pub mod check;
 pub mod inspect;
 pub mod plan;
+pub mod run;
 mod table;

@@ -1,0 +1,159 @@
+//! Pooling over a window.
+
+use core::ops::Range;
+
+use crate::elements::{Elements, ElementsMut};
+use crate::math;
+use crate::pixels::{pixel, pixel_mut};
+use crate::rows::{Rows, RowsMut};
+
+/// A pooling window.
+#[derive(Debug, Clone, Copy)]
+pub struct Pool {
+    /// What becomes of a window.
+    pub kind: PoolKind,
+    /// Height and width of the window.
+    pub kernel: [usize; 2],
+    /// Stride in y and x.
+    pub stride: [usize; 2],
+    /// Dilation in y and x.
+    pub dilation: [usize; 2],
+    /// `[top, left, bottom, right]`.
+    pub pads: [usize; 4],
+}
+
+/// What becomes of a pooling window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PoolKind {
+    /// Largest element.
+    Max,
+    /// Mean of the elements that lie in the input.
+    Average,
+    /// Mean over the padding too, but not over what hangs beyond it because the output size was rounded up.
+    AverageWithPad,
+    /// `(Σ |x|^p)^(1/p)`.
+    Lp {
+        /// The exponent.
+        p: i64,
+    },
+}
+
+/// Output rows `y` of a pooling by rows.
+#[inline]
+pub fn pool(p: &Pool, y: Range<usize>, input: Rows<'_>, output: &mut RowsMut<'_>) {
+    let (shape, out) = (input.shape, output.shape);
+    for y in y {
+        let rows = Taps::of(p, 0, y, shape.height);
+        let row_out = output.row(y);
+        for x in 0..out.width {
+            let columns = Taps::of(p, 1, x, shape.width);
+            let result = pixel_mut(row_out, &out, x);
+            result.fill(p.kind.start());
+            for ky in rows.inside.clone() {
+                let row = input.row(rows.at(ky));
+                for kx in columns.inside.clone() {
+                    p.kind.accumulate(result, pixel(row, &shape, columns.at(kx)));
+                }
+            }
+            p.kind.finish(result, divisor(p.kind, &rows, &columns));
+        }
+    }
+}
+
+/// Output rows `y` of a pooling of `[N, C, H, W]`, whatever the batch.
+#[inline]
+pub fn pool_elements(p: &Pool, y: Range<usize>, input: &Elements<'_>, output: &mut ElementsMut<'_>) {
+    output.fill(y, |index| {
+        let rows = Taps::of(p, 0, index[2], input.seen.sizes[2]);
+        let columns = Taps::of(p, 1, index[3], input.seen.sizes[3]);
+        let mut result = [p.kind.start()];
+        let mut at = *index;
+        for ky in rows.inside.clone() {
+            at[2] = rows.at(ky);
+            for kx in columns.inside.clone() {
+                at[3] = columns.at(kx);
+                p.kind.accumulate(&mut result, &[input.at(&at)]);
+            }
+        }
+        p.kind.finish(&mut result, divisor(p.kind, &rows, &columns));
+        result[0]
+    });
+}
+
+/// The taps of a window in one direction.
+struct Taps {
+    /// Those that lie in the input.
+    inside: Range<usize>,
+    /// How many lie in the input or its padding.
+    padded: usize,
+    /// Input coordinate of tap 0, plus the padding.
+    start: usize,
+    dilation: usize,
+    before: usize,
+}
+
+impl Taps {
+    #[inline]
+    fn of(p: &Pool, axis: usize, position: usize, size: usize) -> Self {
+        let (kernel, dilation) = (p.kernel[axis], p.dilation[axis]);
+        let (before, after) = (p.pads[axis], p.pads[axis + 2]);
+        let start = position * p.stride[axis];
+        // Tap k lies at `start + k·dilation` of the padded input.
+        let below = |end: usize| end.saturating_sub(start).div_ceil(dilation).min(kernel);
+        Taps {
+            inside: below(before)..below(before + size),
+            padded: below(before + size + after),
+            start,
+            dilation,
+            before,
+        }
+    }
+
+    #[inline]
+    fn at(&self, tap: usize) -> usize {
+        self.start + tap * self.dilation - self.before
+    }
+}
+
+#[inline]
+fn divisor(kind: PoolKind, rows: &Taps, columns: &Taps) -> usize {
+    match kind {
+        PoolKind::AverageWithPad => rows.padded * columns.padded,
+        _ => rows.inside.len() * columns.inside.len(),
+    }
+}
+
+impl PoolKind {
+    #[inline]
+    fn start(self) -> f32 {
+        match self {
+            PoolKind::Max => f32::NEG_INFINITY,
+            PoolKind::Average | PoolKind::AverageWithPad | PoolKind::Lp { .. } => 0.0,
+        }
+    }
+
+    #[inline]
+    fn accumulate(self, result: &mut [f32], pixel: &[f32]) {
+        let pairs = result.iter_mut().zip(pixel);
+        match self {
+            PoolKind::Max => pairs.for_each(|(r, &x)| *r = if x > *r { x } else { *r }),
+            PoolKind::Average | PoolKind::AverageWithPad => pairs.for_each(|(r, &x)| *r += x),
+            PoolKind::Lp { p: 1 } => pairs.for_each(|(r, &x)| *r += x.abs()),
+            PoolKind::Lp { p: 2 } => pairs.for_each(|(r, &x)| *r += x * x),
+            PoolKind::Lp { p } => pairs.for_each(|(r, &x)| *r += math::pow(x.abs(), p as f32)),
+        }
+    }
+
+    #[inline]
+    fn finish(self, result: &mut [f32], divisor: usize) {
+        match self {
+            PoolKind::Max | PoolKind::Lp { p: 1 } => {}
+            PoolKind::Average | PoolKind::AverageWithPad => {
+                let divisor = divisor.max(1) as f32;
+                result.iter_mut().for_each(|r| *r /= divisor);
+            }
+            PoolKind::Lp { p: 2 } => result.iter_mut().for_each(|r| *r = math::sqrt(*r)),
+            PoolKind::Lp { p } => result.iter_mut().for_each(|r| *r = math::pow(*r, 1.0 / p as f32)),
+        }
+    }
+}

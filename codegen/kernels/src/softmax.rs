@@ -1,0 +1,147 @@
+//! Softmax and log-softmax.
+
+use core::ops::Range;
+
+use crate::arch::{Isa, Job, Simd};
+use crate::elements::{Dims, Elements, ElementsMut, Index, MAX_RANK};
+use crate::math;
+use crate::pixels::{is_dense, pixel, pixel_mut, pixels, pixels_mut};
+use crate::reduce::{ReduceFunction, fold, fold_slice};
+use crate::rows::{Rows, RowsMut};
+
+/// A softmax within each row.
+#[derive(Debug, Clone, Copy)]
+pub struct Softmax {
+    /// Whether the logarithm is taken.
+    pub log: bool,
+    /// Whether it is over the columns.
+    pub columns: bool,
+    /// Whether it is over the channels.
+    pub channels: bool,
+}
+
+/// Output rows `y` of a softmax within each row: over its columns, its channels, or both.
+#[inline]
+pub fn softmax(isa: Isa, p: &Softmax, y: Range<usize>, input: Rows<'_>, output: &mut RowsMut<'_>) {
+    let (shape, out) = (input.shape, output.shape);
+    let &Softmax { log, columns, channels } = p;
+    for y in y {
+        let (row, result) = (input.row(y), output.row(y));
+        match (columns, channels) {
+            (false, true) => {
+                for (pixel, result) in pixels(row, &shape).zip(pixels_mut(result, &out)) {
+                    isa.run(Slice { log, input: pixel, output: result });
+                }
+            }
+            (true, true) if is_dense(&shape) && is_dense(&out) => {
+                isa.run(Slice { log, input: row, output: result });
+            }
+            _ => {
+                // Each channel over the columns, or all elements of a row with gaps.
+                let (groups, members) =
+                    if channels { (1, shape.width * shape.channels) } else { (shape.channels, shape.width) };
+                let place = |group: usize, member: usize| {
+                    if channels {
+                        (member / shape.channels, member % shape.channels)
+                    } else {
+                        (member, group)
+                    }
+                };
+                for group in 0..groups {
+                    let get = |member| {
+                        let (x, channel) = place(group, member);
+                        pixel(row, &shape, x)[channel]
+                    };
+                    let group_of = Group::of(log, members, get);
+                    for member in 0..members {
+                        let (x, channel) = place(group, member);
+                        pixel_mut(result, &out, x)[channel] = group_of.value(get(member));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Output rows `y` of a softmax over `axes`, ascending,.
+#[inline]
+pub fn softmax_elements(
+    log: bool,
+    axes: &[usize],
+    y: Range<usize>,
+    input: &Elements<'_>,
+    output: &mut ElementsMut<'_>,
+) {
+    let mut members = Dims { rank: axes.len(), sizes: [1; MAX_RANK] };
+    let mut groups = input.seen;
+    for (size, &axis) in members.sizes.iter_mut().zip(axes) {
+        *size = input.seen.sizes[axis];
+        groups.sizes[axis] = 1;
+    }
+    let row_axis = output.shape.row_axis;
+    let is_made = |at: &Index| row_axis.is_none_or(|row| y.contains(&at[row]));
+    groups.for_each(|group| {
+        if row_axis.is_some_and(|row| !axes.contains(&row)) && !is_made(group) {
+            return;
+        }
+        let mut at = *group;
+        let mut member = |i: usize| {
+            for (&axis, &i) in axes.iter().zip(&members.index(i)) {
+                at[axis] = i;
+            }
+            at
+        };
+        let group_of = Group::of(log, members.elements(), |i| input.at(&member(i)));
+        for i in 0..members.elements() {
+            let at = member(i);
+            if is_made(&at) {
+                *output.at(&at) = group_of.value(input.at(&at));
+            }
+        }
+    });
+}
+
+/// What the elements of a group have in common.
+struct Group {
+    log: bool,
+    largest: f32,
+    /// The sum of exponentials of differences from the largest, or its logarithm.
+    sum: f32,
+}
+
+impl Group {
+    #[inline]
+    fn of(log: bool, count: usize, mut get: impl FnMut(usize) -> f32) -> Self {
+        let largest = fold(ReduceFunction::Max, count, &mut get);
+        let sum = fold(ReduceFunction::Sum, count, |i| math::exp(get(i) - largest));
+        Group { log, largest, sum: if log { math::log(sum) } else { sum } }
+    }
+
+    #[inline]
+    fn value(&self, x: f32) -> f32 {
+        if self.log { x - self.largest - self.sum } else { math::exp(x - self.largest) / self.sum }
+    }
+}
+
+/// A group whose elements lie side by side.
+struct Slice<'a> {
+    log: bool,
+    input: &'a [f32],
+    output: &'a mut [f32],
+}
+
+impl Job for Slice<'_> {
+    #[inline(always)]
+    fn run<S: Simd>(self) {
+        let Slice { log, input, output } = self;
+        let largest = fold_slice(ReduceFunction::Max, input);
+        output.iter_mut().zip(input).for_each(|(r, &x)| *r = math::exp(x - largest));
+        let sum = fold_slice(ReduceFunction::Sum, output);
+        if log {
+            let sum = math::log(sum);
+            output.iter_mut().zip(input).for_each(|(r, &x)| *r = x - largest - sum);
+        } else {
+            output.iter_mut().for_each(|r| *r /= sum);
+        }
+    }
+}

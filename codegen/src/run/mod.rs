@@ -1,0 +1,350 @@
+//! Runs a plan in this process, with the kernels of the emitted crate, in memory of exactly the planned size.
+//!
+//! Each layer is bound once to a kernel and to the places that it reads and writes ([`crate::bind`]); then each frame
+//! walks the schedules. Partitions that run at the same time take turns here, by the blocking rule that the checker
+//! replays them by, and a frame is finished before the next begins; where their rings and double buffers go on from
+//! frame to frame, so they do here. In debug builds rows are made "not a number" as soon as no reader needs them any
+//! more, and nothing may be written beyond the arena.
+//!
+//! The caller's memory lies beside the arena: network outputs, and inputs that are delivered whole, as rows. In model
+//! `edges` a layer writes into the buffer of its first edge, and rows are copied to those of the others.
+
+mod arena;
+mod memory;
+mod state;
+mod value;
+
+use std::time::{Duration, Instant};
+
+use crate::bind::{Source, Target};
+use crate::check::{self, Kind, Resolved};
+use crate::operator::Operator;
+use crate::plan::{Output, Plan};
+use crate::weights::{Blob, Seen};
+
+use arena::Arena;
+use memory::{External, elements, first_slot, row_elements};
+use state::State;
+pub use value::{Data, Value, input_dims};
+
+/// Why a plan cannot be run.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The checker refuses the plan.
+    #[error("the plan is not safe to run: {first}")]
+    Refused {
+        /// The first violation.
+        first: String,
+    },
+    /// A layer cannot be computed.
+    #[error("layer {layer} of CNN {cnn}: {why}")]
+    Layer {
+        /// The CNN.
+        cnn: String,
+        /// The layer.
+        layer: String,
+        /// What is in the way.
+        why: String,
+    },
+    /// An input is not what the plan takes.
+    #[error("input {input} of CNN {cnn}: {why}")]
+    Input {
+        /// The CNN.
+        cnn: String,
+        /// The input.
+        input: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// There is not as much memory as the plan needs.
+    #[error("there is no memory of {bytes} bytes for the arena")]
+    Memory {
+        /// Bytes of buffers and workspace.
+        bytes: u64,
+    },
+    /// A kernel wrote beyond the arena.
+    #[error("a layer of CNN {cnn} wrote beyond the arena: a mistake in csdfc")]
+    Guard {
+        /// The CNN.
+        cnn: String,
+    },
+}
+
+/// Values of one parameter tensor, asked for by CNN, layer, and its place among the layer's parameters.
+pub type Parameters<'a> = dyn Fn(usize, usize, usize) -> Result<Vec<f32>, String> + 'a;
+
+/// A plan with its weights packed and its memory allocated, ready to run frames.
+pub struct Runner<'p> {
+    resolved: Resolved<'p>,
+    cnns: Vec<State>,
+    weights: Blob,
+    arena: Arena,
+}
+
+/// One firing that has just ended.
+pub struct Fired<'a> {
+    /// Index of the layer in its CNN.
+    pub layer: usize,
+    /// How long it took.
+    pub elapsed: Duration,
+    whole: Option<&'a dyn Fn() -> Option<Value>>,
+}
+
+impl Fired<'_> {
+    /// The tensor that the layer made, if it makes it in one firing and anything reads it.
+    pub fn tensor(&self) -> Option<Value> {
+        self.whole.and_then(|whole| whole())
+    }
+}
+
+impl<'p> Runner<'p> {
+    /// Checks a plan, packs the weights of its CNNs, and allocates its arena.
+    ///
+    /// # Errors
+    /// When the checker refuses the plan, a layer cannot be computed, or parameters cannot be had.
+    pub fn new(plan: &'p Plan, parameters: &Parameters<'_>) -> Result<Self, RunError> {
+        let resolved = check::resolve(plan).map_err(|violations| RunError::Refused {
+            first: violations.first().map(ToString::to_string).unwrap_or_default(),
+        })?;
+        let bytes = plan.memory.buffers.saturating_add(plan.memory.workspace);
+        let arena = Arena::new(bytes).ok_or(RunError::Memory { bytes })?;
+        let mut cnns = Vec::new();
+        let mut weights = Blob::default();
+        for c in 0..resolved.index.cnns.len() {
+            let mut state = State::new(&resolved, c)?;
+            for (l, entry) in resolved.index.cnns[c].layers.iter().enumerate() {
+                let values = |parameter: usize| parameters(c, l, parameter);
+                let packed = weights.push(&entry.layer.operator, &seen(&resolved, c, l), &values);
+                state.weights.push(packed.map_err(|why| layer_error(&resolved, c, l, why))?);
+            }
+            cnns.push(state);
+        }
+        Ok(Runner { resolved, cnns, weights, arena })
+    }
+
+    /// Runs one frame of a CNN. Inputs are in the order of [`crate::plan::Cnn::inputs`], outputs in that of
+    /// [`crate::plan::Cnn::outputs`], both in the model's dimensions.
+    ///
+    /// # Errors
+    /// When there are not as many inputs as the CNN has, or one is of other dimensions or elements.
+    pub fn infer(&mut self, cnn: usize, inputs: &[Value]) -> Result<Vec<Value>, RunError> {
+        self.infer_observed(cnn, inputs, &mut |_| {})
+    }
+
+    /// As [`Runner::infer`], telling after each firing.
+    ///
+    /// # Errors
+    /// As [`Runner::infer`].
+    pub fn infer_observed(
+        &mut self,
+        cnn: usize,
+        inputs: &[Value],
+        observe: &mut dyn FnMut(&Fired<'_>),
+    ) -> Result<Vec<Value>, RunError> {
+        let by_layer = self.inputs_by_layer(cnn, inputs)?;
+        for group in 0..self.resolved.index.cnns[cnn].groups.len() {
+            self.run_group(cnn, group, &by_layer, observe)?;
+        }
+        if !self.arena.is_intact() {
+            return Err(RunError::Guard { cnn: self.resolved.index.cnns[cnn].cnn.name.clone() });
+        }
+        Ok(self.outputs(cnn))
+    }
+
+    /// Bytes of the packed weights, all CNNs together.
+    pub fn weight_bytes(&self) -> u64 {
+        self.weights.bytes()
+    }
+
+    fn inputs_by_layer<'v>(&self, c: usize, inputs: &'v [Value]) -> Result<Vec<Option<&'v Value>>, RunError> {
+        let cnn = &self.resolved.index.cnns[c];
+        let wrong = |input: &str, why: String| {
+            Err(RunError::Input { cnn: cnn.cnn.name.clone(), input: input.into(), why })
+        };
+        let layers = &self.cnns[c].inputs;
+        let mut by_layer = vec![None; cnn.layers.len()];
+        for (i, &l) in layers.iter().enumerate() {
+            let entry = &cnn.layers[l];
+            let Some(value) = inputs.get(i) else { return wrong(&entry.layer.name, "it is not given".into()) };
+            if let Operator::Input(input) = &entry.layer.operator
+                && let Err(why) = value::check_input(input, &entry.tensor.shape, value)
+            {
+                return wrong(&entry.layer.name, why);
+            }
+            by_layer[l] = Some(value);
+        }
+        if inputs.len() > layers.len() {
+            return wrong(&format!("{}", layers.len() + 1), format!("the CNN takes {}", layers.len()));
+        }
+        Ok(by_layer)
+    }
+
+    /// Lets partitions that run at the same time take turns until each has run one frame.
+    fn run_group(
+        &mut self,
+        c: usize,
+        group: usize,
+        inputs: &[Option<&Value>],
+        observe: &mut dyn FnMut(&Fired<'_>),
+    ) -> Result<(), RunError> {
+        let members = self.resolved.index.cnns[c].groups[group].clone();
+        let mut done = vec![0; members.len()];
+        loop {
+            let (mut all_done, mut stuck) = (true, None);
+            let mut progress = false;
+            for (&p, done) in members.iter().zip(&mut done) {
+                while let Some(&layer) = self.resolved.schedules[p].get(*done) {
+                    let l = layer as usize;
+                    if !self.is_ready(c, l) {
+                        (all_done, stuck) = (false, Some(l));
+                        break;
+                    }
+                    self.fire(c, l, inputs, observe)?;
+                    *done += 1;
+                    progress = true;
+                }
+            }
+            match stuck {
+                _ if all_done => return Ok(()),
+                // The checker has replayed the plan, so that this is its mistake or ours.
+                Some(l) if !progress => {
+                    let why = "it waits for rows that never come: a mistake in csdfc".into();
+                    return Err(layer_error(&self.resolved, c, l, why));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// The blocking rule: rows from partitions that run at the same time are there, and those for them have room.
+    fn is_ready(&self, c: usize, l: usize) -> bool {
+        let (index, state) = (&self.resolved.index, &self.cnns[c]);
+        let cnn = &index.cnns[c];
+        let (entry, rows) = (&cnn.layers[l], cnn.layers[l].rows());
+        let (frame, p) = (state.fired[l] / entry.layer.firings, state.fired[l] % entry.layer.firings);
+        let mut held = self.resolved.rates[c][l].iter().filter(|held| index.is_cut_edge(c, held.tensor, l));
+        let arrived = held.all(|held| {
+            let before = frame * cnn.layers[held.tensor].rows();
+            before + u64::from(held.need[p as usize]) <= state.written[held.tensor]
+        });
+        let room = state.places[l].writes.iter().all(|&s| {
+            let store = &self.resolved.stores[c][s];
+            let end = frame * rows + entry.rows_of_firing(p).end;
+            match store.kind {
+                Kind::Restarts => true,
+                Kind::RunsOn => end <= state.free[s].saturating_add(store.ring_rows),
+                Kind::Halves => frame * rows <= state.free[s].saturating_add(rows),
+            }
+        });
+        arrived && room
+    }
+
+    fn fire(
+        &mut self,
+        c: usize,
+        l: usize,
+        inputs: &[Option<&Value>],
+        observe: &mut dyn FnMut(&Fired<'_>),
+    ) -> Result<(), RunError> {
+        let start = Instant::now();
+        let Runner { resolved, cnns, weights, arena } = self;
+        let (cnn, stores, state) = (&resolved.index.cnns[c], &resolved.stores[c], &mut cnns[c]);
+        let entry = &cnn.layers[l];
+        let (frame, p) = (state.fired[l] / entry.layer.firings, state.fired[l] % entry.layer.firings);
+        let rows = entry.rows_of_firing(p);
+        let y = rows.start as usize..rows.end as usize;
+        let overlap = || layer_error(resolved, c, l, "it writes what it reads: a mistake in csdfc".into());
+
+        let mut external = std::mem::take(&mut state.externals[l]);
+        let own = state.places[l].writes.first().copied();
+        let (target, first, rest) = match own {
+            Some(s) => {
+                let (written, rest) = arena.split(elements(&stores[s], frame)).ok_or_else(overlap)?;
+                (Target::F32(written), first_slot(&stores[s], frame, entry.rows()), rest)
+            }
+            None => {
+                let target = match &mut external {
+                    External::None => Target::Nothing,
+                    External::F32(values) => Target::F32(values),
+                    External::I64(values) => Target::I64(values),
+                };
+                (target, 0, arena.all())
+            }
+        };
+        if let Some(call) = &state.calls[l] {
+            let sources: Option<Vec<Source<'_>>> =
+                (0..entry.inputs.len()).map(|operand| state.source(cnn, stores, l, operand, rest)).collect();
+            let sources = sources.ok_or_else(overlap)?;
+            call.fire(y.clone(), &sources, weights.of(&state.weights[l]), target, first);
+        } else if let (Operator::Input(input), Some(value)) = (&entry.layer.operator, inputs[l])
+            && let Target::F32(data) = target
+        {
+            let row = entry.tensor.shape.row_elements();
+            let ring_rows = own.map_or(entry.rows(), |s| stores[s].ring_rows) as usize;
+            for y in y.clone() {
+                let at = (first + y) % ring_rows * row;
+                value::deliver(input, &entry.tensor.shape, value, y, &mut data[at..at + row]);
+            }
+        }
+        if let Some((s, others)) = state.places[l].writes.split_first() {
+            for row in rows.clone() {
+                let from = row_elements(&stores[*s], frame, entry.rows(), row);
+                for other in others {
+                    arena.copy(from.clone(), row_elements(&stores[*other], frame, entry.rows(), row).start);
+                }
+                if let (External::F32(values), Some(made)) = (&mut external, arena.all().get(from)) {
+                    let at = row as usize * made.len();
+                    values[at..at + made.len()].copy_from_slice(made);
+                }
+            }
+        }
+        state.externals[l] = external;
+        let elapsed = start.elapsed();
+        let whole = || state.whole(cnn, stores, arena, l, frame);
+        observe(&Fired {
+            layer: l,
+            elapsed,
+            whole: if entry.layer.firings == 1 { Some(&whole) } else { None },
+        });
+
+        let state = &mut cnns[c];
+        state.written[l] += rows.end - rows.start;
+        state.fired[l] += 1;
+        for freed in state.release(cnn, &resolved.rates[c], stores, l, frame, p as usize) {
+            arena.poison(freed);
+        }
+        Ok(())
+    }
+
+    fn outputs(&self, c: usize) -> Vec<Value> {
+        let cnn = &self.resolved.index.cnns[c];
+        let output = |output: &Output| {
+            let l = cnn.layers.iter().position(|entry| entry.tensor.name == output.tensor)?;
+            let own = &cnn.layers[l].tensor.shape;
+            let seen = output.view.as_ref().unwrap_or(own);
+            let data = match &self.cnns[c].externals[l] {
+                External::F32(rows) => Data::F32(value::collect(rows, own, seen)),
+                External::I64(rows) => Data::I64(value::collect(rows, own, seen)),
+                External::None => return None,
+            };
+            Some(Value { dims: seen.dims.clone(), data })
+        };
+        // Every output is in the caller's memory: the checker has seen to it.
+        cnn.cnn.outputs.iter().filter_map(output).collect()
+    }
+}
+
+/// The shapes of a layer's operands, their own and as the layer sees them.
+fn seen<'a>(resolved: &Resolved<'a>, c: usize, l: usize) -> Vec<Seen<'a>> {
+    let cnn = &resolved.index.cnns[c];
+    let seen = |(operand, &tensor): (usize, &usize)| Seen {
+        own: &cnn.layers[tensor].tensor.shape,
+        seen: cnn.seen(l, operand),
+    };
+    cnn.layers[l].inputs.iter().enumerate().map(seen).collect()
+}
+
+fn layer_error(resolved: &Resolved<'_>, c: usize, l: usize, why: String) -> RunError {
+    let cnn = &resolved.index.cnns[c];
+    RunError::Layer { cnn: cnn.cnn.name.clone(), layer: cnn.layers[l].layer.name.clone(), why }
+}

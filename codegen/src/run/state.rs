@@ -1,0 +1,189 @@
+//! What lasts from frame to frame of one CNN.
+
+use std::ops::Range;
+
+use crate::bind::{self, Call, Operand, Site, Source};
+use crate::check::{CnnIndex, Held, Resolved, Store};
+use crate::operator::Operator;
+
+use super::arena::{Arena, Rest};
+use super::memory::{External, elements, first_slot, row_elements};
+use super::value::{self, Data, Value};
+use super::{RunError, layer_error};
+
+/// What lasts from frame to frame of one CNN.
+pub(super) struct State {
+    /// Of each layer, what computes it; `None` for network inputs, and for layers that nothing reads.
+    pub calls: Vec<Option<Call>>,
+    /// Of each layer, its parameters in the blob.
+    pub weights: Vec<Range<usize>>,
+    pub places: Vec<Places>,
+    /// Of each layer, the caller's copy of its tensor, as rows.
+    pub externals: Vec<External>,
+    /// Layers of the network inputs, in the plan's order.
+    pub inputs: Vec<usize>,
+    /// Rows written of each tensor, over all frames.
+    pub written: Vec<u64>,
+    /// Rows released by each layer of each tensor that it holds, over all frames.
+    pub released: Vec<Vec<u64>>,
+    /// Rows of each store that all its readers have released, over all frames.
+    pub free: Vec<u64>,
+    /// Firings of each layer, over all frames.
+    pub fired: Vec<u64>,
+}
+
+/// Where a layer reads and writes.
+pub(super) struct Places {
+    /// By operand, the store; `None` for the caller's copy.
+    pub reads: Vec<Option<usize>>,
+    /// By tensor held, the store; `None` for the caller's copy.
+    pub holds: Vec<Option<usize>>,
+    /// The stores written; the first by the kernel.
+    pub writes: Vec<usize>,
+}
+
+impl State {
+    pub fn new(resolved: &Resolved<'_>, c: usize) -> Result<Self, RunError> {
+        let cnn = &resolved.index.cnns[c];
+        let stores = &resolved.stores[c];
+        let (mut calls, mut places, mut externals) = (Vec::new(), Vec::new(), Vec::new());
+        for (l, entry) in cnn.layers.iter().enumerate() {
+            let fail = |why: String| layer_error(resolved, c, l, why);
+            let read_from = |tensor: usize| {
+                stores.iter().position(|store| store.tensor == tensor && store.readers.contains(&l))
+            };
+            let place = Places {
+                reads: entry.inputs.iter().map(|&tensor| read_from(tensor)).collect(),
+                holds: resolved.rates[c][l].iter().map(|held| read_from(held.tensor)).collect(),
+                writes: (0..stores.len()).filter(|&s| stores[s].tensor == l).collect(),
+            };
+            let is_index = entry.tensor.element_bytes == 8;
+            if is_index && !(place.writes.is_empty() && entry.readers.is_empty()) {
+                return Err(fail("it makes indices, which no layer can read".into()));
+            }
+            let elements = entry.tensor.shape.elements();
+            let external = match entry.tensor.external {
+                false => External::None,
+                true if is_index => External::I64(vec![0; elements]),
+                true => External::F32(vec![0.0; elements]),
+            };
+            if let Some(operand) = (0..place.reads.len()).find(|&operand| {
+                place.reads[operand].is_none() && !cnn.layers[entry.inputs[operand]].tensor.external
+            }) {
+                return Err(fail(format!("its operand {operand} is stored nowhere")));
+            }
+            let is_written = !place.writes.is_empty() || entry.tensor.external;
+            let call = match &entry.layer.operator {
+                Operator::Input(_) => None,
+                _ if !is_written => None,
+                operator => {
+                    let ring = |store: Option<usize>, rows: u64| {
+                        store.map_or(rows, |s| stores[s].ring_rows) as usize
+                    };
+                    let operand = |(operand, &tensor): (usize, &usize)| Operand {
+                        own: &cnn.layers[tensor].tensor.shape,
+                        seen: cnn.seen(l, operand),
+                        ring_rows: ring(place.reads[operand], cnn.layers[tensor].rows()),
+                    };
+                    let site = Site {
+                        operator,
+                        inputs: entry.inputs.iter().enumerate().map(operand).collect(),
+                        output: &entry.tensor.shape,
+                        ring_rows: ring(place.writes.first().copied(), entry.rows()),
+                    };
+                    Some(bind::bind(&site).map_err(fail)?)
+                }
+            };
+            calls.push(call);
+            places.push(place);
+            externals.push(external);
+        }
+        let find = |name: &String| cnn.layers.iter().position(|entry| entry.layer.name == *name);
+        let unread = |store: &Store| if store.readers.is_empty() { u64::MAX } else { 0 };
+        Ok(State {
+            calls,
+            weights: Vec::new(),
+            places,
+            externals,
+            inputs: cnn.cnn.inputs.iter().filter_map(find).collect(),
+            written: vec![0; cnn.layers.len()],
+            released: resolved.rates[c].iter().map(|held| vec![0; held.len()]).collect(),
+            free: stores.iter().map(unread).collect(),
+            fired: vec![0; cnn.layers.len()],
+        })
+    }
+
+    /// What a layer reads as one of its operands, from the arena but for what is being written.
+    pub fn source<'a>(
+        &'a self,
+        cnn: &CnnIndex<'_>,
+        stores: &[Store],
+        l: usize,
+        operand: usize,
+        rest: Rest<'a>,
+    ) -> Option<Source<'a>> {
+        let tensor = cnn.layers[l].inputs[operand];
+        // A frame's rows are read by the firings of the same frame.
+        let frame = self.fired[l] / cnn.layers[l].layer.firings;
+        match self.places[l].reads[operand] {
+            Some(s) => {
+                let data = rest.get(elements(&stores[s], frame))?;
+                Some(Source { data, first: first_slot(&stores[s], frame, cnn.layers[tensor].rows()) })
+            }
+            None => match &self.externals[tensor] {
+                External::F32(data) => Some(Source { data, first: 0 }),
+                External::I64(_) | External::None => None,
+            },
+        }
+    }
+
+    /// The tensor of a layer that makes it in one firing, just after.
+    pub fn whole(
+        &self,
+        cnn: &CnnIndex<'_>,
+        stores: &[Store],
+        arena: &Arena,
+        l: usize,
+        frame: u64,
+    ) -> Option<Value> {
+        let (shape, rows) = (&cnn.layers[l].tensor.shape, cnn.layers[l].rows());
+        let data = match (&self.externals[l], self.places[l].writes.first()) {
+            (External::F32(rows), _) => Data::F32(value::collect(rows, shape, shape)),
+            (External::I64(rows), _) => Data::I64(value::collect(rows, shape, shape)),
+            (External::None, Some(&s)) => {
+                let row = |y| arena.all().get(row_elements(&stores[s], frame, rows, y));
+                let rows: Vec<&[f32]> = (0..rows).map(row).collect::<Option<_>>()?;
+                Data::F32(value::collect(&rows.concat(), shape, shape))
+            }
+            (External::None, None) => return None,
+        };
+        Some(Value { dims: shape.dims.clone(), data })
+    }
+
+    /// Notes what firing `p` of a layer has released, and gives the rows that nobody needs any more.
+    pub fn release(
+        &mut self,
+        cnn: &CnnIndex<'_>,
+        rates: &[Vec<Held>],
+        stores: &[Store],
+        l: usize,
+        frame: u64,
+        p: usize,
+    ) -> Vec<Range<usize>> {
+        let mut freed = Vec::new();
+        for (i, held) in rates[l].iter().enumerate() {
+            let rows = cnn.layers[held.tensor].rows();
+            self.released[l][i] = frame * rows + u64::from(held.keep[p + 1]);
+            let Some(s) = self.places[l].holds[i] else { continue };
+            let by = |&reader: &usize| {
+                let i = rates[reader].iter().position(|held| held.tensor == stores[s].tensor)?;
+                Some(self.released[reader][i])
+            };
+            let free = stores[s].readers.iter().filter_map(by).min().unwrap_or(self.free[s]);
+            for row in std::mem::replace(&mut self.free[s], free)..free {
+                freed.push(row_elements(&stores[s], row / rows, rows, row % rows));
+            }
+        }
+        freed
+    }
+}
