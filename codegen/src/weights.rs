@@ -29,6 +29,11 @@ impl Blob {
         self.data.len() as u64 * 4
     }
 
+    /// All of them, little-endian.
+    pub fn as_bytes(&self) -> Vec<u8> {
+        self.data.iter().flat_map(|value| value.to_le_bytes()).collect()
+    }
+
     /// Packs the parameters of one more layer, whose values are asked for one tensor after another, and tells where
     /// they are.
     ///

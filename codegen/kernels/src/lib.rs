@@ -19,5 +19,6 @@ pub mod pool;
 pub mod reduce;
 pub mod rows;
 pub mod softmax;
+pub mod sources;
 
 pub use rows::{Rows, RowsMut};

@@ -132,6 +132,18 @@ impl Crate<'_> {
         source.gap();
         source.line("/// Hash of the packed weights.");
         source.line(format!("pub const WEIGHT_HASH: u64 = 0x{:016x};", hash::hash(&self.weights)));
+        source.gap();
+        source.line("/// The best instruction set of the processor.");
+        source.line("#[cfg(feature = \"std\")]");
+        source.open("fn isa() -> kernels::arch::Isa {");
+        source.line("kernels::arch::Isa::detect()");
+        source.close("}");
+        source.gap();
+        source.line("/// The best instruction set that the crate is compiled for.");
+        source.line("#[cfg(not(feature = \"std\"))]");
+        source.open("fn isa() -> kernels::arch::Isa {");
+        source.line("kernels::arch::Isa::compiled()");
+        source.close("}");
         self.head() + &source.finish()
     }
 

@@ -1,17 +1,12 @@
 //! A layer as a method: which rows it makes, where they lie, and the kernel that makes them.
 
+use crate::bind::Call;
 use crate::check::Kind;
 use crate::operator::{ColourOrder, Input, InputElement, Operator};
 
-use super::call;
+use super::call::{self, Operand};
 use super::model::{InputField, Model, summary};
 use super::source::Source;
-
-/// Rows as a kernel's argument: where their storage is, and the slot of row 0.
-pub(super) struct Operand {
-    pub data: String,
-    pub first: String,
-}
 
 /// Writes the method of a layer.
 pub(super) fn write(source: &mut Source, model: &Model<'_>, layer: usize) {
@@ -90,7 +85,7 @@ fn write_conversion(source: &mut Source, field: &InputField<'_>, channels: usize
     }
 }
 
-fn write_call(source: &mut Source, model: &Model<'_>, layer: usize, call: &call::Call) {
+fn write_call(source: &mut Source, model: &Model<'_>, layer: usize, call: &Call) {
     let entry = &model.cnn().layers[layer];
     let written = model.written(layer);
     write_rows(source, model, layer);
@@ -120,7 +115,8 @@ fn write_call(source: &mut Source, model: &Model<'_>, layer: usize, call: &call:
                     format!("let ([{names}], output) = self.memory.slices([{rings}], {});", ring(model, own))
                 }
             });
-            call::write(source, model, layer, call, &operands, &first(model, own));
+            let output = Operand { data: "output".into(), first: first(model, own) };
+            call::write(source, call, &operands, &output, model.weights[layer].start);
             let outputs = model.outputs.iter().any(|output| output.layer == layer);
             if outputs || written.len() > 1 {
                 source.open("for y in y {");
@@ -134,7 +130,8 @@ fn write_call(source: &mut Source, model: &Model<'_>, layer: usize, call: &call:
                     source.line(format!("let [{names}] = self.memory.read([{rings}]);"));
                 }
                 source.line(format!("let output = self.outputs.{}(y.clone());", output.name));
-                call::write(source, model, layer, call, &operands, "0");
+                let room = Operand { data: "output".into(), first: "0".into() };
+                call::write(source, call, &operands, &room, model.weights[layer].start);
             }
         }
     }

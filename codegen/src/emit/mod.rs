@@ -26,6 +26,9 @@ use crate::weights::Blob;
 use model::Model;
 use names::Names;
 
+pub use files::MANIFEST;
+pub use hash::hash;
+
 /// What is asked of a crate beside its plan.
 #[derive(Debug, Clone, Default)]
 pub struct Options {

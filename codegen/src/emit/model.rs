@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use crate::bind::Call;
+use crate::bind::{self, Call, Operand, Site};
 use crate::check::{CnnIndex, Kind, Resolved, Store};
 use crate::operator::{CameraLayout, Input, InputElement, Operator};
 use crate::plan::Layer;
+use crate::run::Parameters;
 use crate::shape::Shape;
+use crate::weights::{Blob, Seen};
 
-use super::names::{Names, camel};
+use super::names::Names;
 use super::source::Source;
 use super::{EmitError, layer, schedule};
 
@@ -89,14 +91,72 @@ impl<'r> Model<'r> {
         self.stores().iter().map(period).fold(1, |all, one| all / gcd(all, one) * one)
     }
 
-    /// The bound and named model of a CNN.
-    pub fn new(
+    /// Names a CNN's parts, binds its layers to kernels and packs their weights.
+    ///
+    /// # Errors
+    /// When a layer cannot be computed or parameters cannot be had.
+    pub fn bind(
         resolved: &'r Resolved<'r>,
         c: usize,
         module: String,
-        calls: Vec<Option<Call>>,
-        weights: Vec<Range<usize>>,
+        parameters: &Parameters<'_>,
+        blob: &mut Blob,
     ) -> Result<Self, EmitError> {
+        let mut model = Model::named(resolved, c, module)?;
+        for (l, entry) in model.cnn().layers.iter().enumerate() {
+            let fail = |why: String| EmitError::layer(resolved, c, l, why);
+            let operator = &entry.layer.operator;
+            let shapes = |(operand, &tensor): (usize, &usize)| Seen {
+                own: &model.cnn().layers[tensor].tensor.shape,
+                seen: model.cnn().seen(l, operand),
+            };
+            let seen: Vec<Seen<'_>> = entry.inputs.iter().enumerate().map(shapes).collect();
+            let packed = blob.push(operator, &seen, &|parameter| parameters(c, l, parameter));
+            let weights = packed.map_err(fail)?;
+            let call = model.call(l, &seen).map_err(fail)?;
+            model.weights.push(weights);
+            model.calls.push(call);
+        }
+        Ok(model)
+    }
+
+    /// What computes a layer, if anything does and its tensor is stored anywhere.
+    fn call(&self, l: usize, seen: &[Seen<'_>]) -> Result<Option<Call>, String> {
+        let entry = &self.cnn().layers[l];
+        let written = self.written(l);
+        if matches!(entry.layer.operator, Operator::Input(_)) || written.is_empty() && !entry.tensor.external {
+            return Ok(None);
+        }
+        if entry.tensor.element_bytes != 4 && !(written.is_empty() && entry.readers.is_empty()) {
+            return Err("it makes indices, which no layer can read".into());
+        }
+        let operand = |(seen, &tensor): (&Seen<'_>, &usize)| {
+            let store = self.read(l, tensor);
+            if store.is_none() && !self.inputs.iter().any(|field| field.layer == tensor) {
+                return Err(format!("its operand `{}` is stored nowhere", self.cnn().layers[tensor].tensor.name));
+            }
+            let rows = store.map_or(self.cnn().layers[tensor].rows(), |store| self.stores()[store].ring_rows);
+            Ok(Operand { own: seen.own, seen: seen.seen, ring_rows: rows as usize })
+        };
+        let site = Site {
+            operator: &entry.layer.operator,
+            inputs: seen.iter().zip(&entry.inputs).map(operand).collect::<Result<_, String>>()?,
+            output: &entry.tensor.shape,
+            // The caller's room is for the rows of one firing at a time.
+            ring_rows: match written.first() {
+                Some(&store) => self.stores()[store].ring_rows as usize,
+                None => entry.layer.rows_per_firing as usize,
+            },
+        };
+        bind::bind(&site).map(Some)
+    }
+
+    /// The modules of the kernels that it calls.
+    pub fn kernel_modules(&self) -> impl Iterator<Item = &'static str> {
+        self.calls.iter().flatten().flat_map(super::call::modules)
+    }
+
+    fn named(resolved: &'r Resolved<'r>, c: usize, module: String) -> Result<Self, EmitError> {
         let cnn = &resolved.index.cnns[c];
         let stores = &resolved.stores[c];
         let mut names = Names::except(&["run", "y", "input", "output", "isa", "weights", "memory", "frame"]);
@@ -137,22 +197,25 @@ impl<'r> Model<'r> {
             Some(OutputField { name: names.give(&output.name), label: &output.name, layer, seen })
         });
         let outputs = outputs.collect();
+        let (calls, weights) = (Vec::new(), Vec::new());
         Ok(Model { resolved, c, module, methods, rings, calls, weights, inputs, outputs })
     }
 
     /// The text of its file.
     pub fn write(&self) -> String {
-        let mut source = Source::default();
-        self.head(&mut source);
-        self.frames(&mut source);
-        self.rows(&mut source);
-        self.model(&mut source);
-        self.places(&mut source);
-        self.frame(&mut source);
-        source.finish()
+        let mut body = Source::default();
+        self.frames(&mut body);
+        self.rows(&mut body);
+        self.model(&mut body);
+        self.places(&mut body);
+        self.frame(&mut body);
+        let body = body.finish();
+        let mut head = Source::default();
+        self.head(&mut head, &body);
+        head.finish() + &body
     }
 
-    fn head(&self, source: &mut Source) {
+    fn head(&self, source: &mut Source, body: &str) {
         let cnn = self.cnn().cnn;
         let plan = self.resolved.index.plan;
         source.comment("//!", &format!("The model `{}`, made from `{}`.", cnn.name, cnn.model.path));
@@ -183,10 +246,22 @@ impl<'r> Model<'r> {
             source.line("use core::ops::Range;");
             source.gap();
         }
-        source.line("use crate::arena::{Arena, Memory, Ring};");
-        source.line("use crate::kernels;");
-        source.line("use crate::kernels::Isa;");
+        source.line("use crate::arena::{Arena, Memory};");
+        source.line("use crate::kernels::arch::Isa;");
+        for (module, names) in [
+            ("elements", &["Dims", "ElementShape", "Elements", "ElementsMut"][..]),
+            ("rows", &["RowShape", "Rows", "RowsMut"]),
+        ] {
+            let used = |name: &&&str| [" {", "::"].iter().any(|end| body.contains(&format!(" {name}{end}")));
+            let names: Vec<&str> = names.iter().filter(used).copied().collect();
+            match names.as_slice() {
+                [] => {}
+                [name] => source.line(format!("use crate::kernels::{module}::{name};")),
+                names => source.line(format!("use crate::kernels::{module}::{{{}}};", names.join(", "))),
+            }
+        }
         source.line("use crate::weights::{self, WeightsError};");
+        source.line(if body.contains(" kernels::") { "use crate::{isa, kernels};" } else { "use crate::isa;" });
         source.gap();
     }
 
@@ -336,7 +411,7 @@ impl<'r> Model<'r> {
         source.gap();
         source.open("fn on(arena: &'a mut Arena, weights: &'a [f32]) -> Self {");
         let frame = if period > 1 { ", frame: 0" } else { "" };
-        source.line(format!("Model {{ memory: arena.memory(), weights, isa: Isa::best(){frame} }}"));
+        source.line(format!("Model {{ memory: arena.memory(), weights, isa: isa(){frame} }}"));
         source.close("}");
         source.gap();
         source.line("/// Runs one frame.");
@@ -540,9 +615,4 @@ fn describe_rows(field: &InputField<'_>, shape: &Shape) -> String {
         }
         (true, InputElement::U8, true) => format!("Row `y` of a channel of `{name}`: {width} bytes"),
     }
-}
-
-/// The name of a model's type for documentation: `Lenet5`.
-pub(super) fn title(module: &str) -> String {
-    camel(module)
 }

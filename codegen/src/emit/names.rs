@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-/// Words that no identifier of ours may be: Rust's, and those that the emitted code uses itself.
+/// Words of Rust, which no identifier may be.
 const TAKEN: &[&str] = &[
     "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "crate", "do", "dyn", "else",
     "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl", "in", "let", "loop", "macro", "match", "mod",
@@ -61,13 +61,9 @@ pub(super) fn snake(name: &str) -> String {
     }
 }
 
-/// An identifier in `CamelCase`.
-pub(super) fn camel(snake: &str) -> String {
-    let capital = |word: &str| {
-        let mut letters = word.chars();
-        letters.next().map(|first| first.to_ascii_uppercase().to_string() + letters.as_str()).unwrap_or_default()
-    };
-    snake.split('_').map(capital).collect()
+/// Whether this is a word of Rust.
+pub(super) fn is_word(name: &str) -> bool {
+    TAKEN.contains(&name)
 }
 
 #[cfg(test)]
@@ -83,6 +79,5 @@ mod tests {
         let expected =
             ["conv_37", "conv_37_0", "n7x7", "re_lu", "match_2", "unnamed", "unnamed_2", "y_2", "conv_37_2"];
         assert_eq!(given, expected);
-        assert_eq!(camel("paper_cnn1"), "PaperCnn1");
     }
 }
