@@ -1,20 +1,238 @@
 //! Packing: from the parameter tensors of a layer to the form in which kernels read them.
+//!
+//! The filters of a convolution, or the weights of a matrix product by constants, lie in panels of [`PANEL`] output
+//! channels: a panel holds as many biases (zeros where there are none), the weights, step by step of the sum, and the
+//! slopes of a PRelu that has one per channel; the last panel of a group is filled up with zeros. All other parameters
+//! are kept as they are, or as the pixels of an image. The parameters of each layer begin at a multiple of 64 bytes,
+//! and what a layer keeps is rounded up to that.
 
 use std::ops::Range;
 
-use crate::operator::Operator;
+use csdfc_kernels::activation::Activation;
+use csdfc_kernels::conv::Conv;
+use csdfc_kernels::elements::{Dims, ElementShape};
+use csdfc_kernels::rows::RowShape;
+
+use crate::bind::{Access, Call, activation};
+use crate::operator::{self, Function, Operator};
 use crate::shape::Shape;
 
-/// Elements of a cache line: each layer's parameters begin at the start of one.
+/// Output channels of a panel.
+pub const PANEL: usize = 16;
+
+/// Elements of a cache line.
 const LINE: usize = 16;
 
-/// An operand of a layer, as the packing of its parameters needs to know it.
-#[derive(Debug, Clone, Copy)]
-pub struct Seen<'a> {
-    /// Shape of the tensor.
-    pub own: &'a Shape,
-    /// The shape in which the layer sees it.
-    pub seen: &'a Shape,
+/// A part of a layer's parameters, and how it is packed.
+#[derive(Debug, Clone)]
+pub struct Part {
+    /// How it is packed.
+    pub packing: Packing,
+    /// The parameters that it is packed from.
+    pub parameters: Range<usize>,
+}
+
+/// How parameters are packed.
+#[derive(Debug, Clone)]
+pub enum Packing {
+    /// In panels: filters, biases and slopes.
+    Conv {
+        /// The convolution that reads them.
+        conv: Conv,
+        /// Whether there are biases.
+        bias: bool,
+    },
+    /// In panels: weights and biases of a matrix product, as of a convolution of single pixels.
+    Gemm {
+        /// The convolution that reads them.
+        conv: Conv,
+        /// Whether the weights are stored `[units, inner]`.
+        transposed: bool,
+        /// Whether there are biases.
+        bias: bool,
+        /// Channels and pixels of the image that the input is, where it lies pixel by pixel, but is seen channel by
+        /// channel.
+        image: Option<[usize; 2]>,
+    },
+    /// A constant `[C, H, W]` as rows of pixels.
+    Image {
+        /// Height, width and channels.
+        rows: RowShape,
+    },
+    /// As it is, read as one row of pixels.
+    Row {
+        /// The row.
+        rows: RowShape,
+    },
+    /// As it is.
+    Plain {
+        /// Dimensions.
+        dims: Vec<usize>,
+    },
+}
+
+impl Packing {
+    /// Elements as packed.
+    pub fn len(&self) -> usize {
+        match self {
+            Packing::Conv { conv, .. } | Packing::Gemm { conv, .. } => conv.packed_len(),
+            Packing::Image { rows } | Packing::Row { rows } => rows.height * rows.row_stride(),
+            Packing::Plain { dims } => dims.iter().product(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How kernels see it; `None` for panels, and for what has more dimensions than they know.
+    pub fn access(&self) -> Option<Access> {
+        match self {
+            Packing::Conv { .. } | Packing::Gemm { .. } => None,
+            Packing::Image { rows } | Packing::Row { rows } => Some(Access::Rows(*rows)),
+            Packing::Plain { dims } if dims.len() > csdfc_kernels::elements::MAX_RANK => None,
+            Packing::Plain { dims } => Some(Access::Elements(ElementShape::dense(dims), Dims::new(dims))),
+        }
+    }
+
+    /// Packs parameters, in the order of the operator's documentation, into as many elements as they take.
+    ///
+    /// # Errors
+    /// When they are not as many as they should be.
+    pub fn pack(&self, parameters: &[Vec<f32>], packed: &mut [f32]) -> Result<(), String> {
+        let none = Vec::new();
+        let parameter = |index: usize| parameters.get(index).unwrap_or(&none).as_slice();
+        let expect = |index: usize, elements: usize| match parameter(index).len() {
+            found if found == elements => Ok(()),
+            found => Err(format!("its parameter {index} has {found} elements, not {elements}")),
+        };
+        match self {
+            Packing::Conv { conv, bias } => {
+                expect(0, conv.filters * (conv.channels / conv.groups) * conv.kernel[0] * conv.kernel[1])?;
+                let bias_values = if *bias { parameter(1) } else { &[] };
+                expect_bias(bias_values, *bias, conv.filters)?;
+                let slopes = match conv.activation {
+                    Activation::PRelu => parameter(1 + usize::from(*bias)),
+                    _ => &[],
+                };
+                if conv.activation == Activation::PRelu && ![1, conv.filters].contains(&slopes.len()) {
+                    return Err(format!("it has {} slopes for {} filters", slopes.len(), conv.filters));
+                }
+                conv.pack(parameter(0), bias_values, slopes, packed);
+            }
+            Packing::Gemm { conv, transposed, bias, image } => {
+                expect(0, conv.filters * conv.channels)?;
+                let bias_values = if *bias { parameter(1) } else { &[] };
+                expect_bias(bias_values, *bias, conv.filters)?;
+                let slopes = match conv.activation {
+                    Activation::PRelu => parameter(1 + usize::from(*bias)),
+                    _ => &[],
+                };
+                let weights = filters(parameter(0), conv, *transposed, *image);
+                conv.pack(&weights, bias_values, slopes, packed);
+            }
+            Packing::Image { rows } => {
+                expect(0, self.len())?;
+                let pixels = rows.height * rows.width;
+                for (i, value) in packed.iter_mut().enumerate() {
+                    *value = parameter(0)[i % rows.channels * pixels + i / rows.channels];
+                }
+            }
+            Packing::Row { .. } | Packing::Plain { .. } => {
+                expect(0, self.len())?;
+                packed.copy_from_slice(parameter(0));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn expect_bias(bias: &[f32], is_there: bool, filters: usize) -> Result<(), String> {
+    if is_there && bias.len() != filters {
+        return Err(format!("it has {} biases for {filters} output channels", bias.len()));
+    }
+    Ok(())
+}
+
+/// The weights of a matrix product as filters `[units, inner]`, the inner dimension in the order of memory.
+fn filters(weights: &[f32], conv: &Conv, transposed: bool, image: Option<[usize; 2]>) -> Vec<f32> {
+    let (units, inner) = (conv.filters, conv.channels);
+    let mut filters = Vec::with_capacity(weights.len());
+    for unit in 0..units {
+        for i in 0..inner {
+            let i = match image {
+                Some([channels, pixels]) => i % channels * pixels + i / channels,
+                None => i,
+            };
+            filters.push(weights[if transposed { unit * inner + i } else { i * units + unit }]);
+        }
+    }
+    filters
+}
+
+/// The convolution that reads a layer's parameters in panels, and how they are packed, if the operator is a
+/// convolution or a matrix product by constants. `input` is its operand as seen.
+pub(crate) fn panels(operator: &Operator, input: &Shape) -> Option<(Conv, Part)> {
+    let (mut conv, bias) = match operator {
+        Operator::Conv(operator::Conv { filters, kernel, stride, dilation, pads, groups, bias, .. }) => {
+            let (channels, activation) = (input.channels(), Activation::None);
+            let conv = Conv {
+                channels,
+                filters: *filters,
+                kernel: *kernel,
+                stride: *stride,
+                dilation: *dilation,
+                pads: *pads,
+                groups: *groups,
+                activation,
+            };
+            (conv, *bias)
+        }
+        Operator::Gemm(gemm) => {
+            let (channels, filters) = (gemm.inner, gemm.units);
+            let (kernel, stride, dilation, pads) = ([1; 2], [1; 2], [1; 2], [0; 4]);
+            let activation = Activation::None;
+            (Conv { channels, filters, kernel, stride, dilation, pads, groups: 1, activation }, gemm.bias)
+        }
+        _ => return None,
+    };
+    let slopes = match operator.activation() {
+        Some(Function::PRelu { slope }) => Some(slope_per_channel(operator, slope, conv.filters)),
+        _ => None,
+    };
+    // Slopes that differ within a channel are no part of a panel.
+    if slopes != Some(false) {
+        conv.activation = activation(operator.activation());
+    }
+    let packing = match operator {
+        Operator::Gemm(gemm) => Packing::Gemm { conv, transposed: gemm.transposed, bias, image: None },
+        _ => Packing::Conv { conv, bias },
+    };
+    let parameters = 0..1 + usize::from(bias) + usize::from(slopes == Some(true));
+    Some((conv, Part { packing, parameters }))
+}
+
+/// Whether slopes of these dimensions are one, or one per output channel.
+fn slope_per_channel(operator: &Operator, slope: &[usize], filters: usize) -> bool {
+    // Dimensions after that of the channels.
+    let after = if matches!(operator, Operator::Gemm(_)) { 0 } else { 2 };
+    let elements: usize = slope.iter().product();
+    let at_channels = slope.len().checked_sub(after + 1).map(|axis| slope[axis]);
+    elements == 1 || (elements == filters && at_channels == Some(filters))
+}
+
+/// Bytes that a layer's parameters take as packed. `input` is the shape in which the layer sees its first operand,
+/// `elements` how many parameters it has.
+pub fn stored_bytes(operator: &Operator, input: Option<&Shape>, elements: u64) -> u64 {
+    let in_panels = input.and_then(|input| panels(operator, input)).map(|(conv, part)| {
+        let slopes = match operator.activation() {
+            Some(Function::PRelu { slope }) if conv.activation != Activation::PRelu => slope.iter().product(),
+            _ => 0,
+        };
+        (part.packing.len() + slopes) as u64
+    });
+    in_panels.unwrap_or(elements).next_multiple_of(LINE as u64) * 4
 }
 
 /// The packed parameters of many layers, one after another.
@@ -29,23 +247,30 @@ impl Blob {
         self.data.len() as u64 * 4
     }
 
-    /// All of them, little-endian.
-    pub fn as_bytes(&self) -> Vec<u8> {
-        self.data.iter().flat_map(|value| value.to_le_bytes()).collect()
+    /// All elements.
+    pub fn data(&self) -> &[f32] {
+        &self.data
     }
 
-    /// Packs the parameters of one more layer, whose values are asked for one tensor after another, and tells where
-    /// they are.
+    /// Packs the parameters of one more layer, whose values are asked for by their index, and tells where they are.
     ///
     /// # Errors
     /// When values cannot be had, or are not as many as the operator needs.
     pub fn push(
         &mut self,
-        operator: &Operator,
-        inputs: &[Seen<'_>],
+        call: &Call,
         values: &dyn Fn(usize) -> Result<Vec<f32>, String>,
     ) -> Result<Range<usize>, String> {
-        Err("".into())
+        let start = self.data.len();
+        let len = call.constants.last().map_or(0, |constant| constant.range.end);
+        self.data.resize(start + len.next_multiple_of(LINE), 0.0);
+        for constant in &call.constants {
+            let parameters: Vec<Vec<f32>> =
+                constant.parameters.clone().map(values).collect::<Result<_, _>>()?;
+            let range = start + constant.range.start..start + constant.range.end;
+            constant.packing.pack(&parameters, &mut self.data[range])?;
+        }
+        Ok(start..start + len)
     }
 
     /// The packed parameters of a layer.

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use csdf::Rates;
-use csdfc_codegen::plan;
+use csdfc_codegen::{plan, weights};
 
 use crate::app::resolve::Application;
 use crate::cost::DeviceProfile;
 use crate::execution::{CnnTask, Run};
 use crate::lower;
-use crate::network::{LayerId, Network};
+use crate::network::{Layer, LayerId, Network};
 use crate::search::Variant;
 use crate::storage::{Arrangement, Item, Storage};
 
@@ -211,12 +211,13 @@ impl Parts<'_> {
             inputs: inputs.map(bytes).sum(),
             outputs: outputs.map(|layer| layer.shape.rows() as u64 * layer.row_bytes()).sum(),
         };
+        let parameters_stored = parameters_stored(self.tasks);
         plan::Memory {
             parameters,
-            parameters_stored: parameters,
+            parameters_stored,
             buffers,
             workspace: 0,
-            total: parameters + buffers,
+            total: parameters_stored + buffers,
             naive: items.iter().map(whole).sum(),
             bound: self.arrangement.bound.bytes,
             proven: buffers == self.arrangement.bound.bytes,
@@ -268,6 +269,16 @@ impl Parts<'_> {
                 .into(),
         }
     }
+}
+
+/// Bytes of the packed parameters of all CNNs.
+pub fn parameters_stored(tasks: &[CnnTask<'_>]) -> u64 {
+    let layers = tasks.iter().flat_map(|task| &task.network.layers);
+    let bytes = |layer: &Layer| {
+        let input = layer.inputs.first().map(|operand| &operand.shape);
+        weights::stored_bytes(&layer.operator, input, layer.parameter_elements())
+    };
+    layers.map(bytes).sum()
 }
 
 fn plan_step(step: &csdf::Step, names: &[&str]) -> plan::Step {

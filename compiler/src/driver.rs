@@ -50,7 +50,7 @@ pub fn plan(
     model_paths: Vec<String>,
 ) -> Result<Outcome, Error> {
     let tasks = tasks(application);
-    let parameters: u64 = tasks.iter().map(|task| task.network.parameters() * 4).sum();
+    let parameters = assemble::parameters_stored(&tasks);
     let limit = match application.constraints.memory {
         Some(MemoryGoal::Bytes(bytes)) => Some(bytes),
         Some(MemoryGoal::Min) | None => None,

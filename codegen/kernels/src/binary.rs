@@ -2,13 +2,13 @@
 
 use core::ops::Range;
 
-use crate::activation::Activation;
-use crate::arch::Isa;
-use crate::element_wise::activate;
-use crate::elements::{Elements, ElementsMut};
-use crate::math;
-use crate::pixels::{is_dense, pixel, pixels_mut};
-use crate::rows::{Rows, RowsMut};
+use super::activation::Activation;
+use super::arch::Isa;
+use super::element_wise::activate;
+use super::elements::{Elements, ElementsMut};
+use super::math;
+use super::pixels::{is_dense, pixel, pixels_mut};
+use super::rows::{Rows, RowsMut};
 
 /// A function of two elements, by its ONNX definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,9 +2,9 @@
 
 use core::ops::Range;
 
-use crate::elements::{Elements, ElementsMut};
-use crate::pixels::{is_dense, pixel_mut, pixels};
-use crate::rows::{Rows, RowsMut};
+use super::elements::{Elements, ElementsMut};
+use super::pixels::{is_dense, pixel_mut, pixels};
+use super::rows::{Rows, RowsMut};
 
 /// The dimension of an image along which operands follow each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

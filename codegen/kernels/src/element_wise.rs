@@ -4,12 +4,12 @@
 
 use core::ops::Range;
 
-use crate::activation::Activation;
-use crate::arch::Isa;
-use crate::binary::zip_rows;
-use crate::elements::{Elements, ElementsMut};
-use crate::pixels::{copy, is_dense, pixel, pixels, pixels_mut};
-use crate::rows::{RowShape, Rows, RowsMut};
+use super::activation::Activation;
+use super::arch::Isa;
+use super::binary::zip_rows;
+use super::elements::{Elements, ElementsMut};
+use super::pixels::{copy, is_dense, pixel, pixels, pixels_mut};
+use super::rows::{RowShape, Rows, RowsMut};
 
 /// Output rows `y` of a function of each element, PRelu excepted.
 #[inline]

@@ -6,7 +6,7 @@
 
 use core::ops::Range;
 
-use crate::rows::{RowShape, Rows, RowsMut};
+use super::rows::{RowShape, Rows, RowsMut};
 
 /// Largest rank of a tensor that is not dense. A dense one of any rank can be given as [`ElementShape::flat`] if
 /// the operator sees it in at most this rank.

@@ -9,16 +9,25 @@
 
 pub mod activation;
 pub mod arch;
+pub mod arg_max;
 pub mod binary;
 pub mod concat;
+pub mod depth_space;
 pub mod element_wise;
 pub mod elements;
+pub mod input;
+pub mod instance_norm;
+pub mod lrn;
 pub mod math;
+pub mod pad;
 mod pixels;
 pub mod pool;
 pub mod reduce;
+pub mod resize;
 pub mod rows;
+pub mod slice;
 pub mod softmax;
 pub mod sources;
+pub mod transpose;
 
 pub use rows::{Rows, RowsMut};

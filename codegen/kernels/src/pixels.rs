@@ -1,6 +1,6 @@
 //! Pixels of a row.
 
-use crate::rows::RowShape;
+use super::rows::RowShape;
 
 /// The channels of pixel `x`.
 #[inline]

@@ -2,10 +2,10 @@
 
 use core::ops::Range;
 
-use crate::elements::{Elements, ElementsMut};
-use crate::math;
-use crate::pixels::{pixel, pixel_mut};
-use crate::rows::{Rows, RowsMut};
+use super::elements::{Elements, ElementsMut};
+use super::math;
+use super::pixels::{pixel, pixel_mut};
+use super::rows::{Rows, RowsMut};
 
 /// A pooling window.
 #[derive(Debug, Clone, Copy)]

@@ -5,10 +5,10 @@
 
 use core::ops::Range;
 
-use crate::elements::{Dims, Elements, ElementsMut, MAX_RANK};
-use crate::math;
-use crate::pixels::{is_dense, pixel, pixel_mut};
-use crate::rows::{Rows, RowsMut};
+use super::elements::{Dims, Elements, ElementsMut, MAX_RANK};
+use super::math;
+use super::pixels::{is_dense, pixel, pixel_mut};
+use super::rows::{RowShape, Rows, RowsMut};
 
 /// A reduction, by its ONNX definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub enum ReduceFunction {
 }
 
 /// Elements reduced together before they join the others.
-const LANES: usize = 16;
+pub(crate) const LANES: usize = 16;
 
 /// Output rows `y` of a reduction within each row: over its columns, its channels, or both, which stay as dimensions of
 /// size 1.
@@ -60,8 +60,8 @@ pub fn reduce_rows(
                 }
             }
             (true, false) => {
-                let rows = Planes { rows: 1, columns: shape.width, row: |_| row };
-                rows.reduce(function, &shape, pixel_mut(result, &out, 0));
+                let rows = Planes { rows: 1, row: |_| row, shape };
+                rows.reduce(function, pixel_mut(result, &out, 0));
             }
             (true, true) if is_dense(&shape) => pixel_mut(result, &out, 0)[0] = fold_slice(function, row),
             (true, true) => {
@@ -76,8 +76,8 @@ pub fn reduce_rows(
 #[inline]
 pub fn reduce_frame(function: ReduceFunction, input: Rows<'_>, output: &mut RowsMut<'_>) {
     let (shape, out) = (input.shape, output.shape);
-    let frame = Planes { rows: shape.height, columns: shape.width, row: |y| input.row(y) };
-    frame.reduce(function, &shape, pixel_mut(output.row(0), &out, 0));
+    let frame = Planes { rows: shape.height, row: |y| input.row(y), shape };
+    frame.reduce(function, pixel_mut(output.row(0), &out, 0));
 }
 
 /// Output rows `y` of a reduction over `axes`, ascending,.
@@ -116,57 +116,57 @@ pub fn reduce_elements(
     });
 }
 
-/// The channels of many pixels, reduced channel by channel.
-struct Planes<F> {
-    rows: usize,
-    columns: usize,
-    row: F,
+/// Rows of pixels whose channels are reduced channel by channel.
+pub(crate) struct Planes<F> {
+    /// How many rows.
+    pub rows: usize,
+    /// The row of an index.
+    pub row: F,
+    /// Their shape.
+    pub shape: RowShape,
 }
 
 impl<'a, F: Fn(usize) -> &'a [f32]> Planes<F> {
     #[inline]
-    fn reduce(&self, function: ReduceFunction, shape: &crate::rows::RowShape, output: &mut [f32]) {
-        let count = self.rows * self.columns;
+    fn reduce(&self, function: ReduceFunction, output: &mut [f32]) {
+        let count = self.rows * self.shape.width;
         for (block, output) in output.chunks_mut(LANES).enumerate() {
+            let first = block * LANES;
             let mut shift = [0.0; LANES];
-            let shift = &mut shift[..output.len()];
             if function == ReduceFunction::LogSumExp {
-                self.fold(ReduceFunction::Max, shape, block * LANES, &[0.0; LANES], shift);
-                shift.iter_mut().for_each(|s| *s = finite(*s));
+                shift = self.fold(first, output.len(), ReduceFunction::Max, |_, x| x).map(finite);
             }
-            let mut total = [0.0; LANES];
-            let total = &mut total[..output.len()];
-            self.fold(function, shape, block * LANES, shift, total);
-            for ((r, &total), &shift) in output.iter_mut().zip(&*total).zip(&*shift) {
+            let total = self.fold(first, output.len(), function, |lane, x| function.part(x, shift[lane]));
+            for ((r, total), shift) in output.iter_mut().zip(total).zip(shift) {
                 *r = function.finish(total, count, shift);
             }
         }
     }
 
+    /// Joins `part(lane, x)` of all pixels for each of `lanes` channels from `first` on: first those of a row.
     #[inline]
-    fn fold(
+    pub(crate) fn fold(
         &self,
+        first: usize,
+        lanes: usize,
         function: ReduceFunction,
-        shape: &crate::rows::RowShape,
-        channel: usize,
-        shift: &[f32],
-        total: &mut [f32],
-    ) {
-        total.fill(function.start());
+        part: impl Fn(usize, f32) -> f32,
+    ) -> [f32; LANES] {
+        let mut total = [function.start(); LANES];
         for y in 0..self.rows {
             let row = (self.row)(y);
-            let mut part = [function.start(); LANES];
-            let part = &mut part[..total.len()];
-            for x in 0..self.columns {
-                let pixel = &pixel(row, shape, x)[channel..][..part.len()];
-                for ((r, &x), &shift) in part.iter_mut().zip(pixel).zip(shift) {
-                    *r = function.step(*r, x, shift);
+            let mut sums = [function.start(); LANES];
+            for x in 0..self.shape.width {
+                let pixel = &pixel(row, &self.shape, x)[first..][..lanes];
+                for (lane, (r, &x)) in sums.iter_mut().zip(pixel).enumerate() {
+                    *r = function.join(*r, part(lane, x));
                 }
             }
-            for (r, &part) in total.iter_mut().zip(&*part) {
-                *r = function.join(*r, part);
+            for (r, sum) in total.iter_mut().zip(sums) {
+                *r = function.join(*r, sum);
             }
         }
+        total
     }
 }
 
@@ -180,20 +180,15 @@ pub(crate) fn fold_slice(function: ReduceFunction, values: &[f32]) -> f32 {
 #[inline]
 pub(crate) fn fold(function: ReduceFunction, count: usize, mut get: impl FnMut(usize) -> f32) -> f32 {
     let shift = match function {
-        ReduceFunction::LogSumExp => finite(fold_shifted(ReduceFunction::Max, count, 0.0, &mut get)),
+        ReduceFunction::LogSumExp => finite(join(ReduceFunction::Max, count, &mut get)),
         _ => 0.0,
     };
-    function.finish(fold_shifted(function, count, shift, &mut get), count, shift)
+    function.finish(join(function, count, |i| function.part(get(i), shift)), count, shift)
 }
 
-/// Element i joins lane i mod [`LANES`] of its block; then lanes join, and blocks.
+/// Joins parts: part i joins lane i mod [`LANES`] of its block; then lanes join, and blocks.
 #[inline]
-fn fold_shifted(
-    function: ReduceFunction,
-    count: usize,
-    shift: f32,
-    get: &mut impl FnMut(usize) -> f32,
-) -> f32 {
+fn join(function: ReduceFunction, count: usize, mut part: impl FnMut(usize) -> f32) -> f32 {
     const BLOCK: usize = 64 * LANES;
     let mut total = function.start();
     let mut start = 0;
@@ -202,12 +197,12 @@ fn fold_shifted(
         let mut lanes = [function.start(); LANES];
         while start + LANES <= end {
             for (lane, r) in lanes.iter_mut().enumerate() {
-                *r = function.step(*r, get(start + lane), shift);
+                *r = function.join(*r, part(start + lane));
             }
             start += LANES;
         }
         for (r, i) in lanes.iter_mut().zip(start..end) {
-            *r = function.step(*r, get(i), shift);
+            *r = function.join(*r, part(i));
         }
         start = end;
         let mut width = LANES / 2;
@@ -239,15 +234,15 @@ impl ReduceFunction {
         }
     }
 
+    /// What an element adds.
     #[inline]
-    fn step(self, r: f32, x: f32, shift: f32) -> f32 {
+    fn part(self, x: f32, shift: f32) -> f32 {
         match self {
-            ReduceFunction::Mean | ReduceFunction::Sum | ReduceFunction::LogSum => r + x,
-            ReduceFunction::Max | ReduceFunction::Min | ReduceFunction::Prod => self.join(r, x),
-            ReduceFunction::L1 | ReduceFunction::Lp { p: 1 } => r + x.abs(),
-            ReduceFunction::L2 | ReduceFunction::SumSquare | ReduceFunction::Lp { p: 2 } => r + x * x,
-            ReduceFunction::LogSumExp => r + math::exp(x - shift),
-            ReduceFunction::Lp { p } => r + math::pow(x.abs(), p as f32),
+            ReduceFunction::L1 | ReduceFunction::Lp { p: 1 } => x.abs(),
+            ReduceFunction::L2 | ReduceFunction::SumSquare | ReduceFunction::Lp { p: 2 } => x * x,
+            ReduceFunction::LogSumExp => math::exp(x - shift),
+            ReduceFunction::Lp { p } => math::pow(x.abs(), p as f32),
+            _ => x,
         }
     }
 

@@ -2,12 +2,12 @@
 
 use core::ops::Range;
 
-use crate::arch::{Isa, Job, Simd};
-use crate::elements::{Dims, Elements, ElementsMut, Index, MAX_RANK};
-use crate::math;
-use crate::pixels::{is_dense, pixel, pixel_mut, pixels, pixels_mut};
-use crate::reduce::{ReduceFunction, fold, fold_slice};
-use crate::rows::{Rows, RowsMut};
+use super::arch::{Isa, Job, Simd};
+use super::elements::{Dims, Elements, ElementsMut, Index, MAX_RANK};
+use super::math;
+use super::pixels::{is_dense, pixel, pixel_mut, pixels, pixels_mut};
+use super::reduce::{ReduceFunction, fold, fold_slice};
+use super::rows::{Rows, RowsMut};
 
 /// A softmax within each row.
 #[derive(Debug, Clone, Copy)]

@@ -49,7 +49,7 @@ use serde::Serialize;
 
 use crate::plan::Plan;
 
-pub(crate) use index::{CnnIndex, Index, LayerIndex};
+pub(crate) use index::{CnnIndex, Index};
 pub(crate) use rates::{Held, Rates};
 pub(crate) use storage::{Kind, Store};
 pub use violation::{Addresses, Violation};

@@ -49,6 +49,43 @@ pub(super) fn elements(operator: &Operator, inputs: &[&Shape]) -> Option<u64> {
     })
 }
 
+/// Bytes that a layer keeps of its parameters, by the rule that the module `weights` states: panels of 16 output
+/// channels for convolutions and matrix products, with room for biases and, one per channel, slopes; rounded up to 64.
+pub(super) fn stored(operator: &Operator, inputs: &[&Shape]) -> Option<u64> {
+    let channels = inputs.first().map_or(0, |x| x.channels());
+    // Groups, output channels of each, and products of each sum.
+    let (groups, filters, steps) = match operator {
+        Operator::Conv(conv) => {
+            let taps = conv.kernel[0].checked_mul(conv.kernel[1])?;
+            let depthwise = conv.groups == channels && conv.groups == conv.filters;
+            if depthwise {
+                (1, conv.filters, taps)
+            } else {
+                let groups = conv.groups.max(1);
+                (groups, conv.filters / groups, taps.checked_mul(channels / groups)?)
+            }
+        }
+        Operator::Gemm(gemm) => (1, gemm.units, gemm.inner),
+        _ => return elements(operator, inputs)?.checked_mul(4)?.checked_next_multiple_of(64),
+    };
+    let rows_below = if matches!(operator, Operator::Gemm(_)) { 0 } else { 2 };
+    let all = groups.checked_mul(filters)?;
+    let (in_panels, beside) = match operator.activation() {
+        Some(Function::PRelu { slope }) => {
+            let count = slope.iter().try_fold(1usize, |product, &dim| product.checked_mul(dim))?;
+            let is_per_channel = slope.len() > rows_below
+                && slope[slope.len() - 1 - rows_below] == all
+                && count == all;
+            if count == 1 || is_per_channel { (1, 0) } else { (0, count) }
+        }
+        _ => (0, 0),
+    };
+    let panels = groups.checked_mul(filters.div_ceil(16))?;
+    let panel = steps.checked_add(1 + in_panels)?.checked_mul(16)?;
+    let elements = panels.checked_mul(panel)?.checked_add(beside)? as u64;
+    elements.checked_mul(4)?.checked_next_multiple_of(64)
+}
+
 fn slope(function: &Function) -> Vec<usize> {
     match function {
         Function::PRelu { slope } => [&[1], &slope[..]].concat(),

@@ -95,7 +95,7 @@ pub fn emit(
         };
         models.push(Model::bind(&resolved, c, module, parameters, &mut weights)?);
     }
-    let krate = files::Crate { name, plan, models: &models, weights: weights.as_bytes() };
+    let krate = files::Crate { name, plan, models: &models, weights: weights.data().iter().flat_map(|value| value.to_le_bytes()).collect() };
     let mut files = krate.files();
     files.sort();
     Ok(files)

@@ -9,7 +9,7 @@ use crate::operator::{CameraLayout, Input, InputElement, Operator};
 use crate::plan::Layer;
 use crate::run::Parameters;
 use crate::shape::Shape;
-use crate::weights::{Blob, Seen};
+use crate::weights::Blob;
 
 use super::names::Names;
 use super::source::Source;
@@ -103,25 +103,19 @@ impl<'r> Model<'r> {
         blob: &mut Blob,
     ) -> Result<Self, EmitError> {
         let mut model = Model::named(resolved, c, module)?;
-        for (l, entry) in model.cnn().layers.iter().enumerate() {
+        for l in 0..model.methods.len() {
             let fail = |why: String| EmitError::layer(resolved, c, l, why);
-            let operator = &entry.layer.operator;
-            let shapes = |(operand, &tensor): (usize, &usize)| Seen {
-                own: &model.cnn().layers[tensor].tensor.shape,
-                seen: model.cnn().seen(l, operand),
-            };
-            let seen: Vec<Seen<'_>> = entry.inputs.iter().enumerate().map(shapes).collect();
-            let packed = blob.push(operator, &seen, &|parameter| parameters(c, l, parameter));
-            let weights = packed.map_err(fail)?;
-            let call = model.call(l, &seen).map_err(fail)?;
-            model.weights.push(weights);
+            let call = model.call(l).map_err(fail)?;
+            let values = |parameter: usize| parameters(c, l, parameter);
+            let packed = call.as_ref().map_or(Ok(0..0), |call| blob.push(call, &values));
+            model.weights.push(packed.map_err(fail)?);
             model.calls.push(call);
         }
         Ok(model)
     }
 
     /// What computes a layer, if anything does and its tensor is stored anywhere.
-    fn call(&self, l: usize, seen: &[Seen<'_>]) -> Result<Option<Call>, String> {
+    fn call(&self, l: usize) -> Result<Option<Call>, String> {
         let entry = &self.cnn().layers[l];
         let written = self.written(l);
         if matches!(entry.layer.operator, Operator::Input(_)) || written.is_empty() && !entry.tensor.external {
@@ -130,17 +124,18 @@ impl<'r> Model<'r> {
         if entry.tensor.element_bytes != 4 && !(written.is_empty() && entry.readers.is_empty()) {
             return Err("it makes indices, which no layer can read".into());
         }
-        let operand = |(seen, &tensor): (&Seen<'_>, &usize)| {
+        let operand = |(operand, &tensor): (usize, &usize)| {
             let store = self.read(l, tensor);
             if store.is_none() && !self.inputs.iter().any(|field| field.layer == tensor) {
                 return Err(format!("its operand `{}` is stored nowhere", self.cnn().layers[tensor].tensor.name));
             }
             let rows = store.map_or(self.cnn().layers[tensor].rows(), |store| self.stores()[store].ring_rows);
-            Ok(Operand { own: seen.own, seen: seen.seen, ring_rows: rows as usize })
+            let own = &self.cnn().layers[tensor].tensor.shape;
+            Ok(Operand { own, seen: self.cnn().seen(l, operand), ring_rows: rows as usize })
         };
         let site = Site {
             operator: &entry.layer.operator,
-            inputs: seen.iter().zip(&entry.inputs).map(operand).collect::<Result<_, String>>()?,
+            inputs: entry.inputs.iter().enumerate().map(operand).collect::<Result<_, String>>()?,
             output: &entry.tensor.shape,
             // The caller's room is for the rows of one firing at a time.
             ring_rows: match written.first() {

@@ -16,11 +16,13 @@ mod value;
 
 use std::time::{Duration, Instant};
 
+use csdfc_kernels::arch::Isa;
+
 use crate::bind::{Source, Target};
 use crate::check::{self, Kind, Resolved};
 use crate::operator::Operator;
 use crate::plan::{Output, Plan};
-use crate::weights::{Blob, Seen};
+use crate::weights::Blob;
 
 use arena::Arena;
 use memory::{External, elements, first_slot, row_elements};
@@ -79,6 +81,7 @@ pub struct Runner<'p> {
     cnns: Vec<State>,
     weights: Blob,
     arena: Arena,
+    isa: Isa,
 }
 
 /// One firing that has just ended.
@@ -112,14 +115,17 @@ impl<'p> Runner<'p> {
         let mut weights = Blob::default();
         for c in 0..resolved.index.cnns.len() {
             let mut state = State::new(&resolved, c)?;
-            for (l, entry) in resolved.index.cnns[c].layers.iter().enumerate() {
+            for l in 0..resolved.index.cnns[c].layers.len() {
                 let values = |parameter: usize| parameters(c, l, parameter);
-                let packed = weights.push(&entry.layer.operator, &seen(&resolved, c, l), &values);
+                let packed = match &state.calls[l] {
+                    Some(call) => weights.push(call, &values),
+                    None => Ok(0..0),
+                };
                 state.weights.push(packed.map_err(|why| layer_error(&resolved, c, l, why))?);
             }
             cnns.push(state);
         }
-        Ok(Runner { resolved, cnns, weights, arena })
+        Ok(Runner { resolved, cnns, weights, arena, isa: Isa::detect() })
     }
 
     /// Runs one frame of a CNN. Inputs are in the order of [`crate::plan::Cnn::inputs`], outputs in that of
@@ -247,7 +253,7 @@ impl<'p> Runner<'p> {
         observe: &mut dyn FnMut(&Fired<'_>),
     ) -> Result<(), RunError> {
         let start = Instant::now();
-        let Runner { resolved, cnns, weights, arena } = self;
+        let Runner { resolved, cnns, weights, arena, isa } = self;
         let (cnn, stores, state) = (&resolved.index.cnns[c], &resolved.stores[c], &mut cnns[c]);
         let entry = &cnn.layers[l];
         let (frame, p) = (state.fired[l] / entry.layer.firings, state.fired[l] % entry.layer.firings);
@@ -275,7 +281,7 @@ impl<'p> Runner<'p> {
             let sources: Option<Vec<Source<'_>>> =
                 (0..entry.inputs.len()).map(|operand| state.source(cnn, stores, l, operand, rest)).collect();
             let sources = sources.ok_or_else(overlap)?;
-            call.fire(y.clone(), &sources, weights.of(&state.weights[l]), target, first);
+            call.fire(*isa, y.clone(), &sources, weights.of(&state.weights[l]), target, first);
         } else if let (Operator::Input(input), Some(value)) = (&entry.layer.operator, inputs[l])
             && let Target::F32(data) = target
         {
@@ -332,16 +338,6 @@ impl<'p> Runner<'p> {
         // Every output is in the caller's memory: the checker has seen to it.
         cnn.cnn.outputs.iter().filter_map(output).collect()
     }
-}
-
-/// The shapes of a layer's operands, their own and as the layer sees them.
-fn seen<'a>(resolved: &Resolved<'a>, c: usize, l: usize) -> Vec<Seen<'a>> {
-    let cnn = &resolved.index.cnns[c];
-    let seen = |(operand, &tensor): (usize, &usize)| Seen {
-        own: &cnn.layers[tensor].tensor.shape,
-        seen: cnn.seen(l, operand),
-    };
-    cnn.layers[l].inputs.iter().enumerate().map(seen).collect()
 }
 
 fn layer_error(resolved: &Resolved<'_>, c: usize, l: usize, why: String) -> RunError {

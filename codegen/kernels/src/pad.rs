@@ -1,0 +1,95 @@
+//! Padding and cropping.
+
+use core::ops::Range;
+
+use super::elements::{Elements, ElementsMut};
+use super::pixels::{pixel, pixel_mut};
+use super::rows::{Rows, RowsMut};
+
+/// What padded elements hold.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum PadMode {
+    /// A constant.
+    Constant(f32),
+    /// The mirror image without the edge.
+    Reflect,
+    /// The nearest element.
+    Edge,
+}
+
+/// Padding of an image, for `[row, column, channel]`.
+#[derive(Debug, Clone, Copy)]
+pub struct Pad {
+    /// What padded elements hold.
+    pub mode: PadMode,
+    /// Elements added before; negative crops.
+    pub before: [i64; 3],
+    /// Elements added after; negative crops.
+    pub after: [i64; 3],
+}
+
+/// Output rows `y` of a padded image.
+#[inline]
+pub fn pad(p: &Pad, y: Range<usize>, input: Rows<'_>, output: &mut RowsMut<'_>) {
+    let (shape, out) = (input.shape, output.shape);
+    let value = if let PadMode::Constant(value) = p.mode { value } else { 0.0 };
+    let from = |axis: usize, size, i| source(p.mode, p.before[axis], p.after[axis], size, i);
+    for y in y {
+        let row = from(0, shape.height, y).map(|y| input.row(y));
+        let result = output.row(y);
+        for x in 0..out.width {
+            let result = pixel_mut(result, &out, x);
+            let (Some(row), Some(x)) = (row, from(1, shape.width, x)) else {
+                result.fill(value);
+                continue;
+            };
+            let pixel = pixel(row, &shape, x);
+            if p.before[2] == 0 && p.after[2] == 0 {
+                result.copy_from_slice(pixel);
+                continue;
+            }
+            for (channel, r) in result.iter_mut().enumerate() {
+                *r = from(2, shape.channels, channel).map_or(value, |channel| pixel[channel]);
+            }
+        }
+    }
+}
+
+/// Output rows `y` of a padded tensor, with elements added before and after for each dimension.
+#[inline]
+pub fn pad_elements(
+    mode: PadMode,
+    before: &[i64],
+    after: &[i64],
+    y: Range<usize>,
+    input: &Elements<'_>,
+    output: &mut ElementsMut<'_>,
+) {
+    let value = if let PadMode::Constant(value) = mode { value } else { 0.0 };
+    output.fill(y, |index| {
+        let mut at = *index;
+        for (axis, (&before, &after)) in before.iter().zip(after).enumerate() {
+            match source(mode, before, after, input.seen.sizes[axis], index[axis]) {
+                Some(i) => at[axis] = i,
+                None => return value,
+            }
+        }
+        input.at(&at)
+    });
+}
+
+/// The input index that output index `i` shows; none for a constant. What is cropped is gone before the mode looks
+/// for the edge.
+#[inline]
+fn source(mode: PadMode, before: i64, after: i64, size: usize, i: usize) -> Option<usize> {
+    let (low, high) = ((-before).max(0), size as i64 - 1 - (-after).max(0));
+    let at = i as i64 - before;
+    let at = match mode {
+        _ if low <= at && at <= high => at,
+        PadMode::Constant(_) => return None,
+        PadMode::Edge => at.clamp(low, high),
+        PadMode::Reflect if at < low => 2 * low - at,
+        PadMode::Reflect => 2 * high - at,
+    };
+    Some(at as usize)
+}

@@ -1,0 +1,244 @@
+//! Calls of kernels.
+
+use std::ops::Range;
+
+use csdfc_kernels::arch::Isa;
+use csdfc_kernels::elements::{Elements, ElementsMut};
+use csdfc_kernels::rows::{RowShape, Rows, RowsMut};
+use csdfc_kernels::{
+    arg_max, binary, concat, conv, depth_space, element_wise, instance_norm, lrn, pad, pool, reduce, resize, slice, softmax,
+    transpose,
+};
+
+use super::access::{Access, Input};
+use super::kernel::{Call, Constant, Kernel};
+
+/// Rows that a firing reads.
+#[derive(Debug, Clone, Copy)]
+pub struct Source<'a> {
+    /// The ring's storage.
+    pub data: &'a [f32],
+    /// Slot of row 0 of the frame.
+    pub first: usize,
+}
+
+/// Rows that a firing writes.
+#[derive(Debug)]
+pub enum Target<'a> {
+    /// Floats.
+    F32(&'a mut [f32]),
+    /// Indices.
+    I64(&'a mut [i64]),
+    /// Nothing: the tensor is stored nowhere.
+    Nothing,
+}
+
+impl Call {
+    /// Makes rows `y` of the layer's output, the first row of whose frame is in slot `first`. `weights` are the
+    /// layer's packed parameters.
+    pub fn fire(
+        &self,
+        isa: Isa,
+        y: Range<usize>,
+        inputs: &[Source<'_>],
+        weights: &[f32],
+        output: Target<'_>,
+        first: usize,
+    ) {
+        match (self.output, output) {
+            (Access::Rows(mut shape), Target::F32(data)) => {
+                shape.first = first;
+                self.fire_rows(isa, y, inputs, weights, &mut RowsMut { data, shape });
+            }
+            (Access::Elements(mut shape, _), Target::F32(data)) => {
+                shape.first = first;
+                self.fire_elements(y, inputs, weights, &mut ElementsMut { data, shape });
+            }
+            (Access::Rows(mut shape), Target::I64(data)) => {
+                shape.first = first;
+                if let (Kernel::ArgMax { axis, select_last }, Some(x)) = (&self.kernel, self.rows(inputs, 0)) {
+                    arg_max::arg_max(*axis, *select_last, y, x, &mut RowsMut { data, shape });
+                }
+            }
+            (Access::Elements(mut shape, _), Target::I64(data)) => {
+                shape.first = first;
+                if let (&Kernel::ArgMaxElements { axis, keep_dims, select_last }, Some(x)) =
+                    (&self.kernel, self.elements(inputs, 0))
+                {
+                    let output = &mut ElementsMut { data, shape };
+                    arg_max::arg_max_elements(axis, keep_dims, select_last, y, &x, output);
+                }
+            }
+            (_, Target::Nothing) => {}
+        }
+    }
+
+    fn fire_rows(
+        &self,
+        isa: Isa,
+        y: Range<usize>,
+        inputs: &[Source<'_>],
+        weights: &[f32],
+        output: &mut RowsMut<'_>,
+    ) {
+        let Some(x) = self.rows(inputs, 0) else { return };
+        let made = y.clone();
+        match &self.kernel {
+            Kernel::Conv(p) => conv::conv(isa, p, y, x, &weights[self.constants[0].range.clone()], output),
+            Kernel::ElementWise(function) => element_wise::element_wise(isa, *function, y, x, output),
+            Kernel::PRelu => element_wise::p_relu(y, x, constant_rows(&self.constants[0], weights), output),
+            Kernel::BatchNorm(activation) => {
+                let [scale, shift] = [0, 1].map(|i| &weights[self.constants[i].range.clone()]);
+                element_wise::batch_norm(isa, *activation, y, x, scale, shift, output);
+            }
+            Kernel::InstanceNorm { epsilon } => {
+                let [scale, shift] = [0, 1].map(|i| &weights[self.constants[i].range.clone()]);
+                instance_norm::instance_norm(*epsilon, y, x, scale, shift, output);
+            }
+            Kernel::Binary(p) => {
+                if let Some(right) = self.rows(inputs, 1) {
+                    binary::binary(isa, p, y, x, right, output);
+                }
+            }
+            Kernel::BinaryConstant { binary: p, left } => {
+                let constant = constant_rows(&self.constants[0], weights);
+                let (a, b) = if *left { (constant, x) } else { (x, constant) };
+                binary::binary(isa, p, y, a, b, output);
+            }
+            Kernel::Pool(p) => pool::pool(p, y, x, output),
+            Kernel::ReduceRows { function, columns, channels } => {
+                reduce::reduce_rows(*function, *columns, *channels, y, x, output);
+            }
+            Kernel::ReduceFrame(function) => reduce::reduce_frame(*function, x, output),
+            Kernel::Concat { axis, starts } => {
+                for (i, start) in starts.iter().enumerate() {
+                    if let Some(x) = self.rows(inputs, i) {
+                        concat::concat(*axis, *start, y.clone(), x, output);
+                    }
+                }
+            }
+            Kernel::Slice(p) => slice::slice(p, y, x, output),
+            Kernel::Pad(p) => pad::pad(p, y, x, output),
+            Kernel::Resize(p) => resize::resize(p, y, x, output),
+            Kernel::Softmax(p) => softmax::softmax(isa, p, y, x, output),
+            Kernel::Lrn(p) => lrn::lrn(p, y, x, output),
+            Kernel::DepthToSpace(p) => depth_space::depth_to_space(p, y, x, output),
+            Kernel::SpaceToDepth { block } => depth_space::space_to_depth(*block, y, x, output),
+            Kernel::ArgMax { .. }
+            | Kernel::ReduceElements { .. }
+            | Kernel::ArgMaxElements { .. }
+            | Kernel::ConcatElements { .. }
+            | Kernel::SliceElements { .. }
+            | Kernel::PadElements { .. }
+            | Kernel::TransposeElements { .. }
+            | Kernel::SoftmaxElements { .. } => {}
+        }
+        if let Some(slopes) = self.constants.last().filter(|_| self.p_relu) {
+            element_wise::p_relu_in_place(made, constant_rows(slopes, weights), output);
+        }
+    }
+
+    fn fire_elements(
+        &self,
+        y: Range<usize>,
+        inputs: &[Source<'_>],
+        weights: &[f32],
+        output: &mut ElementsMut<'_>,
+    ) {
+        let Some(x) = self.elements(inputs, 0) else { return };
+        let made = y.clone();
+        match &self.kernel {
+            Kernel::ElementWise(function) => element_wise::element_wise_elements(*function, y, &x, output),
+            Kernel::PRelu => {
+                element_wise::p_relu_elements(y, &x, &constant_elements(&self.constants[0], weights), output);
+            }
+            Kernel::BatchNorm(activation) => {
+                let [scale, shift] = [0, 1].map(|i| &weights[self.constants[i].range.clone()]);
+                element_wise::batch_norm_elements(*activation, y, &x, scale, shift, output);
+            }
+            Kernel::InstanceNorm { epsilon } => {
+                let [scale, shift] = [0, 1].map(|i| &weights[self.constants[i].range.clone()]);
+                instance_norm::instance_norm_elements(*epsilon, y, &x, scale, shift, output);
+            }
+            Kernel::Binary(p) => {
+                if let Some(right) = self.elements(inputs, 1) {
+                    binary::binary_elements(p, y, &x, &right, output);
+                }
+            }
+            Kernel::BinaryConstant { binary: p, left } => {
+                let constant = constant_elements(&self.constants[0], weights);
+                let (a, b) = if *left { (&constant, &x) } else { (&x, &constant) };
+                binary::binary_elements(p, y, a, b, output);
+            }
+            Kernel::Pool(p) => pool::pool_elements(p, y, &x, output),
+            Kernel::ReduceElements { function, axes, keep_dims } => {
+                reduce::reduce_elements(*function, axes, *keep_dims, y, &x, output);
+            }
+            Kernel::ConcatElements { axis, starts } => {
+                for (i, start) in starts.iter().enumerate() {
+                    if let Some(x) = self.elements(inputs, i) {
+                        concat::concat_elements(*axis, *start, y.clone(), &x, output);
+                    }
+                }
+            }
+            Kernel::SliceElements { starts, steps } => slice::slice_elements(starts, steps, y, &x, output),
+            Kernel::PadElements { mode, before, after } => {
+                pad::pad_elements(*mode, before, after, y, &x, output);
+            }
+            Kernel::Resize(p) => resize::resize_elements(p, y, &x, output),
+            Kernel::TransposeElements { perm } => transpose::transpose_elements(perm, y, &x, output),
+            Kernel::SoftmaxElements { log, axes } => softmax::softmax_elements(*log, axes, y, &x, output),
+            Kernel::Lrn(p) => lrn::lrn_elements(p, y, &x, output),
+            Kernel::DepthToSpace(p) => depth_space::depth_to_space_elements(p, y, &x, output),
+            Kernel::SpaceToDepth { block } => {
+                depth_space::space_to_depth_elements(*block, y, &x, output);
+            }
+            Kernel::Conv(_)
+            | Kernel::ReduceRows { .. }
+            | Kernel::ReduceFrame(_)
+            | Kernel::ArgMax { .. }
+            | Kernel::ArgMaxElements { .. }
+            | Kernel::Concat { .. }
+            | Kernel::Slice(_)
+            | Kernel::Pad(_)
+            | Kernel::Softmax(_) => {}
+        }
+        if let Some(slopes) = self.constants.last().filter(|_| self.p_relu) {
+            element_wise::p_relu_in_place_elements(made, &constant_elements(slopes, weights), output);
+        }
+    }
+
+    /// An operand that is seen by rows.
+    fn rows<'a>(&self, inputs: &[Source<'a>], operand: usize) -> Option<Rows<'a>> {
+        let (source, Input { access, fold }) = (inputs.get(operand)?, self.inputs.get(operand)?);
+        let Access::Rows(mut shape) = *access else { return None };
+        shape.first = source.first / fold;
+        Some(Rows { data: source.data, shape })
+    }
+
+    /// An operand that is seen element by element.
+    fn elements<'a>(&self, inputs: &[Source<'a>], operand: usize) -> Option<Elements<'a>> {
+        let (source, input) = (inputs.get(operand)?, self.inputs.get(operand)?);
+        let Access::Elements(mut shape, seen) = input.access else { return None };
+        shape.first = source.first;
+        Some(Elements { data: source.data, shape, seen })
+    }
+}
+
+fn constant_rows<'a>(constant: &Constant, weights: &'a [f32]) -> Rows<'a> {
+    let data = &weights[constant.range.clone()];
+    match constant.packing.access() {
+        Some(Access::Rows(shape)) => Rows { data, shape },
+        // Binding packs what is read by rows as rows.
+        _ => Rows { data, shape: RowShape::dense(1, 1, data.len(), 1) },
+    }
+}
+
+fn constant_elements<'a>(constant: &Constant, weights: &'a [f32]) -> Elements<'a> {
+    let data = &weights[constant.range.clone()];
+    match constant.packing.access() {
+        Some(Access::Elements(shape, seen)) => Elements { data, shape, seen },
+        // Binding keeps what is read element by element as it is.
+        _ => Elements::dense(data, &[data.len()]),
+    }
+}
