@@ -17,6 +17,7 @@ pub const SOURCES: &[(&str, &str)] = &[
     ("depth_space.rs", include_str!("depth_space.rs")),
     ("element_wise.rs", include_str!("element_wise.rs")),
     ("elements.rs", include_str!("elements.rs")),
+    ("gemm.rs", include_str!("gemm.rs")),
     ("input.rs", include_str!("input.rs")),
     ("instance_norm.rs", include_str!("instance_norm.rs")),
     ("lrn.rs", include_str!("lrn.rs")),

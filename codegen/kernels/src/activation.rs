@@ -1,0 +1,159 @@
+//! Functions of one element, alone and as the end of a convolution.
+
+use super::arch::{Isa, Job, Simd};
+use super::math;
+
+/// A function of one element, by its ONNX definition; what a layer does to each element that it has made.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[allow(missing_docs, reason = "each is the ONNX operator, or the usual function, of that name")]
+pub enum Activation {
+    /// `x`.
+    None,
+    Relu,
+    /// Bounds that are absent are infinite.
+    Clip {
+        min: f32,
+        max: f32,
+    },
+    LeakyRelu {
+        alpha: f32,
+    },
+    /// `x < 0 ? slope·x : x`; slopes are handed over beside the elements.
+    PRelu,
+    Elu {
+        alpha: f32,
+    },
+    Selu {
+        alpha: f32,
+        gamma: f32,
+    },
+    Sigmoid,
+    HardSigmoid {
+        alpha: f32,
+        beta: f32,
+    },
+    HardSwish,
+    Swish,
+    Tanh,
+    Erf,
+    /// Exact with `erf`, or approximated with `tanh`.
+    Gelu {
+        tanh: bool,
+    },
+    Mish,
+    Softplus,
+    Softsign,
+    Sqrt,
+    Exp,
+    Log,
+    Abs,
+    Neg,
+    Reciprocal,
+    Floor,
+    Ceil,
+}
+
+impl Activation {
+    /// The function of `x`; `slope` is that of a PRelu, else without effect.
+    #[inline]
+    pub fn apply(self, x: f32, slope: f32) -> f32 {
+        let mut value = [x];
+        self.apply_portable(&mut value, &[slope]);
+        value[0]
+    }
+
+    /// Applies the function to every element. `slopes` are those of a PRelu, repeated along `values` (per channel for a
+    /// row of pixels, or a single one); else they are not looked at. The bits do not depend on `isa`.
+    pub fn apply_all(self, isa: Isa, values: &mut [f32], slopes: &[f32]) {
+        isa.run(Apply { activation: self, values, slopes });
+    }
+
+    /// Lower and upper bound, if the function is nothing but bounds.
+    #[inline(always)]
+    pub(crate) fn bounds(self) -> Option<[f32; 2]> {
+        match self {
+            Activation::None => Some([f32::NEG_INFINITY, f32::INFINITY]),
+            Activation::Relu => Some([0.0, f32::INFINITY]),
+            Activation::Clip { min, max } => Some([min, max]),
+            _ => None,
+        }
+    }
+
+    /// [`Activation::apply_all`] in whatever instruction set the caller is compiled for.
+    #[inline(always)]
+    pub(crate) fn apply_portable(self, values: &mut [f32], slopes: &[f32]) {
+        match self {
+            Activation::None => {}
+            Activation::Relu => each(values, |x| clip(x, 0.0, f32::INFINITY)),
+            Activation::Clip { min, max } => each(values, |x| clip(x, min, max)),
+            Activation::LeakyRelu { alpha } => each(values, |x| if x < 0.0 { alpha * x } else { x }),
+            Activation::PRelu => {
+                for values in values.chunks_mut(slopes.len().max(1)) {
+                    for (x, &slope) in values.iter_mut().zip(slopes) {
+                        *x = if *x < 0.0 { slope * *x } else { *x };
+                    }
+                }
+            }
+            Activation::Elu { alpha } => {
+                each(values, |x| if x < 0.0 { alpha * (math::exp(x) - 1.0) } else { x });
+            }
+            Activation::Selu { alpha, gamma } => {
+                each(values, |x| gamma * if x > 0.0 { x } else { alpha * math::exp(x) - alpha });
+            }
+            Activation::Sigmoid => each(values, math::sigmoid),
+            Activation::HardSigmoid { alpha, beta } => each(values, |x| clip(alpha * x + beta, 0.0, 1.0)),
+            Activation::HardSwish => each(values, |x| x * clip(x * (1.0 / 6.0) + 0.5, 0.0, 1.0)),
+            Activation::Swish => each(values, |x| x * math::sigmoid(x)),
+            Activation::Tanh => each(values, math::tanh),
+            Activation::Erf => each(values, math::erf),
+            Activation::Gelu { tanh: false } => {
+                each(values, |x| 0.5 * x * (1.0 + math::erf(x * core::f32::consts::FRAC_1_SQRT_2)));
+            }
+            Activation::Gelu { tanh: true } => {
+                const SQRT_2_OVER_PI: f32 = 0.797_884_6;
+                each(values, |x| {
+                    0.5 * x * (1.0 + math::tanh(SQRT_2_OVER_PI * (x + 0.044_715 * (x * x * x))))
+                });
+            }
+            Activation::Mish => each(values, |x| x * math::tanh_softplus(x)),
+            Activation::Softplus => each(values, math::softplus),
+            Activation::Softsign => each(values, |x| x / (1.0 + x.abs())),
+            Activation::Sqrt => each(values, math::sqrt),
+            Activation::Exp => each(values, math::exp),
+            Activation::Log => each(values, math::log),
+            Activation::Abs => each(values, f32::abs),
+            Activation::Neg => each(values, |x| -x),
+            Activation::Reciprocal => each(values, |x| 1.0 / x),
+            Activation::Floor => each(values, math::floor),
+            Activation::Ceil => each(values, math::ceil),
+        }
+    }
+}
+
+/// `x` within bounds, the upper one ruling; NaN stays.
+#[inline(always)]
+fn clip(x: f32, min: f32, max: f32) -> f32 {
+    let x = if min > x { min } else { x };
+    if max < x { max } else { x }
+}
+
+#[inline(always)]
+fn each(values: &mut [f32], f: impl Fn(f32) -> f32) {
+    for x in values {
+        *x = f(*x);
+    }
+}
+
+/// [`Activation::apply_all`] as work for an instruction set.
+struct Apply<'a> {
+    activation: Activation,
+    values: &'a mut [f32],
+    slopes: &'a [f32],
+}
+
+impl Job for Apply<'_> {
+    #[inline(always)]
+    fn run<S: Simd>(self) {
+        self.activation.apply_portable(self.values, self.slopes);
+    }
+}

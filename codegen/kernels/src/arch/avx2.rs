@@ -1,0 +1,69 @@
+//! AVX2 with FMA.
+
+use core::arch::x86_64::*;
+
+use super::{Job, Simd};
+
+/// AVX2 with FMA.
+#[derive(Clone, Copy)]
+pub(crate) struct Avx2;
+
+/// Does the work with these instructions.
+///
+/// # Safety
+/// The processor has them.
+#[target_feature(enable = "avx2,fma")]
+pub(crate) unsafe fn run<J: Job>(job: J) {
+    job.run::<Avx2>();
+}
+
+// SAFETY: each method is one instruction of the set, which its caller vouches for.
+#[allow(unused_unsafe, reason = "some of these functions became safe where their instructions are enabled")]
+unsafe impl Simd for Avx2 {
+    type V = __m256;
+    const LANES: usize = 8;
+    const PIXELS: usize = 6;
+    const VECTORS: usize = 2;
+
+    #[inline(always)]
+    unsafe fn splat(x: f32) -> Self::V {
+        // SAFETY: the caller's.
+        unsafe { _mm256_set1_ps(x) }
+    }
+
+    #[inline(always)]
+    unsafe fn load(p: *const f32) -> Self::V {
+        // SAFETY: the caller's.
+        unsafe { _mm256_loadu_ps(p) }
+    }
+
+    #[inline(always)]
+    unsafe fn store(p: *mut f32, v: Self::V) {
+        // SAFETY: the caller's.
+        unsafe { _mm256_storeu_ps(p, v) }
+    }
+
+    #[inline(always)]
+    unsafe fn mul_add(a: Self::V, b: Self::V, c: Self::V) -> Self::V {
+        // SAFETY: the caller's.
+        unsafe { _mm256_fmadd_ps(a, b, c) }
+    }
+
+    #[inline(always)]
+    unsafe fn at_least(bound: Self::V, x: Self::V) -> Self::V {
+        // SAFETY: the caller's.
+        unsafe { _mm256_max_ps(bound, x) }
+    }
+
+    #[inline(always)]
+    unsafe fn at_most(bound: Self::V, x: Self::V) -> Self::V {
+        // SAFETY: the caller's.
+        unsafe { _mm256_min_ps(bound, x) }
+    }
+
+    #[inline(always)]
+    unsafe fn call<J: Job>(job: J) {
+        // SAFETY: the caller's.
+        unsafe { run(job) }
+    }
+}

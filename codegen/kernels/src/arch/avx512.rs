@@ -1,0 +1,69 @@
+//! AVX-512.
+
+use core::arch::x86_64::*;
+
+use super::{Job, Simd};
+
+/// AVX-512.
+#[derive(Clone, Copy)]
+pub(crate) struct Avx512;
+
+/// Does the work with these instructions.
+///
+/// # Safety
+/// The processor has them.
+#[target_feature(enable = "avx512f")]
+pub(crate) unsafe fn run<J: Job>(job: J) {
+    job.run::<Avx512>();
+}
+
+// SAFETY: each method is one instruction of the set, which its caller vouches for.
+#[allow(unused_unsafe, reason = "some of these functions became safe where their instructions are enabled")]
+unsafe impl Simd for Avx512 {
+    type V = __m512;
+    const LANES: usize = 16;
+    const PIXELS: usize = 12;
+    const VECTORS: usize = 2;
+
+    #[inline(always)]
+    unsafe fn splat(x: f32) -> Self::V {
+        // SAFETY: the caller's.
+        unsafe { _mm512_set1_ps(x) }
+    }
+
+    #[inline(always)]
+    unsafe fn load(p: *const f32) -> Self::V {
+        // SAFETY: the caller's.
+        unsafe { _mm512_loadu_ps(p) }
+    }
+
+    #[inline(always)]
+    unsafe fn store(p: *mut f32, v: Self::V) {
+        // SAFETY: the caller's.
+        unsafe { _mm512_storeu_ps(p, v) }
+    }
+
+    #[inline(always)]
+    unsafe fn mul_add(a: Self::V, b: Self::V, c: Self::V) -> Self::V {
+        // SAFETY: the caller's.
+        unsafe { _mm512_fmadd_ps(a, b, c) }
+    }
+
+    #[inline(always)]
+    unsafe fn at_least(bound: Self::V, x: Self::V) -> Self::V {
+        // SAFETY: the caller's.
+        unsafe { _mm512_max_ps(bound, x) }
+    }
+
+    #[inline(always)]
+    unsafe fn at_most(bound: Self::V, x: Self::V) -> Self::V {
+        // SAFETY: the caller's.
+        unsafe { _mm512_min_ps(bound, x) }
+    }
+
+    #[inline(always)]
+    unsafe fn call<J: Job>(job: J) {
+        // SAFETY: the caller's.
+        unsafe { run(job) }
+    }
+}

@@ -1,0 +1,150 @@
+//! Vector instruction sets.
+//!
+//! A kernel is written once, as a [`Job`] over [`Simd`], and run by [`Isa::run`] with the instructions that an [`Isa`]
+//! stands for. An `Isa` other than the portable one exists only where its instructions do, so that kernels may take
+//! one and stay safe.
+#![allow(unsafe_code, reason = "vector instructions; each block says why it is sound")]
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+#[cfg(target_arch = "aarch64")]
+mod neon;
+mod portable;
+
+/// Channels of a panel of packed weights: a multiple of every [`Simd::LANES`].
+pub(crate) const PANEL: usize = 16;
+
+/// The instruction set that kernels use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Isa(Kind);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(not(feature = "std"), allow(dead_code, reason = "without detection one or two are made"))]
+enum Kind {
+    Portable,
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
+    #[cfg(target_arch = "aarch64")]
+    Neon,
+}
+
+impl Isa {
+    /// Plain Rust, without fused multiplication and addition.
+    pub const PORTABLE: Isa = Isa(Kind::Portable);
+
+    /// The best that every processor of the compilation's target has.
+    pub const fn compiled() -> Isa {
+        #[cfg(all(target_arch = "x86_64", target_feature = "avx512f"))]
+        return Isa(Kind::Avx512);
+        #[cfg(all(
+            target_arch = "x86_64",
+            target_feature = "avx2",
+            target_feature = "fma",
+            not(target_feature = "avx512f")
+        ))]
+        return Isa(Kind::Avx2);
+        #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
+        return Isa(Kind::Neon);
+        #[allow(unreachable_code, reason = "where no target feature ended the function")]
+        Isa::PORTABLE
+    }
+
+    /// The best that the processor has which runs this. Ask once, at start.
+    #[cfg(any(test, feature = "std"))]
+    pub fn detect() -> Isa {
+        #[cfg(target_arch = "x86_64")]
+        {
+            extern crate std;
+            if std::is_x86_feature_detected!("avx512f") {
+                return Isa(Kind::Avx512);
+            }
+            if std::is_x86_feature_detected!("avx2") && std::is_x86_feature_detected!("fma") {
+                return Isa(Kind::Avx2);
+            }
+        }
+        Isa::compiled()
+    }
+
+    /// The instruction set's name.
+    pub const fn name(self) -> &'static str {
+        match self.0 {
+            Kind::Portable => "portable",
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx2 => "avx2",
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx512 => "avx512",
+            #[cfg(target_arch = "aarch64")]
+            Kind::Neon => "neon",
+        }
+    }
+
+    /// Does the work with these instructions.
+    #[inline]
+    pub(crate) fn run<J: Job>(self, job: J) {
+        match self.0 {
+            Kind::Portable => job.run::<portable::Portable>(),
+            // SAFETY: an `Isa` of this kind is made only where the processor has its instructions.
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx2 => unsafe { avx2::run(job) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx512 => unsafe { avx512::run(job) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "aarch64")]
+            Kind::Neon => unsafe { neon::run(job) },
+        }
+    }
+
+    /// Every instruction set that the processor has which runs this.
+    #[cfg(test)]
+    pub(crate) fn all() -> impl Iterator<Item = Isa> {
+        let best = Isa::detect();
+        #[cfg(target_arch = "x86_64")]
+        let middle = (best == Isa(Kind::Avx512)).then_some(Isa(Kind::Avx2));
+        #[cfg(not(target_arch = "x86_64"))]
+        let middle = None;
+        [Some(Isa::PORTABLE), middle, (best != Isa::PORTABLE).then_some(best)].into_iter().flatten()
+    }
+}
+
+/// Work written for any instruction set. `run` and all that it calls with `S` must be `#[inline(always)]`: only so
+/// does it become code of that instruction set.
+pub(crate) trait Job {
+    /// Does the work.
+    fn run<S: Simd>(self);
+}
+
+/// A vector of `f32` and what micro-kernels do with it.
+///
+/// # Safety
+/// Implementors' methods may be called only on a processor that has their instructions, which is so within
+/// [`Job::run`]. Pointers must be good for `LANES` elements; they need no alignment.
+pub(crate) unsafe trait Simd: Copy + 'static {
+    /// The vector.
+    type V: Copy;
+    /// Its elements; divides [`PANEL`].
+    const LANES: usize;
+    /// Most pixels of a tile whose accumulators are [`Simd::VECTORS`] vectors wide.
+    const PIXELS: usize;
+    /// Most vectors of output channels of a tile; a multiple of a panel's.
+    const VECTORS: usize;
+
+    /// All elements `x`.
+    unsafe fn splat(x: f32) -> Self::V;
+    /// The elements at `p`.
+    unsafe fn load(p: *const f32) -> Self::V;
+    /// Writes the elements to `p`.
+    unsafe fn store(p: *mut f32, v: Self::V);
+    /// `a · b + c`, fused but in the portable set.
+    unsafe fn mul_add(a: Self::V, b: Self::V, c: Self::V) -> Self::V;
+    /// `bound > x ? bound : x`: a NaN in `x` stays.
+    unsafe fn at_least(bound: Self::V, x: Self::V) -> Self::V;
+    /// `bound < x ? bound : x`: a NaN in `x` stays.
+    unsafe fn at_most(bound: Self::V, x: Self::V) -> Self::V;
+    /// Runs the job as a function of its own, compiled for this instruction set.
+    unsafe fn call<J: Job>(job: J);
+}

@@ -1,0 +1,69 @@
+//! NEON, which every 64-bit Arm processor for Linux has.
+
+use core::arch::aarch64::*;
+
+use super::{Job, Simd};
+
+/// NEON, which every 64-bit Arm processor for Linux has.
+#[derive(Clone, Copy)]
+pub(crate) struct Neon;
+
+/// Does the work with these instructions.
+///
+/// # Safety
+/// The processor has them.
+#[target_feature(enable = "neon")]
+pub(crate) unsafe fn run<J: Job>(job: J) {
+    job.run::<Neon>();
+}
+
+// SAFETY: each method is one instruction of the set, which its caller vouches for.
+#[allow(unused_unsafe, reason = "some of these functions became safe where their instructions are enabled")]
+unsafe impl Simd for Neon {
+    type V = float32x4_t;
+    const LANES: usize = 4;
+    const PIXELS: usize = 6;
+    const VECTORS: usize = 4;
+
+    #[inline(always)]
+    unsafe fn splat(x: f32) -> Self::V {
+        // SAFETY: the caller's.
+        unsafe { vdupq_n_f32(x) }
+    }
+
+    #[inline(always)]
+    unsafe fn load(p: *const f32) -> Self::V {
+        // SAFETY: the caller's.
+        unsafe { vld1q_f32(p) }
+    }
+
+    #[inline(always)]
+    unsafe fn store(p: *mut f32, v: Self::V) {
+        // SAFETY: the caller's.
+        unsafe { vst1q_f32(p, v) }
+    }
+
+    #[inline(always)]
+    unsafe fn mul_add(a: Self::V, b: Self::V, c: Self::V) -> Self::V {
+        // SAFETY: the caller's.
+        unsafe { vfmaq_f32(c, a, b) }
+    }
+
+    #[inline(always)]
+    unsafe fn at_least(bound: Self::V, x: Self::V) -> Self::V {
+        // SAFETY: the caller's.
+        unsafe { vbslq_f32(vcgtq_f32(bound, x), bound, x) }
+    }
+
+    #[inline(always)]
+    unsafe fn at_most(bound: Self::V, x: Self::V) -> Self::V {
+        // SAFETY: the caller's.
+        unsafe { vbslq_f32(vcltq_f32(bound, x), bound, x) }
+    }
+
+    #[inline(always)]
+    unsafe fn call<J: Job>(job: J) {
+        // SAFETY: the caller's.
+        unsafe { run(job) }
+    }
+}

@@ -1,0 +1,54 @@
+//! Vectors as plain arrays.
+
+use super::{Job, Simd};
+
+/// Plain Rust.
+#[derive(Clone, Copy)]
+pub(crate) struct Portable;
+
+const LANES: usize = 4;
+
+// SAFETY: no instructions but those of the target.
+unsafe impl Simd for Portable {
+    type V = [f32; LANES];
+    const LANES: usize = LANES;
+    const PIXELS: usize = 2;
+    const VECTORS: usize = 4;
+
+    #[inline(always)]
+    unsafe fn splat(x: f32) -> Self::V {
+        [x; LANES]
+    }
+
+    #[inline(always)]
+    unsafe fn load(p: *const f32) -> Self::V {
+        // SAFETY: the caller's.
+        unsafe { p.cast::<Self::V>().read_unaligned() }
+    }
+
+    #[inline(always)]
+    unsafe fn store(p: *mut f32, v: Self::V) {
+        // SAFETY: the caller's.
+        unsafe { p.cast::<Self::V>().write_unaligned(v) }
+    }
+
+    #[inline(always)]
+    unsafe fn mul_add(a: Self::V, b: Self::V, c: Self::V) -> Self::V {
+        core::array::from_fn(|i| a[i] * b[i] + c[i])
+    }
+
+    #[inline(always)]
+    unsafe fn at_least(bound: Self::V, x: Self::V) -> Self::V {
+        core::array::from_fn(|i| if bound[i] > x[i] { bound[i] } else { x[i] })
+    }
+
+    #[inline(always)]
+    unsafe fn at_most(bound: Self::V, x: Self::V) -> Self::V {
+        core::array::from_fn(|i| if bound[i] < x[i] { bound[i] } else { x[i] })
+    }
+
+    #[inline(never)]
+    unsafe fn call<J: Job>(job: J) {
+        job.run::<Portable>();
+    }
+}

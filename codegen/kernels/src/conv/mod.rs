@@ -1,0 +1,116 @@
+//! Convolution.
+
+mod dense;
+mod depthwise;
+#[cfg(test)]
+mod tests;
+
+use core::ops::Range;
+
+use super::activation::Activation;
+use super::arch::Isa;
+use super::panel::Panels;
+use super::rows::{Rows, RowsMut};
+use super::shared::SharedRows;
+
+/// A 2-D convolution, `[H, W, channels]` → `[H', W', filters]`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Conv {
+    /// Input channels.
+    pub channels: usize,
+    /// Output channels.
+    pub filters: usize,
+    /// Height and width of the filters.
+    pub kernel: [usize; 2],
+    /// Stride in y and x.
+    pub stride: [usize; 2],
+    /// Dilation in y and x.
+    pub dilation: [usize; 2],
+    /// `[top, left, bottom, right]`, zeros. Kernels take bottom and right from the tensors' sizes.
+    pub pads: [usize; 4],
+    /// Groups.
+    pub groups: usize,
+    /// Applied to every output element.
+    pub activation: Activation,
+}
+
+impl Conv {
+    /// Whether every channel has one filter of its own.
+    const fn is_depthwise(&self) -> bool {
+        self.groups == self.channels && self.groups == self.filters
+    }
+
+    const fn panels(&self) -> Panels {
+        let taps = self.kernel[0] * self.kernel[1];
+        if self.is_depthwise() {
+            Panels::new(1, self.filters, taps, self.activation)
+        } else {
+            let steps = taps * (self.channels / self.groups);
+            Panels::new(self.groups, self.filters / self.groups, steps, self.activation)
+        }
+    }
+
+    /// Elements of the packed weights, biases and slopes.
+    pub const fn packed_len(&self) -> usize {
+        self.panels().len()
+    }
+
+    /// Packs `weights` (`[filters, channels / groups, kernel_y, kernel_x]`), `bias` (`[filters]`, or empty) and the
+    /// `slopes` of a PRelu (`[filters]` or `[1]`, else empty) into `out`, which holds [`Conv::packed_len`] elements.
+    ///
+    /// # Panics
+    /// If a slice has another length than is said here.
+    pub fn pack(&self, weights: &[f32], bias: &[f32], slopes: &[f32], out: &mut [f32]) {
+        let taps = self.kernel[0] * self.kernel[1];
+        let channels = self.channels / self.groups;
+        let weight = |filter: usize, step: usize| {
+            weights[(filter * channels + step % channels) * taps + step / channels]
+        };
+        self.panels().pack(weight, bias, slopes, out);
+    }
+
+    /// Parts into which the output channels may be divided among workers.
+    pub const fn tiles(&self) -> usize {
+        self.panels().count()
+    }
+}
+
+/// Makes rows `y` of the convolution. `weights` are packed by [`Conv::pack`].
+///
+/// # Panics
+/// If a slice is shorter than the shapes say.
+#[inline]
+pub fn conv(isa: Isa, p: &Conv, y: Range<usize>, input: Rows<'_>, weights: &[f32], output: &mut RowsMut<'_>) {
+    #[allow(unsafe_code, reason = "the only worker")]
+    // SAFETY: no one else has the rows.
+    unsafe {
+        conv_shared(isa, p, y, 0..p.tiles(), input, weights, SharedRows::new(output));
+    }
+}
+
+/// Makes those output channels of rows `y` that belong to `tiles`, of [`Conv::tiles`]. The bytes are those of [`conv`]
+/// however rows and tiles are divided.
+///
+/// # Safety
+/// No one else reads or writes these elements of `output` at the same time.
+///
+/// # Panics
+/// As [`conv`].
+#[inline]
+#[allow(unsafe_code, reason = "several workers write one tensor")]
+pub unsafe fn conv_shared(
+    isa: Isa,
+    p: &Conv,
+    y: Range<usize>,
+    tiles: Range<usize>,
+    input: Rows<'_>,
+    weights: &[f32],
+    output: SharedRows<'_>,
+) {
+    let weights = &weights[..p.packed_len()];
+    if p.is_depthwise() {
+        isa.run(depthwise::Depthwise { p, y, tiles, input, weights, output });
+    } else {
+        isa.run(dense::Dense { p, y, tiles, input, weights, output });
+    }
+}

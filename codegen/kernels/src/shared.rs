@@ -1,0 +1,52 @@
+//! Rows that several workers write at once.
+#![allow(unsafe_code, reason = "writing one slice from several threads; each block says why it is sound")]
+
+use core::marker::PhantomData;
+
+use super::rows::{RowShape, RowsMut};
+
+/// Rows that several workers write at once, each its own elements of them.
+#[derive(Debug, Clone, Copy)]
+pub struct SharedRows<'a> {
+    data: *mut f32,
+    len: usize,
+    shape: RowShape,
+    borrow: PhantomData<&'a mut [f32]>,
+}
+
+// SAFETY: elements are reached only through `SharedRows::channels`, whose callers share them out.
+unsafe impl Send for SharedRows<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for SharedRows<'_> {}
+
+impl<'a> SharedRows<'a> {
+    /// The rows, borrowed as long as any worker may write them.
+    pub fn new(rows: &'a mut RowsMut<'_>) -> Self {
+        SharedRows {
+            data: rows.data.as_mut_ptr(),
+            len: rows.data.len(),
+            shape: rows.shape,
+            borrow: PhantomData,
+        }
+    }
+
+    /// Pixels of a row.
+    pub(crate) fn width(&self) -> usize {
+        self.shape.width
+    }
+
+    /// Channels `first .. first + count` of pixel `x` of row `y`.
+    ///
+    /// # Safety
+    /// No one else reads or writes these elements while the result lives.
+    ///
+    /// # Panics
+    /// If they are not within the ring.
+    #[inline(always)]
+    pub(crate) unsafe fn channels(&self, y: usize, x: usize, first: usize, count: usize) -> &'a mut [f32] {
+        let start = self.shape.start(y) + x * self.shape.pixel_stride + self.shape.channel_offset + first;
+        assert!(start <= self.len && count <= self.len - start, "pixel beyond the ring");
+        // SAFETY: within the slice that was borrowed, and the caller's alone.
+        unsafe { core::slice::from_raw_parts_mut(self.data.add(start), count) }
+    }
+}
