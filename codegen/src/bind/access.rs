@@ -50,8 +50,7 @@ impl Operand<'_> {
         {
             return Some(RowShape { ring_rows: self.ring_rows, ..rows });
         }
-        let lies_so =
-            is_row_major(self.own, self.order()) && is_row_major(self.seen, self.seen.order);
+        let lies_so = is_row_major(self.own, self.order()) && is_row_major(self.seen, self.seen.order);
         (lies_so && self.ring_rows == self.own.rows()).then_some(rows)
     }
 
@@ -86,7 +85,10 @@ impl Operand<'_> {
 /// The elements of a tensor, its own dimensions in this order, seen in these dimensions.
 pub(super) fn elements(own: &Shape, order: Order, seen: &Shape, ring_rows: usize) -> Result<Access, String> {
     if seen.rank() > MAX_RANK {
-        return Err(format!("a tensor of {} dimensions has more than the {MAX_RANK} of kernels", seen.rank()));
+        return Err(format!(
+            "a tensor of {} dimensions has more than the {MAX_RANK} of kernels",
+            seen.rank()
+        ));
     }
     let dims = Dims::new(&seen.dims);
     let shape = match (image_rows(own, ring_rows), order) {
@@ -101,8 +103,6 @@ pub(super) fn elements(own: &Shape, order: Order, seen: &Shape, ring_rows: usize
 pub(super) fn is_row_major(own: &Shape, order: Order) -> bool {
     match own.row_axis() {
         None => true,
-        Some(_) => {
-            order == Order::ChannelsLast || own.channels() == 1 || own.elements() == own.channels()
-        }
+        Some(_) => order == Order::ChannelsLast || own.channels() == 1 || own.elements() == own.channels(),
     }
 }

@@ -126,7 +126,8 @@ impl Choice {
             Access::Elements(..) => Ok(plain),
             Access::Rows(rows) => {
                 let is_image = output.row_axis().is_some();
-                let packing = if is_image { image_constant(output, dims) } else { row_constant(output, rows, dims) };
+                let packing =
+                    if is_image { image_constant(output, dims) } else { row_constant(output, rows, dims) };
                 packing.ok_or_else(|| format!("a constant {} does not fit {output}", Shape::new(dims)))
             }
         }
@@ -138,9 +139,7 @@ fn image_constant(output: &Shape, dims: &[usize]) -> Option<Packing> {
     let missing = 4usize.checked_sub(dims.len())?;
     let dims: Vec<usize> = std::iter::repeat_n(1, missing).chain(dims.iter().copied()).collect();
     match (output.order, dims.as_slice()) {
-        (Order::ChannelsFirst, &[1, c, h, w]) => {
-            Some(Packing::Image { rows: RowShape::dense(h, w, c, h) })
-        }
+        (Order::ChannelsFirst, &[1, c, h, w]) => Some(Packing::Image { rows: RowShape::dense(h, w, c, h) }),
         (Order::ChannelsLast, &[1, h, w, c]) => Some(Packing::Row { rows: RowShape::dense(h, w, c, h) }),
         _ => None,
     }
@@ -223,7 +222,8 @@ fn element_wise(site: &Site<'_>, x: &Operand<'_>, function: &Function) -> Result
 
 fn batch_norm(site: &Site<'_>, x: &Operand<'_>, norm: &operator::BatchNorm) -> Result<Choice, String> {
     let is_p_relu = matches!(norm.activation, Some(Function::PRelu { .. }));
-    let activation = if is_p_relu { Activation::None } else { translate::activation(norm.activation.as_ref()) };
+    let activation =
+        if is_p_relu { Activation::None } else { translate::activation(norm.activation.as_ref()) };
     let kernel = || Kernel::BatchNorm(activation);
     let rank_2 = || site.by_pixels(x, x.seen.dims[0], kernel).filter(|_| x.seen.rank() == 2);
     let choice = match site.by_rows(x, kernel).or_else(rank_2) {
@@ -246,7 +246,8 @@ fn instance_norm(site: &Site<'_>, x: &Operand<'_>, norm: &operator::InstanceNorm
 
 fn binary(site: &Site<'_>, binary: &operator::Binary) -> Result<Choice, String> {
     let is_p_relu = matches!(binary.activation, Some(Function::PRelu { .. }));
-    let activation = if is_p_relu { Activation::None } else { translate::activation(binary.activation.as_ref()) };
+    let activation =
+        if is_p_relu { Activation::None } else { translate::activation(binary.activation.as_ref()) };
     let p = Binary { function: translate::binary(binary.function), activation };
     let kernel = match &binary.constant {
         Some(constant) => Kernel::BinaryConstant { binary: p, left: constant.left },
@@ -371,7 +372,9 @@ fn unary(site: &Site<'_>, x: &Operand<'_>) -> Result<Choice, String> {
             starts: places.map(|axis| slice.starts[axis]),
             steps: places.map(|axis| slice.steps[axis]),
         })),
-        Operator::Pad(pad) if same_order && pad.before.len() == 4 && pad.before[0] == 0 && pad.after[0] == 0 => {
+        Operator::Pad(pad)
+            if same_order && pad.before.len() == 4 && pad.before[0] == 0 && pad.after[0] == 0 =>
+        {
             by_rows(Kernel::Pad(Pad {
                 mode: translate::pad_mode(&pad.mode),
                 before: places.map(|axis| pad.before[axis]),
@@ -393,7 +396,12 @@ fn unary(site: &Site<'_>, x: &Operand<'_>) -> Result<Choice, String> {
     }
 }
 
-fn reduce(site: &Site<'_>, x: &Operand<'_>, reduce: &operator::Reduce, image: Option<[bool; 3]>) -> Option<Choice> {
+fn reduce(
+    site: &Site<'_>,
+    x: &Operand<'_>,
+    reduce: &operator::Reduce,
+    image: Option<[bool; 3]>,
+) -> Option<Choice> {
     let function = translate::reduce(&reduce.function);
     if let (Some(rows), Some(image)) = (x.image(), image.filter(|_| x.seen.rank() == 4)) {
         let [channels, columns] = [image[ImageAxis::Channels as usize], image[ImageAxis::Columns as usize]];
@@ -412,7 +420,12 @@ fn reduce(site: &Site<'_>, x: &Operand<'_>, reduce: &operator::Reduce, image: Op
     Some(Choice::new(Kernel::ReduceRows { function, columns: false, channels: true }, vec![input], output))
 }
 
-fn softmax(site: &Site<'_>, x: &Operand<'_>, softmax: &operator::Softmax, image: Option<[bool; 3]>) -> Option<Choice> {
+fn softmax(
+    site: &Site<'_>,
+    x: &Operand<'_>,
+    softmax: &operator::Softmax,
+    image: Option<[bool; 3]>,
+) -> Option<Choice> {
     let log = softmax.log;
     if let Some(image) = image.filter(|image| !image[ImageAxis::Rows as usize] && x.seen.rank() == 4)
         && x.image().is_some()

@@ -6,8 +6,8 @@ use csdfc_kernels::arch::Isa;
 use csdfc_kernels::elements::{Elements, ElementsMut};
 use csdfc_kernels::rows::{RowShape, Rows, RowsMut};
 use csdfc_kernels::{
-    arg_max, binary, concat, conv, depth_space, element_wise, instance_norm, lrn, pad, pool, reduce, resize, slice, softmax,
-    transpose,
+    arg_max, binary, concat, conv, depth_space, element_wise, instance_norm, lrn, pad, pool, reduce, resize,
+    slice, softmax, transpose,
 };
 
 use super::access::{Access, Input};
@@ -56,7 +56,8 @@ impl Call {
             }
             (Access::Rows(mut shape), Target::I64(data)) => {
                 shape.first = first;
-                if let (Kernel::ArgMax { axis, select_last }, Some(x)) = (&self.kernel, self.rows(inputs, 0)) {
+                if let (Kernel::ArgMax { axis, select_last }, Some(x)) = (&self.kernel, self.rows(inputs, 0))
+                {
                     arg_max::arg_max(*axis, *select_last, y, x, &mut RowsMut { data, shape });
                 }
             }

@@ -84,28 +84,68 @@ pub enum Kernel {
     BatchNorm(Activation),
     Binary(Binary),
     /// A function of an operand and constant 0.
-    BinaryConstant { binary: Binary, left: bool },
+    BinaryConstant {
+        binary: Binary,
+        left: bool,
+    },
     Pool(Pool),
-    ReduceRows { function: ReduceFunction, columns: bool, channels: bool },
+    ReduceRows {
+        function: ReduceFunction,
+        columns: bool,
+        channels: bool,
+    },
     ReduceFrame(ReduceFunction),
-    ReduceElements { function: ReduceFunction, axes: Vec<usize>, keep_dims: bool },
-    ArgMax { axis: ImageAxis, select_last: bool },
-    ArgMaxElements { axis: usize, keep_dims: bool, select_last: bool },
+    ReduceElements {
+        function: ReduceFunction,
+        axes: Vec<usize>,
+        keep_dims: bool,
+    },
+    ArgMax {
+        axis: ImageAxis,
+        select_last: bool,
+    },
+    ArgMaxElements {
+        axis: usize,
+        keep_dims: bool,
+        select_last: bool,
+    },
     /// One call for each operand.
-    Concat { axis: ImageAxis, starts: Vec<usize> },
+    Concat {
+        axis: ImageAxis,
+        starts: Vec<usize>,
+    },
     /// One call for each operand.
-    ConcatElements { axis: usize, starts: Vec<usize> },
+    ConcatElements {
+        axis: usize,
+        starts: Vec<usize>,
+    },
     Slice(Slice),
-    SliceElements { starts: Vec<usize>, steps: Vec<i64> },
+    SliceElements {
+        starts: Vec<usize>,
+        steps: Vec<i64>,
+    },
     Pad(Pad),
-    PadElements { mode: PadMode, before: Vec<i64>, after: Vec<i64> },
+    PadElements {
+        mode: PadMode,
+        before: Vec<i64>,
+        after: Vec<i64>,
+    },
     Resize(Resize),
-    TransposeElements { perm: Vec<usize> },
+    TransposeElements {
+        perm: Vec<usize>,
+    },
     Softmax(Softmax),
-    SoftmaxElements { log: bool, axes: Vec<usize> },
+    SoftmaxElements {
+        log: bool,
+        axes: Vec<usize>,
+    },
     Lrn(Lrn),
     /// Constants 0 and 1: scale and shift.
-    InstanceNorm { epsilon: f32 },
+    InstanceNorm {
+        epsilon: f32,
+    },
     DepthToSpace(DepthToSpace),
-    SpaceToDepth { block: usize },
+    SpaceToDepth {
+        block: usize,
+    },
 }

@@ -4,7 +4,8 @@ use csdfc_kernels::activation::Activation;
 use csdfc_kernels::{binary, pad, pool, reduce, resize};
 
 use crate::operator::{
-    BinaryFunction, Coordinates, Function, PadMode, Pool, PoolKind, ReduceFunction, Resize, ResizeMode, Rounding,
+    BinaryFunction, Coordinates, Function, PadMode, Pool, PoolKind, ReduceFunction, Resize, ResizeMode,
+    Rounding,
 };
 
 /// A function of one element; a PRelu's slopes are beside it.

@@ -73,9 +73,8 @@ pub(super) fn stored(operator: &Operator, inputs: &[&Shape]) -> Option<u64> {
     let (in_panels, beside) = match operator.activation() {
         Some(Function::PRelu { slope }) => {
             let count = slope.iter().try_fold(1usize, |product, &dim| product.checked_mul(dim))?;
-            let is_per_channel = slope.len() > rows_below
-                && slope[slope.len() - 1 - rows_below] == all
-                && count == all;
+            let is_per_channel =
+                slope.len() > rows_below && slope[slope.len() - 1 - rows_below] == all && count == all;
             if count == 1 || is_per_channel { (1, 0) } else { (0, count) }
         }
         _ => (0, 0),

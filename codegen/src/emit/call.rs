@@ -51,7 +51,13 @@ pub(super) fn modules(call: &Call) -> impl Iterator<Item = &'static str> {
 
 /// Writes the call that makes rows `y` of a layer into `output`. `weights` are where the layer's parameters begin
 /// among all.
-pub(super) fn write(source: &mut Source, call: &Call, operands: &[Operand], output: &Operand, weights: usize) {
+pub(super) fn write(
+    source: &mut Source,
+    call: &Call,
+    operands: &[Operand],
+    output: &Operand,
+    weights: usize,
+) {
     for (i, (operand, input)) in operands.iter().zip(&call.inputs).enumerate() {
         let first = match input.fold {
             1 => operand.first.clone(),
@@ -97,7 +103,12 @@ pub(super) fn write(source: &mut Source, call: &Call, operands: &[Operand], outp
             Kernel::ReduceFrame(_) => None,
             _ => Some("y.clone()".to_owned()),
         };
-        before.into_iter().chain(y).chain(rows.iter().cloned()).chain(["&mut output".to_owned()]).collect::<Vec<_>>()
+        before
+            .into_iter()
+            .chain(y)
+            .chain(rows.iter().cloned())
+            .chain(["&mut output".to_owned()])
+            .collect::<Vec<_>>()
     };
     match &call.kernel {
         Kernel::Concat { starts, .. } | Kernel::ConcatElements { starts, .. } => {
@@ -107,7 +118,9 @@ pub(super) fn write(source: &mut Source, call: &Call, operands: &[Operand], outp
             }
         }
         Kernel::Conv(_) | Kernel::PRelu => source.list(&name, &finish(before, &[x(0), constant(0)]), ";"),
-        Kernel::BatchNorm(_) => source.list(&name, &finish(before, &[x(0), constant(0), constant(1)]), ";"),
+        Kernel::BatchNorm(_) | Kernel::InstanceNorm { .. } => {
+            source.list(&name, &finish(before, &[x(0), constant(0), constant(1)]), ";")
+        }
         Kernel::Binary(_) => source.list(&name, &finish(before, &[x(0), x(1)]), ";"),
         Kernel::BinaryConstant { left: true, .. } => {
             source.list(&name, &finish(before, &[constant(0), x(0)]), ";");
@@ -171,9 +184,11 @@ fn function(call: &Call) -> Function {
             ];
             function("pool", "pool", vec![Argument::Struct("Pool", fields)])
         }
-        Kernel::ReduceRows { function: f, columns, channels } => {
-            function("reduce", "reduce_rows", vec![of("reduce::ReduceFunction", f), text(columns), text(channels)])
-        }
+        Kernel::ReduceRows { function: f, columns, channels } => function(
+            "reduce",
+            "reduce_rows",
+            vec![of("reduce::ReduceFunction", f), text(columns), text(channels)],
+        ),
         Kernel::ReduceFrame(f) => function("reduce", "reduce_frame", vec![of("reduce::ReduceFunction", f)]),
         Kernel::ReduceElements { function: f, axes, keep_dims } => {
             let arguments = vec![of("reduce::ReduceFunction", f), list(axes), text(keep_dims)];
@@ -236,6 +251,7 @@ fn function(call: &Call) -> Function {
             let fields = vec![field("block", &p.block), field("depth_first", &p.depth_first)];
             function("depth_space", "depth_to_space", vec![Argument::Struct("DepthToSpace", fields)])
         }
+        Kernel::InstanceNorm { epsilon } => function("instance_norm", "instance_norm", vec![text(epsilon)]),
         Kernel::SpaceToDepth { block } => function("depth_space", "space_to_depth", vec![text(block)]),
     }
 }
@@ -266,7 +282,9 @@ fn write_constant(source: &mut Source, name: &str, constant: &Constant, weights:
     match (constant.packing.access(), &call.kernel) {
         // Scale and shift are slices.
         (None, _) => source.line(format!("let {name} = {data};")),
-        (_, Kernel::BatchNorm(_)) if !(call.p_relu && name == format!("c{}", call.constants.len())) => {
+        (_, Kernel::BatchNorm(_) | Kernel::InstanceNorm { .. })
+            if !(call.p_relu && name == format!("c{}", call.constants.len())) =>
+        {
             source.line(format!("let {name} = {data};"));
         }
         (Some(access), _) => write_access(source, name, &data, "0", access, false),

@@ -84,7 +84,10 @@ impl Crate<'_> {
         let mut source = Source::default();
         source.comment(
             "//!",
-            &format!("The models of `{}`, in the memory that their plan promised.", one_line(&plan.application)),
+            &format!(
+                "The models of `{}`, in the memory that their plan promised.",
+                one_line(&plan.application)
+            ),
         );
         source.line("//!");
         let of = |what: &str, bytes: u64| format!("- {what}: {bytes} bytes");
@@ -120,7 +123,10 @@ impl Crate<'_> {
         source.gap();
         source.line("pub use arena::Arena;");
         if let [model] = self.models {
-            source.line(format!("pub use {}::{{InputRows, Inputs, Model, OutputRows, Outputs}};", model.module));
+            source.line(format!(
+                "pub use {}::{{InputRows, Inputs, Model, OutputRows, Outputs}};",
+                model.module
+            ));
         }
         source.line("pub use weights::WeightsError;");
         source.gap();

@@ -53,9 +53,10 @@ fn uses(text: &str, root: &str, module: &str) -> bool {
         let rest = &text[at + root.len()..];
         let names = rest.strip_prefix('{').map_or(rest, |list| list.split('}').next().unwrap_or(list));
         let is_list = rest.starts_with('{');
-        names.split(|c: char| !(c.is_alphanumeric() || c == '_')).take(if is_list { usize::MAX } else { 1 }).any(
-            |name| name == module,
-        )
+        names
+            .split(|c: char| !(c.is_alphanumeric() || c == '_'))
+            .take(if is_list { usize::MAX } else { 1 })
+            .any(|name| name == module)
     })
 }
 

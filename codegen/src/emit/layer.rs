@@ -30,7 +30,10 @@ fn write_input(source: &mut Source, model: &Model<'_>, layer: usize, input: &Inp
         // Layers read the caller's frame in place.
         for output in outputs {
             source.line("let y = 0..1;");
-            source.line(format!("self.outputs.{}(y).copy_from_slice(self.inputs.{}());", output.name, field.name));
+            source.line(format!(
+                "self.outputs.{}(y).copy_from_slice(self.inputs.{}());",
+                output.name, field.name
+            ));
         }
         return;
     };
@@ -77,9 +80,7 @@ fn write_conversion(source: &mut Source, field: &InputField<'_>, channels: usize
             "for (pixel, bytes) in row.chunks_exact_mut({channels}).zip(bytes.chunks_exact({channels})) {{"
         ));
         source.open(format!("for channel in 0..{channels} {{"));
-        source.line(format!(
-            "pixel[channel] = (f32::from(bytes[{from}]) - MEAN[channel]) * SCALE[channel];"
-        ));
+        source.line(format!("pixel[channel] = (f32::from(bytes[{from}]) - MEAN[channel]) * SCALE[channel];"));
         source.close("}");
         source.close("}");
     }
@@ -92,7 +93,8 @@ fn write_call(source: &mut Source, model: &Model<'_>, layer: usize, call: &Call)
     let (mut rings, mut names) = (Vec::new(), Vec::new());
     let mut operands = Vec::new();
     for (operand, &tensor) in entry.inputs.iter().enumerate() {
-        let name = if entry.inputs.len() == 1 { "input".to_owned() } else { format!("input_{}", operand + 1) };
+        let name =
+            if entry.inputs.len() == 1 { "input".to_owned() } else { format!("input_{}", operand + 1) };
         match model.read(layer, tensor) {
             Some(store) => {
                 rings.push(ring(model, store));

@@ -95,7 +95,12 @@ pub fn emit(
         };
         models.push(Model::bind(&resolved, c, module, parameters, &mut weights)?);
     }
-    let krate = files::Crate { name, plan, models: &models, weights: weights.data().iter().flat_map(|value| value.to_le_bytes()).collect() };
+    let krate = files::Crate {
+        name,
+        plan,
+        models: &models,
+        weights: weights.data().iter().flat_map(|value| value.to_le_bytes()).collect(),
+    };
     let mut files = krate.files();
     files.sort();
     Ok(files)
@@ -110,6 +115,8 @@ fn crate_name(plan: &Plan, options: &Options) -> Result<String, EmitError> {
     match &options.crate_name {
         Some(name) if is_name(name) && !names::is_word(name) && name != "test" => Ok(name.clone()),
         Some(name) => Err(EmitError::CrateName { name: name.clone() }),
-        None => Ok(Names::except(&["test", "core", "std", "alloc"]).give(&plan.application).replace('_', "-")),
+        None => {
+            Ok(Names::except(&["test", "core", "std", "alloc"]).give(&plan.application).replace('_', "-"))
+        }
     }
 }

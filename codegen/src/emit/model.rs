@@ -118,7 +118,8 @@ impl<'r> Model<'r> {
     fn call(&self, l: usize) -> Result<Option<Call>, String> {
         let entry = &self.cnn().layers[l];
         let written = self.written(l);
-        if matches!(entry.layer.operator, Operator::Input(_)) || written.is_empty() && !entry.tensor.external {
+        if matches!(entry.layer.operator, Operator::Input(_)) || written.is_empty() && !entry.tensor.external
+        {
             return Ok(None);
         }
         if entry.tensor.element_bytes != 4 && !(written.is_empty() && entry.readers.is_empty()) {
@@ -127,7 +128,10 @@ impl<'r> Model<'r> {
         let operand = |(operand, &tensor): (usize, &usize)| {
             let store = self.read(l, tensor);
             if store.is_none() && !self.inputs.iter().any(|field| field.layer == tensor) {
-                return Err(format!("its operand `{}` is stored nowhere", self.cnn().layers[tensor].tensor.name));
+                return Err(format!(
+                    "its operand `{}` is stored nowhere",
+                    self.cnn().layers[tensor].tensor.name
+                ));
             }
             let rows = store.map_or(self.cnn().layers[tensor].rows(), |store| self.stores()[store].ring_rows);
             let own = &self.cnn().layers[tensor].tensor.shape;
@@ -169,15 +173,16 @@ impl<'r> Model<'r> {
         let rings = rings.collect();
         let find = |name: &String| cnn.layers.iter().position(|entry| entry.layer.name == *name);
         let mut names = Names::default();
-        let inputs = cnn.cnn.inputs.iter().filter_map(find).filter_map(|layer| match &cnn.layers[layer].layer.operator
-        {
-            Operator::Input(input) => Some(InputField {
-                name: names.give(&cnn.layers[layer].layer.name),
-                layer,
-                input,
-                by_rows: stores.iter().any(|store| store.tensor == layer),
-            }),
-            _ => None,
+        let inputs = cnn.cnn.inputs.iter().filter_map(find).filter_map(|layer| {
+            match &cnn.layers[layer].layer.operator {
+                Operator::Input(input) => Some(InputField {
+                    name: names.give(&cnn.layers[layer].layer.name),
+                    layer,
+                    input,
+                    by_rows: stores.iter().any(|store| store.tensor == layer),
+                }),
+                _ => None,
+            }
         });
         let inputs: Vec<InputField<'_>> = inputs.collect();
         for field in &inputs {
@@ -256,7 +261,11 @@ impl<'r> Model<'r> {
             }
         }
         source.line("use crate::weights::{self, WeightsError};");
-        source.line(if body.contains(" kernels::") { "use crate::{isa, kernels};" } else { "use crate::isa;" });
+        source.line(if body.contains(" kernels::") {
+            "use crate::{isa, kernels};"
+        } else {
+            "use crate::isa;"
+        });
         source.gap();
     }
 
@@ -384,7 +393,8 @@ impl<'r> Model<'r> {
         source.line("weights: &'a [f32],");
         source.line("isa: Isa,");
         if period > 1 {
-            source.comment("///", &format!("Frames so far, modulo the {period} after which rings start over."));
+            source
+                .comment("///", &format!("Frames so far, modulo the {period} after which rings start over."));
             source.line("frame: usize,");
         }
         source.close("}");
@@ -400,7 +410,9 @@ impl<'r> Model<'r> {
         source.line("///");
         source.line("/// # Errors");
         source.line("/// When they are not the content of `weights.bin`.");
-        source.open("pub fn with_weights(arena: &'a mut Arena, weights: &'a [u8]) -> Result<Self, WeightsError> {");
+        source.open(
+            "pub fn with_weights(arena: &'a mut Arena, weights: &'a [u8]) -> Result<Self, WeightsError> {",
+        );
         source.line("Ok(Model::on(arena, weights::verify(weights)?))");
         source.close("}");
         source.gap();
@@ -454,7 +466,8 @@ impl<'r> Model<'r> {
             let (stored, rows) = (store.ring_rows, entry.rows());
             let halves = if store.kind == Kind::Halves { ", for even frames and for odd ones" } else { "" };
             let what = if rows == 1 { "whole".into() } else { format!("{stored} of {rows} rows stored") };
-            source.comment("///", &format!("`{}`: {what}, {} bytes{halves}.", store.name, store.ring_bytes()));
+            source
+                .comment("///", &format!("`{}`: {what}, {} bytes{halves}.", store.name, store.ring_bytes()));
             let rings = store.bases.iter().map(|base| {
                 format!("Ring {{ offset: {base}, rows: {stored}, row_bytes: {} }}", store.row_bytes)
             });
@@ -547,7 +560,10 @@ impl InputField<'_> {
             (true, InputElement::F32, _) => format!("fn {name}(&mut self, y: usize, row: &mut [f32; {row}])"),
             (true, InputElement::U8, false) => format!("fn {name}(&mut self, y: usize) -> &[u8; {row}]"),
             (true, InputElement::U8, true) => {
-                format!("fn {name}(&mut self, y: usize, channel: usize) -> &[u8; {}]", row / shape.channels().max(1))
+                format!(
+                    "fn {name}(&mut self, y: usize, channel: usize) -> &[u8; {}]",
+                    row / shape.channels().max(1)
+                )
             }
         }
     }
@@ -593,7 +609,8 @@ fn describe_input(field: &InputField<'_>, shape: &Shape) -> String {
         None => return describe(&field.name, shape, shape),
         Some(camera) => camera,
     };
-    let planar = if kind.layout == CameraLayout::Chw { "planes of channels" } else { "rows of pixels of channels" };
+    let planar =
+        if kind.layout == CameraLayout::Chw { "planes of channels" } else { "rows of pixels of channels" };
     format!("`{}`, {shape}, as bytes: {planar}, in the order {:?}", field.name, kind.order)
 }
 
@@ -601,7 +618,9 @@ fn describe_rows(field: &InputField<'_>, shape: &Shape) -> String {
     let width = shape.column_axis().map_or(1, |axis| shape.dims[axis]);
     let (name, channels) = (&field.name, shape.channels());
     match (field.by_rows, field.input.element, field.planar()) {
-        (false, ..) => format!("The frame of {}, which this plan reads in place", describe(name, shape, shape)),
+        (false, ..) => {
+            format!("The frame of {}, which this plan reads in place", describe(name, shape, shape))
+        }
         (true, InputElement::F32, _) => {
             format!("Fills in row `y` of `{name}`: {width} pixels of {channels} channels")
         }

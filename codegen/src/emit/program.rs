@@ -13,7 +13,10 @@ pub(super) fn write(name: &str, plan: &Plan, models: &[Model<'_>]) -> String {
     let several = models.len() > 1;
     let model = if several { "CNN " } else { "" };
     let usage = format!("{name} {model}INPUT.npy… [--frames N] [--output DIR]");
-    source.comment("//!", &format!("Runs the models of `{}` on `.npy` files and times them:", plan.application));
+    source.comment(
+        "//!",
+        &format!("Runs the models of `{}` on `.npy` files and times them:", plan.application),
+    );
     source.line("//!");
     source.line(format!("//!     {usage}"));
     source.gap();
@@ -72,7 +75,11 @@ fn write_run(source: &mut Source, model: &Model<'_>, path: &str) {
     ));
     let files: Vec<String> = model.inputs.iter().map(|field| field.name.clone()).collect();
     source.open(format!("let [{}] = files else {{", files.join(", ")));
-    source.line(format!("return Err(\"there must be {} input(s): {}\".into());", files.len(), files.join(", ")));
+    source.line(format!(
+        "return Err(\"there must be {} input(s): {}\".into());",
+        files.len(),
+        files.join(", ")
+    ));
     source.close("};");
     for field in &model.inputs {
         let shape = &model.cnn().layers[field.layer].tensor.shape;
@@ -97,14 +104,17 @@ fn write_run(source: &mut Source, model: &Model<'_>, path: &str) {
     source.line("let arena = Arena::take().ok_or(\"the arena is taken\")?;");
     source.line(format!("let mut model = {path}Model::new(arena);"));
     let inputs: Vec<String> = model.inputs.iter().map(|field| format!("{0}: &{0}", field.name)).collect();
-    let outputs: Vec<String> = model.outputs.iter().map(|field| format!("{0}: &mut {0}_out", field.name)).collect();
+    let outputs: Vec<String> =
+        model.outputs.iter().map(|field| format!("{0}: &mut {0}_out", field.name)).collect();
     source.open("support::time(arguments.frames, || {");
     source.list(&format!("let inputs = {path}Inputs {{"), &inputs, ";");
     source.list(&format!("let outputs = {path}Outputs {{"), &outputs, ";");
     source.line("model.infer(inputs, outputs);");
     source.close("});");
     source.open("if let Some(folder) = &arguments.output {");
-    source.line("std::fs::create_dir_all(folder).map_err(|error| format!(\"{}: {error}\", folder.display()))?;");
+    source.line(
+        "std::fs::create_dir_all(folder).map_err(|error| format!(\"{}: {error}\", folder.display()))?;",
+    );
     for field in &model.outputs {
         let shape = &model.cnn().layers[field.layer].tensor.shape;
         let name = &field.name;

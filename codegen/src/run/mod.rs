@@ -171,7 +171,9 @@ impl<'p> Runner<'p> {
         let mut by_layer = vec![None; cnn.layers.len()];
         for (i, &l) in layers.iter().enumerate() {
             let entry = &cnn.layers[l];
-            let Some(value) = inputs.get(i) else { return wrong(&entry.layer.name, "it is not given".into()) };
+            let Some(value) = inputs.get(i) else {
+                return wrong(&entry.layer.name, "it is not given".into());
+            };
             if let Operator::Input(input) = &entry.layer.operator
                 && let Err(why) = value::check_input(input, &entry.tensor.shape, value)
             {
