@@ -70,10 +70,19 @@ fn adapt(text: &str) -> String {
     without_tests(text).replace("crate::", "crate::kernels::")
 }
 
-/// The text without its tests, which come last.
+/// The text without the modules of its tests, in the file or beside it.
 fn without_tests(text: &str) -> String {
-    match text.find("\n#[cfg(test)]\nmod ").or_else(|| text.find("\n#[cfg(test)]\n#[path")) {
-        Some(at) => text[..at].trim_end().to_owned() + "\n",
-        None => text.to_owned(),
+    let mut kept = String::new();
+    let mut lines = text.lines().peekable();
+    while let Some(line) = lines.next() {
+        let is_module = |line: &&str| line.starts_with("mod ") || line.starts_with("#[path");
+        if line != "#[cfg(test)]" || !lines.peek().is_some_and(is_module) {
+            kept += line;
+            kept.push('\n');
+            continue;
+        }
+        let end = |line: &str| line == "}" || (line.starts_with("mod ") && line.ends_with(';'));
+        lines.by_ref().find(|line| end(line));
     }
+    kept.trim_end().to_owned() + "\n"
 }

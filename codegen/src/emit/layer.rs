@@ -11,7 +11,12 @@ use super::source::Source;
 /// Writes the method of a layer.
 pub(super) fn write(source: &mut Source, model: &Model<'_>, layer: usize) {
     source.comment("///", &summary(model.cnn(), layer));
-    source.open(format!("fn {}(&mut self) {{", model.methods[layer]));
+    let head = format!("fn {}(&mut self) {{", model.methods[layer]);
+    if model.is_idle(layer) {
+        source.line(head + "}");
+        return;
+    }
+    source.open(head);
     match (&model.cnn().layers[layer].layer.operator, &model.calls[layer]) {
         (Operator::Input(input), _) => write_input(source, model, layer, input),
         (_, Some(call)) => write_call(source, model, layer, call),

@@ -150,6 +150,12 @@ impl<'r> Model<'r> {
         bind::bind(&site).map(Some)
     }
 
+    /// Whether there is nothing to do for a layer: an input that is read in place, or a tensor that nothing reads.
+    pub fn is_idle(&self, layer: usize) -> bool {
+        let is_output = self.outputs.iter().any(|output| output.layer == layer);
+        self.calls[layer].is_none() && self.written(layer).is_empty() && !is_output
+    }
+
     /// The modules of the kernels that it calls.
     pub fn kernel_modules(&self) -> impl Iterator<Item = &'static str> {
         self.calls.iter().flatten().flat_map(super::call::modules)
@@ -158,7 +164,7 @@ impl<'r> Model<'r> {
     fn named(resolved: &'r Resolved<'r>, c: usize, module: String) -> Result<Self, EmitError> {
         let cnn = &resolved.index.cnns[c];
         let stores = &resolved.stores[c];
-        let mut names = Names::except(&["run", "y", "input", "output", "isa", "weights", "memory", "frame"]);
+        let mut names = Names::except(&["memory", "weights", "isa", "frame", "inputs", "outputs"]);
         let methods: Vec<String> = cnn.layers.iter().map(|entry| names.give(&entry.layer.name)).collect();
         let mut names = Names::default();
         let rings = stores.iter().map(|store| {
@@ -428,19 +434,14 @@ impl<'r> Model<'r> {
         source.gap();
         source.line("/// Runs one frame whose rows are handed over and taken one by one.");
         source.open("pub fn infer_rows(&mut self, inputs: impl InputRows, outputs: impl OutputRows) {");
-        source.open("let mut frame = Frame {");
-        source.line("memory: self.memory.again(),");
-        source.line("weights: self.weights,");
-        source.line("isa: self.isa,");
+        let mut fields = ["memory: self.memory.again()", "weights: self.weights", "isa: self.isa"].to_vec();
         if period > 1 {
-            source.line("frame: self.frame,");
+            fields.push("frame: self.frame");
         }
-        source.line("inputs,");
-        source.line("outputs,");
-        for layer in self.counted() {
-            source.line(format!("{}: 0,", self.methods[layer]));
-        }
-        source.close("};");
+        fields.extend(["inputs", "outputs"]);
+        let mut fields: Vec<String> = fields.into_iter().map(str::to_owned).collect();
+        fields.extend(self.counted().map(|layer| format!("{}: 0", self.methods[layer])));
+        source.list("let mut frame = Frame {", &fields, ";");
         for &p in &self.cnn().partitions {
             source.line(format!("frame.{}();", self.partition_method(p)));
         }

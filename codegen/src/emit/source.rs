@@ -63,8 +63,16 @@ impl Source {
             _ => ("}", " "),
         };
         let one = format!("{head}{spaced}{}{spaced}{end}{tail}", items.join(", "));
-        if self.depth * 4 + one.chars().count() <= WIDTH && !one.contains('\n') {
+        let fits = |text: &str, depth: usize| depth * 4 + text.chars().count() <= WIDTH;
+        if fits(&one, self.depth) {
             self.line(one);
+            return;
+        }
+        let assigned = one.split_once(" = ").filter(|(_, value)| fits(value, self.depth + 1));
+        if let Some((place, value)) = assigned {
+            self.open(format!("{place} ="));
+            self.line(value);
+            self.depth -= 1;
         } else {
             self.open(head);
             for item in items {

@@ -1,5 +1,6 @@
 //! The one block of memory that the plan shares out, and the slices of it that a firing borrows.
 #![allow(unsafe_code, reason = "slices of the arena that do not overlap are borrowed at the same time")]
+#![allow(dead_code, reason = "not every plan hands rows on")]
 
 use core::cell::UnsafeCell;
 use core::marker::PhantomData;

@@ -139,7 +139,8 @@ pub fn read<T: Element, const N: usize>(path: &str, layout: Layout) -> Result<Bo
         (Some(2 | 3), Some(&[a, b, c, d])) => (12, u32::from_le_bytes([a, b, c, d]) as usize),
         _ => return Err(wrong("it is no .npy file")),
     };
-    let header = bytes.get(start..).and_then(|rest| rest.get(..length)).ok_or_else(|| wrong("it is cut off"))?;
+    let header =
+        bytes.get(start..).and_then(|rest| rest.get(..length)).ok_or_else(|| wrong("it is cut off"))?;
     let header = String::from_utf8_lossy(header);
     if !header.contains(T::NAME) {
         return Err(wrong(&format!("its elements are not of type {}", T::NAME)));
@@ -164,7 +165,8 @@ pub fn read<T: Element, const N: usize>(path: &str, layout: Layout) -> Result<Bo
 /// When the file cannot be written.
 pub fn write<T: Element>(path: &Path, dims: &[usize], layout: Layout, frame: &[T]) -> Result<(), String> {
     let dims: Vec<String> = dims.iter().map(|dim| format!("{dim},")).collect();
-    let mut header = format!("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", T::NAME, dims.join(" "));
+    let mut header =
+        format!("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", T::NAME, dims.join(" "));
     // The data begins at a multiple of 64 bytes.
     while (10 + header.len() + 1) % 64 != 0 {
         header.push(' ');
