@@ -1,6 +1,6 @@
 //! What the commands do: results on standard output, what could not be reached on standard error.
 
-mod emit;
+pub mod emit;
 mod run;
 
 use std::io::{Read, Write};

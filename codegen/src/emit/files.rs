@@ -73,7 +73,6 @@ impl Crate<'_> {
              # The instruction set is chosen at start, and there is a program.\nstd = []\n\
              # The weights are embedded; without it they are handed over.\nweights = []\n\n\
              [[bin]]\nname = \"{name}\"\npath = \"src/main.rs\"\nrequired-features = [\"std\", \"weights\"]\n\n\
-             [profile.dev]\nopt-level = 2\n\n\
              # The crate is a workspace of its own, wherever it lies.\n[workspace]\n",
             name = self.name
         )

@@ -164,9 +164,11 @@ pub fn read<T: Element, const N: usize>(path: &str, layout: Layout) -> Result<Bo
 /// # Errors
 /// When the file cannot be written.
 pub fn write<T: Element>(path: &Path, dims: &[usize], layout: Layout, frame: &[T]) -> Result<(), String> {
-    let dims: Vec<String> = dims.iter().map(|dim| format!("{dim},")).collect();
-    let mut header =
-        format!("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", T::NAME, dims.join(" "));
+    let shape = match dims {
+        [dim] => format!("{dim},"),
+        dims => dims.iter().map(ToString::to_string).collect::<Vec<String>>().join(", "),
+    };
+    let mut header = format!("{{'descr': '{}', 'fortran_order': False, 'shape': ({shape}), }}", T::NAME);
     // The data begins at a multiple of 64 bytes.
     while (10 + header.len() + 1) % 64 != 0 {
         header.push(' ');
