@@ -81,7 +81,7 @@ impl Activation {
 
     /// [`Activation::apply_all`] in whatever instruction set the caller is compiled for.
     #[inline(always)]
-    pub(crate) fn apply_portable(self, values: &mut [f32], slopes: &[f32]) {
+    fn apply_portable(self, values: &mut [f32], slopes: &[f32]) {
         match self {
             Activation::None => {}
             Activation::Relu => each(values, |x| clip(x, 0.0, f32::INFINITY)),
@@ -145,10 +145,10 @@ fn each(values: &mut [f32], f: impl Fn(f32) -> f32) {
 }
 
 /// [`Activation::apply_all`] as work for an instruction set.
-struct Apply<'a> {
-    activation: Activation,
-    values: &'a mut [f32],
-    slopes: &'a [f32],
+pub(crate) struct Apply<'a> {
+    pub activation: Activation,
+    pub values: &'a mut [f32],
+    pub slopes: &'a [f32],
 }
 
 impl Job for Apply<'_> {

@@ -20,6 +20,7 @@ pub mod gemm;
 pub mod input;
 pub mod instance_norm;
 pub mod lrn;
+pub mod mat_mul;
 pub mod math;
 pub mod pad;
 mod panel;
@@ -34,6 +35,8 @@ pub mod softmax;
 pub mod sources;
 #[cfg(test)]
 mod testing;
+#[cfg(test)]
+mod tests;
 mod tile;
 pub mod transpose;
 

@@ -14,6 +14,7 @@ pub const SOURCES: &[(&str, &str)] = &[
     ("conv/dense.rs", include_str!("conv/dense.rs")),
     ("conv/depthwise.rs", include_str!("conv/depthwise.rs")),
     ("conv/mod.rs", include_str!("conv/mod.rs")),
+    ("conv/transpose.rs", include_str!("conv/transpose.rs")),
     ("depth_space.rs", include_str!("depth_space.rs")),
     ("element_wise.rs", include_str!("element_wise.rs")),
     ("elements.rs", include_str!("elements.rs")),
@@ -21,6 +22,7 @@ pub const SOURCES: &[(&str, &str)] = &[
     ("input.rs", include_str!("input.rs")),
     ("instance_norm.rs", include_str!("instance_norm.rs")),
     ("lrn.rs", include_str!("lrn.rs")),
+    ("mat_mul.rs", include_str!("mat_mul.rs")),
     ("math.rs", include_str!("math.rs")),
     ("pad.rs", include_str!("pad.rs")),
     ("panel.rs", include_str!("panel.rs")),
@@ -35,3 +37,33 @@ pub const SOURCES: &[(&str, &str)] = &[
     ("tile.rs", include_str!("tile.rs")),
     ("transpose.rs", include_str!("transpose.rs")),
 ];
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use super::SOURCES;
+    use std::path::{Path, PathBuf};
+    use std::string::{String, ToString};
+    use std::vec::Vec;
+
+    #[test]
+    fn no_file_is_missing() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        let (mut found, mut open) = (Vec::<String>::new(), std::vec![root.clone()]);
+        while let Some(folder) = open.pop() {
+            for entry in std::fs::read_dir(folder).unwrap() {
+                let path: PathBuf = entry.unwrap().path();
+                let name = path.strip_prefix(&root).unwrap().to_string_lossy().replace('\\', "/");
+                match name.as_str() {
+                    name if name.contains("test") => {}
+                    "lib.rs" | "sources.rs" => {}
+                    _ if path.is_dir() => open.push(path),
+                    name => found.push(name.to_string()),
+                }
+            }
+        }
+        found.sort();
+        assert_eq!(found, SOURCES.iter().map(|(path, _)| path.to_string()).collect::<Vec<_>>());
+    }
+}

@@ -1,12 +1,65 @@
 //! The micro-kernel: sums of products for a tile of pixels and output channels, held in registers.
 #![allow(unsafe_code, reason = "vector instructions; each block says why it is sound")]
 
-use super::activation::Activation;
-use super::arch::{PANEL, Simd};
+use super::activation::{Activation, Apply};
+use super::arch::{Job, PANEL, Simd};
 use super::panel::Panels;
 
 /// Accumulators of `M` pixels and `N` vectors of output channels.
 pub(crate) type Tile<S, const M: usize, const N: usize> = [[<S as Simd>::V; N]; M];
+
+/// Work on a tile of `M` pixels and `N` vectors of output channels.
+pub(crate) trait TileWork: Copy {
+    /// Does the work; `#[inline(always)]`, as that of a [`Job`].
+    fn run<S: Simd, const M: usize, const N: usize>(self);
+}
+
+/// Does the work for `pixels` pixels and the vectors of `panels` panels. Does nothing if there are more of either than
+/// the instruction set takes at a time.
+///
+/// # Safety
+/// In [`Job::run`].
+#[inline(always)]
+pub(crate) unsafe fn call<S: Simd, W: TileWork>(work: W, pixels: usize, panels: usize) {
+    // Constant conditions of their own, so that no code is made for the sizes that an instruction set does not take.
+    macro_rules! size {
+        ($m:literal, $n:literal) => {
+            if const { $m <= S::PIXELS && $n <= S::VECTORS && $n % panel_vectors::<S>() == 0 } {
+                // SAFETY: the caller's.
+                unsafe { S::call(Sized::<W, $m, $n>(work)) }
+            }
+        };
+    }
+    macro_rules! sizes {
+        ($n:literal: $($m:literal)*) => {
+            match pixels {
+                $($m => size!($m, $n),)*
+                _ => {}
+            }
+        };
+    }
+    match panels * panel_vectors::<S>() {
+        1 => sizes!(1: 1 2 3 4 5 6 7 8 9 10 11 12),
+        2 => sizes!(2: 1 2 3 4 5 6 7 8 9 10 11 12),
+        4 => sizes!(4: 1 2 3 4 5 6),
+        _ => {}
+    }
+}
+
+/// Panels of the widest tile.
+pub(crate) const fn most_panels<S: Simd>() -> usize {
+    S::VECTORS / panel_vectors::<S>()
+}
+
+/// [`TileWork`] as a job.
+struct Sized<W, const M: usize, const N: usize>(W);
+
+impl<W: TileWork, const M: usize, const N: usize> Job for Sized<W, M, N> {
+    #[inline(always)]
+    fn run<S: Simd>(self) {
+        self.0.run::<S, M, N>();
+    }
+}
 
 /// Vectors in a panel.
 pub(crate) const fn panel_vectors<S: Simd>() -> usize {
@@ -46,7 +99,7 @@ pub(crate) fn slopes(panels: &Panels, weights: &[f32]) -> [f32; 2 * PANEL] {
 /// Adds `len` products to every accumulator: pixel i's element k times the weights at `weights[v] + k · step`.
 ///
 /// # Safety
-/// In [`Job::run`](super::arch::Job::run). Each pixel holds `len` elements, each weight pointer `LANES` elements at each step.
+/// In [`Job::run`]. Each pixel holds `len` elements, each weight pointer `LANES` elements at each step.
 #[inline(always)]
 pub(crate) unsafe fn accumulate<S: Simd, const M: usize, const N: usize>(
     tile: &mut Tile<S, M, N>,
@@ -74,7 +127,7 @@ pub(crate) unsafe fn accumulate<S: Simd, const M: usize, const N: usize>(
 /// Writes the sums of one pixel to `out`, which may end within the last vector, and applies the activation.
 ///
 /// # Safety
-/// In [`Job::run`](super::arch::Job::run).
+/// In [`Job::run`].
 #[inline(always)]
 pub(crate) unsafe fn finish<S: Simd, const N: usize>(
     sums: &[S::V; N],
@@ -100,6 +153,7 @@ pub(crate) unsafe fn finish<S: Simd, const N: usize>(
         }
     }
     if bounds.is_none() {
-        activation.apply_portable(out, slopes);
+        // SAFETY: the caller's.
+        unsafe { S::call(Apply { activation, values: out, slopes }) }
     }
 }

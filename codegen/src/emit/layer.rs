@@ -1,6 +1,6 @@
 //! A layer as a method: which rows it makes, where they lie, and the kernel that makes them.
 
-use crate::bind::Call;
+use crate::bind::{Call, Kernel};
 use crate::check::Kind;
 use crate::operator::{ColourOrder, Input, InputElement, Operator};
 
@@ -94,7 +94,10 @@ fn write_conversion(source: &mut Source, field: &InputField<'_>, channels: usize
 fn write_call(source: &mut Source, model: &Model<'_>, layer: usize, call: &Call) {
     let entry = &model.cnn().layers[layer];
     let written = model.written(layer);
-    write_rows(source, model, layer);
+    let is_handed_on = written.is_empty() || written.len() > 1 || model.is_output(layer);
+    if is_handed_on || !matches!(call.kernel, Kernel::ReduceFrame(_)) {
+        write_rows(source, model, layer);
+    }
     let (mut rings, mut names) = (Vec::new(), Vec::new());
     let mut operands = Vec::new();
     for (operand, &tensor) in entry.inputs.iter().enumerate() {
@@ -124,8 +127,7 @@ fn write_call(source: &mut Source, model: &Model<'_>, layer: usize, call: &Call)
             });
             let output = Operand { data: "output".into(), first: first(model, own) };
             call::write(source, call, &operands, &output, model.weights[layer].start);
-            let outputs = model.outputs.iter().any(|output| output.layer == layer);
-            if outputs || written.len() > 1 {
+            if is_handed_on {
                 source.open("for y in y {");
                 write_copies(source, model, layer, &written);
                 source.close("}");

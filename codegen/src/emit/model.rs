@@ -152,8 +152,12 @@ impl<'r> Model<'r> {
 
     /// Whether there is nothing to do for a layer: an input that is read in place, or a tensor that nothing reads.
     pub fn is_idle(&self, layer: usize) -> bool {
-        let is_output = self.outputs.iter().any(|output| output.layer == layer);
-        self.calls[layer].is_none() && self.written(layer).is_empty() && !is_output
+        self.calls[layer].is_none() && self.written(layer).is_empty() && !self.is_output(layer)
+    }
+
+    /// Whether a layer makes a network output.
+    pub fn is_output(&self, layer: usize) -> bool {
+        self.outputs.iter().any(|output| output.layer == layer)
     }
 
     /// The modules of the kernels that it calls.

@@ -12,6 +12,7 @@ pub(crate) struct Avx2;
 ///
 /// # Safety
 /// The processor has them.
+#[inline(never)]
 #[target_feature(enable = "avx2,fma")]
 pub(crate) unsafe fn run<J: Job>(job: J) {
     job.run::<Avx2>();

@@ -12,6 +12,7 @@ pub(crate) struct Avx512;
 ///
 /// # Safety
 /// The processor has them.
+#[inline(never)]
 #[target_feature(enable = "avx512f")]
 pub(crate) unsafe fn run<J: Job>(job: J) {
     job.run::<Avx512>();

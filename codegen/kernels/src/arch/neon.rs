@@ -12,6 +12,7 @@ pub(crate) struct Neon;
 ///
 /// # Safety
 /// The processor has them.
+#[inline(never)]
 #[target_feature(enable = "neon")]
 pub(crate) unsafe fn run<J: Job>(job: J) {
     job.run::<Neon>();

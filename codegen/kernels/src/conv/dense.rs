@@ -5,13 +5,11 @@
 use core::ops::Range;
 
 use super::super::arch::{Job, PANEL, Simd};
+use super::super::panel::Block;
 use super::super::rows::Rows;
 use super::super::shared::SharedRows;
-use super::super::tile::{accumulate, finish, panel_pointers, panel_vectors, slopes};
-use super::Conv;
-
-/// What padding pixels are read from.
-static ZEROS: [f32; 512] = [0.0; 512];
+use super::super::tile::{TileWork, accumulate, call, finish, most_panels, panel_pointers, slopes};
+use super::{Conv, ZEROS};
 
 /// The convolution's rows `y` and panels `tiles`.
 pub(super) struct Dense<'a> {
@@ -27,43 +25,17 @@ impl Job for Dense<'_> {
     #[inline(always)]
     fn run<S: Simd>(self) {
         let panels = self.p.panels();
-        let most = const { S::VECTORS / panel_vectors::<S>() };
-        let mut panel = self.tiles.start;
-        while panel < self.tiles.end {
-            // Panels of a tile are of one group.
-            let group = panel / panels.per_group();
-            let end = self.tiles.end.min((group + 1) * panels.per_group()).min(panel + most);
-            let block = Block {
-                conv: &self,
-                weights: &self.weights[panel * panels.stride()..end * panels.stride()],
-                group,
-                first: panel % panels.per_group() * PANEL,
-            };
-            if end - panel == most {
-                block.rows::<S, true>()
-            } else {
-                block.rows::<S, false>()
-            }
-            panel = end;
+        for block in panels.blocks(self.tiles.clone(), most_panels::<S>()) {
+            self.rows::<S>(&block);
         }
     }
 }
 
-/// The work for the panels of one tile.
-#[derive(Clone, Copy)]
-struct Block<'a> {
-    conv: &'a Dense<'a>,
-    weights: &'a [f32],
-    group: usize,
-    /// First output channel within the group.
-    first: usize,
-}
-
-impl Block<'_> {
+impl Dense<'_> {
     /// Goes through the rows, as many together as have the same rows of the window within the input.
     #[inline(always)]
-    fn rows<S: Simd, const FULL: bool>(&self) {
-        let Dense { p, y, input, output, .. } = self.conv;
+    fn rows<S: Simd>(&self, block: &Block) {
+        let Dense { p, y, input, output, .. } = self;
         let reach = (p.kernel[0] - 1) * p.dilation[0];
         let inside = |y: usize| {
             let top = y * p.stride[0];
@@ -80,49 +52,28 @@ impl Block<'_> {
             let tiles = pixels.div_ceil(S::PIXELS);
             for tile in 0..tiles {
                 let (from, to) = (tile * pixels / tiles, (tile + 1) * pixels / tiles);
-                self.tile::<S, FULL>(row + from / width, from % width, to - from);
+                let work = Pixels { conv: self, block, y: row + from / width, x: from % width };
+                // SAFETY: this is within a job of this instruction set.
+                unsafe { call::<S, _>(work, to - from, block.panels.len()) }
             }
             row = end;
         }
     }
-
-    #[inline(always)]
-    fn tile<S: Simd, const FULL: bool>(&self, y: usize, x: usize, pixels: usize) {
-        macro_rules! sizes {
-            ($($m:literal)*) => {
-                match pixels {
-                    $($m if $m <= S::PIXELS => self.call::<S, FULL, $m>(y, x),)*
-                    _ => {}
-                }
-            };
-        }
-        sizes!(1 2 3 4 5 6 7 8 9 10 11 12);
-    }
-
-    #[inline(always)]
-    fn call<S: Simd, const FULL: bool, const M: usize>(&self, y: usize, x: usize) {
-        // SAFETY: this is within a job of this instruction set.
-        unsafe {
-            match if FULL { S::VECTORS } else { panel_vectors::<S>() } {
-                1 => S::call(Pixels::<M, 1> { block: *self, y, x }),
-                2 => S::call(Pixels::<M, 2> { block: *self, y, x }),
-                _ => S::call(Pixels::<M, 4> { block: *self, y, x }),
-            }
-        }
-    }
 }
 
-/// `M` pixels of rows on end, from column `x` of row `y`, and `N` vectors of channels.
-struct Pixels<'a, const M: usize, const N: usize> {
-    block: Block<'a>,
+/// Pixels of rows on end, from column `x` of row `y`.
+#[derive(Clone, Copy)]
+struct Pixels<'a> {
+    conv: &'a Dense<'a>,
+    block: &'a Block,
     y: usize,
     x: usize,
 }
 
-impl<const M: usize, const N: usize> Job for Pixels<'_, M, N> {
+impl TileWork for Pixels<'_> {
     #[inline(always)]
-    fn run<S: Simd>(self) {
-        let Dense { p, input, output, .. } = self.block.conv;
+    fn run<S: Simd, const M: usize, const N: usize>(self) {
+        let Dense { p, input, output, .. } = self.conv;
         let panels = p.panels();
         let channels = p.channels / p.groups;
         let shape = &input.shape;
@@ -147,8 +98,8 @@ impl<const M: usize, const N: usize> Job for Pixels<'_, M, N> {
         let chunk = if within { run } else { ZEROS.len() };
         let offset = shape.channel_offset + self.block.group * channels;
 
-        let weights = self.block.weights;
         let stride = panels.stride();
+        let weights = &self.conv.weights[self.block.panels.start * stride..self.block.panels.end * stride];
         // SAFETY: this is within a job of this instruction set; the slices have the lengths that the micro-kernel reads.
         unsafe {
             let bias = panel_pointers::<S, N>(weights, stride, 0, PANEL).map(|b| S::load(b));

@@ -4,6 +4,7 @@ mod dense;
 mod depthwise;
 #[cfg(test)]
 mod tests;
+pub mod transpose;
 
 use core::ops::Range;
 
@@ -12,6 +13,9 @@ use super::arch::Isa;
 use super::panel::Panels;
 use super::rows::{Rows, RowsMut};
 use super::shared::SharedRows;
+
+/// What padding pixels are read from.
+static ZEROS: [f32; 512] = [0.0; 512];
 
 /// A 2-D convolution, `[H, W, channels]` → `[H', W', filters]`.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -96,7 +100,6 @@ pub fn conv(isa: Isa, p: &Conv, y: Range<usize>, input: Rows<'_>, weights: &[f32
 ///
 /// # Panics
 /// As [`conv`].
-#[inline]
 #[allow(unsafe_code, reason = "several workers write one tensor")]
 pub unsafe fn conv_shared(
     isa: Isa,

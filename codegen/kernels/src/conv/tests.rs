@@ -6,6 +6,7 @@ use std::vec::Vec;
 
 use super::super::rows::RowShape;
 use super::super::testing::{Random, close, ring};
+use super::transpose::{ConvTranspose, conv_transpose_shared};
 use super::*;
 
 /// The definition, in double precision: input `[height, width, channels]`, weights in ONNX order.
@@ -130,6 +131,115 @@ fn rows_and_channels_in_any_division_are_the_textbook_ones() {
                             assert!(pixel[0].is_nan() && pixel[p.filters + 1].is_nan());
                             got.extend_from_slice(&pixel[1..=p.filters]);
                         }
+                    }
+                }
+                close(&got, &want, || std::format!("case {case} {} rows {rows} {p:?} {size:?}", isa.name()));
+                let bits = |v: &[f32]| v.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+                let whole = whole.get_or_insert_with(|| got.clone());
+                assert_eq!(bits(&got), bits(whole), "case {case} {} rows {rows} {p:?}", isa.name());
+            }
+        }
+    }
+}
+
+/// The definition, in double precision, by scattering.
+fn textbook_transpose(
+    p: &ConvTranspose,
+    [height, width]: [usize; 2],
+    out: [usize; 2],
+    input: &[f32],
+    weights: &[f32],
+    bias: &[f32],
+) -> Vec<f32> {
+    let (inner, outer) = (p.channels / p.groups, p.filters / p.groups);
+    let mut sums = vec![0.0_f64; out[0] * out[1] * p.filters];
+    for (i, sum) in sums.iter_mut().enumerate() {
+        *sum = f64::from(bias[i % p.filters]);
+    }
+    for iy in 0..height {
+        for ix in 0..width {
+            for c in 0..p.channels {
+                for o in 0..outer {
+                    for ky in 0..p.kernel[0] {
+                        for kx in 0..p.kernel[1] {
+                            let y = (iy * p.stride[0] + ky * p.dilation[0]).wrapping_sub(p.pads[0]);
+                            let x = (ix * p.stride[1] + kx * p.dilation[1]).wrapping_sub(p.pads[1]);
+                            if y < out[0] && x < out[1] {
+                                let w = weights[((c * outer + o) * p.kernel[0] + ky) * p.kernel[1] + kx];
+                                let v = input[(iy * width + ix) * p.channels + c];
+                                let filter = c / inner * outer + o;
+                                sums[(y * out[1] + x) * p.filters + filter] += f64::from(v) * f64::from(w);
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+    sums.into_iter().map(|sum| p.activation.apply(sum as f32, 0.0)).collect()
+}
+
+#[test]
+fn transposed_rows_and_channels_in_any_division_are_the_textbook_ones() {
+    let mut random = Random(8);
+    for case in 0..300 {
+        let groups = *random.pick(&[1, 1, 2, 3]);
+        let kernel = [random.within(1, 4), random.within(1, 4)];
+        let dilation = [random.within(1, 2), random.within(1, 2)];
+        let p = ConvTranspose {
+            channels: groups * random.within(1, 9),
+            filters: groups * random.within(1, 40),
+            kernel,
+            stride: [random.within(1, 4), random.within(1, 4)],
+            dilation,
+            pads: core::array::from_fn(|i| random.within(0, (kernel[i % 2] - 1) * dilation[i % 2])),
+            groups,
+            activation: *random.pick(&[Activation::None, Activation::Relu, Activation::Tanh]),
+        };
+        let size = [random.within(1, 7), random.within(1, 20)];
+        let extent = |axis: usize| {
+            let full = (size[axis] - 1) * p.stride[axis] + (p.kernel[axis] - 1) * p.dilation[axis] + 1;
+            (full + p.stride[axis] - 1).saturating_sub(p.pads[axis] + p.pads[axis + 2]).max(1)
+        };
+        let out = [extent(0), extent(1)];
+        let input = random.floats(size[0] * size[1] * p.channels);
+        let weights = random.floats(p.channels * p.filters / p.groups * kernel[0] * kernel[1]);
+        let bias = random.floats(p.filters);
+        let want = textbook_transpose(&p, size, out, &input, &weights, &bias);
+        let mut packed = vec![f32::NAN; p.packed_len()];
+        p.pack(&weights, &bias, &[], &mut packed);
+
+        for isa in Isa::all() {
+            let mut whole: Option<Vec<f32>> = None;
+            for rows in [1, 2, 3, out[0]] {
+                let mut got = Vec::new();
+                for from in (0..out[0]).step_by(rows) {
+                    let to = (from + rows).min(out[0]);
+                    // The input rows that reach these output rows, and no others.
+                    let reached = |iy: &usize| {
+                        (0..kernel[0]).any(|ky| {
+                            let y = (iy * p.stride[0] + ky * dilation[0]).wrapping_sub(p.pads[0]);
+                            (from..to).contains(&y)
+                        })
+                    };
+                    let first = (0..size[0]).find(reached).unwrap_or(0);
+                    let last = (0..size[0]).rev().find(reached).unwrap_or(0);
+                    let dims = [size[0], size[1], p.channels];
+                    let (data, shape) = ring(&mut random, &input, dims, first, last + 1 - first);
+                    let mut made = vec![f32::NAN; (to - from) * out[1] * p.filters];
+                    let result = RowShape::dense(out[0], out[1], p.filters, to - from);
+                    let mut output = RowsMut { data: &mut made, shape: result };
+                    let input = Rows { data: &data, shape };
+                    let cut = random.within(0, p.tiles());
+                    #[allow(unsafe_code)]
+                    // SAFETY: one after the other.
+                    unsafe {
+                        let output = SharedRows::new(&mut output);
+                        conv_transpose_shared(isa, &p, from..to, cut..p.tiles(), input, &packed, output);
+                        conv_transpose_shared(isa, &p, from..to, 0..cut, input, &packed, output);
+                    }
+                    for y in from..to {
+                        got.extend_from_slice(output.row(y));
                     }
                 }
                 close(&got, &want, || std::format!("case {case} {} rows {rows} {p:?} {size:?}", isa.name()));

@@ -1,0 +1,255 @@
+//! Matrix products of two tensors.
+#![allow(unsafe_code, reason = "vector instructions; each block says why it is sound")]
+
+use super::activation::Activation;
+use super::arch::{Isa, Job, PANEL, Simd};
+use super::elements::{Dims, Elements, ElementsMut, Index};
+use super::tile::{TileWork, accumulate, call, finish, most_panels};
+
+/// Makes `a · b` over the last two dimensions of the operands as seen, the others broadcast; a first operand of rank 1
+/// is a row, a second one a column, and the output lacks that dimension. The output is made whole.
+///
+/// # Panics
+/// If a slice is shorter than the shapes say.
+pub fn mat_mul(isa: Isa, a: &Elements<'_>, b: &Elements<'_>, output: &mut ElementsMut<'_>) {
+    let (a_batch, b_batch) = (a.seen.rank.saturating_sub(2), b.seen.rank.saturating_sub(2));
+    let batch = a_batch.max(b_batch);
+    let shape = output.shape.dims;
+    let whole = Dims::new(&shape.sizes[..batch]);
+    whole.for_each(|index| {
+        let outer = |tensor: &Elements<'_>, rank: usize| {
+            Dims::new(&tensor.seen.sizes[..rank]).broadcast(batch, index)
+        };
+        let left =
+            Matrix::new(a, outer(a, a_batch), [a.seen.rank.checked_sub(2), a.seen.rank.checked_sub(1)]);
+        let right = Matrix::new(
+            b,
+            outer(b, b_batch),
+            if b.seen.rank == 1 { [Some(0), None] } else { [Some(b_batch), Some(b_batch + 1)] },
+        );
+        let row = left.axes[0].map(|_| batch);
+        let column = right.axes[1].map(|_| batch + usize::from(row.is_some()));
+        isa.run(Product { a: left, b: right, output, index: *index, axes: [row, column] });
+    });
+}
+
+/// Products that are summed between two trips to memory for the operands.
+const CHUNK: usize = 64;
+
+/// Columns of the widest tile.
+const COLUMNS: usize = 2 * PANEL;
+
+/// A matrix within a tensor.
+#[derive(Clone, Copy)]
+struct Matrix<'a> {
+    tensor: &'a Elements<'a>,
+    /// Index of its first element.
+    index: Index,
+    /// The dimensions of its rows and columns; without one there is a single row or column.
+    axes: [Option<usize>; 2],
+    /// Place of the first element, and distance of rows and of columns, where they are even.
+    even: Option<(usize, [usize; 2])>,
+}
+
+impl<'a> Matrix<'a> {
+    fn new(tensor: &'a Elements<'a>, index: Index, axes: [Option<usize>; 2]) -> Self {
+        let shape = &tensor.shape;
+        let own = tensor.seen == shape.dims;
+        let straight =
+            shape.row_axis.is_none_or(|axis| shape.first == 0 && shape.dims.sizes[axis] <= shape.ring_rows);
+        let even = (own && straight).then(|| {
+            let strides = axes.map(|axis| axis.map_or(0, |axis| shape.strides[axis]));
+            (shape.position(&index), strides)
+        });
+        Matrix { tensor, index, axes, even }
+    }
+
+    fn size(&self, axis: usize) -> usize {
+        self.axes[axis].map_or(1, |axis| self.tensor.seen.sizes[axis])
+    }
+
+    #[inline(always)]
+    fn get(&self, row: usize, column: usize) -> f32 {
+        if let Some((start, strides)) = self.even {
+            return self.tensor.data[start + row * strides[0] + column * strides[1]];
+        }
+        let mut index = self.index;
+        for (axis, at) in self.axes.into_iter().zip([row, column]) {
+            if let Some(axis) = axis {
+                index[axis] = at;
+            }
+        }
+        self.tensor.at(&index)
+    }
+}
+
+/// One matrix product.
+struct Product<'a, 'o, 'd> {
+    a: Matrix<'a>,
+    b: Matrix<'a>,
+    output: &'o mut ElementsMut<'d>,
+    /// Index of the first output element, and the dimensions of rows and columns.
+    index: Index,
+    axes: [Option<usize>; 2],
+}
+
+impl Job for Product<'_, '_, '_> {
+    #[inline(always)]
+    fn run<S: Simd>(self) {
+        let columns = const { S::VECTORS * S::LANES };
+        let mut sums = [[0.0; COLUMNS]; MOST_ROWS];
+        for column in (0..self.b.size(1)).step_by(columns) {
+            for row in (0..self.a.size(0)).step_by(S::PIXELS) {
+                let rows = S::PIXELS.min(self.a.size(0) - row);
+                let block = Block { a: &self.a, b: &self.b, row, column, sums: sums.as_mut_ptr() };
+                // SAFETY: this is within a job of this instruction set.
+                unsafe { call::<S, _>(block, rows, most_panels::<S>()) }
+                for (i, sums) in sums.iter().enumerate().take(rows) {
+                    for (j, sum) in sums.iter().enumerate().take(columns.min(self.b.size(1) - column)) {
+                        let mut index = self.index;
+                        for (axis, at) in self.axes.into_iter().zip([row + i, column + j]) {
+                            if let Some(axis) = axis {
+                                index[axis] = at;
+                            }
+                        }
+                        *self.output.at(&index) = *sum;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Rows of the highest tile.
+const MOST_ROWS: usize = 12;
+
+/// A tile of the product, from this row and column on.
+#[derive(Clone, Copy)]
+struct Block<'a> {
+    a: &'a Matrix<'a>,
+    b: &'a Matrix<'a>,
+    row: usize,
+    column: usize,
+    /// The sums: at least as many rows as the tile has.
+    sums: *mut [f32; COLUMNS],
+}
+
+impl TileWork for Block<'_> {
+    #[inline(always)]
+    fn run<S: Simd, const M: usize, const N: usize>(self) {
+        let inner = self.a.size(1);
+        let columns = (self.b.size(1) - self.column).min(N * S::LANES);
+        let (mut left, mut right) = ([[0.0; CHUNK]; M], [[0.0; COLUMNS]; CHUNK]);
+        // SAFETY: this is within a job of this instruction set; the pointers are to rows of arrays that are long enough.
+        unsafe {
+            let mut tile = [[S::splat(0.0); N]; M];
+            for k in (0..inner).step_by(CHUNK) {
+                let len = CHUNK.min(inner - k);
+                for (i, row) in left.iter_mut().enumerate() {
+                    for (j, x) in row.iter_mut().enumerate().take(len) {
+                        *x = self.a.get(self.row + i, k + j);
+                    }
+                }
+                for (i, row) in right.iter_mut().enumerate().take(len) {
+                    for (j, x) in row.iter_mut().enumerate().take(columns) {
+                        *x = self.b.get(k + i, self.column + j);
+                    }
+                }
+                let pixels = core::array::from_fn(|i| left[i].as_ptr());
+                let weights = core::array::from_fn(|v| right[0][v * S::LANES..].as_ptr());
+                accumulate::<S, M, N>(&mut tile, &pixels, &weights, COLUMNS, len);
+            }
+            for (i, sums) in tile.iter().enumerate() {
+                finish::<S, N>(sums, Activation::None, &[], &mut (&mut *self.sums.add(i))[..columns]);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use std::vec;
+    use std::vec::Vec;
+
+    use super::super::elements::{ElementShape, MAX_RANK};
+    use super::super::rows::{RowShape, Rows};
+    use super::super::testing::{Random, close};
+    use super::*;
+
+    /// The definition, by indices.
+    fn textbook(a: &Elements<'_>, b: &Elements<'_>, out: &Dims) -> Vec<f32> {
+        let inner = a.seen.sizes[a.seen.rank - 1];
+        let mut result = Vec::new();
+        out.for_each(|index| {
+            let mut sum = 0.0;
+            for k in 0..inner {
+                // Output dimensions without those that a vector lacks.
+                let rows = a.seen.rank - 1;
+                let columns = b.seen.rank.min(2) - 1;
+                let outer = out.rank - columns;
+                let at = |tensor: &Elements<'_>, outside: &[usize], own: [Option<usize>; 2]| {
+                    let own: Vec<usize> = own.into_iter().flatten().collect();
+                    let batch = tensor.seen.rank - own.len();
+                    let mut at = [0; MAX_RANK];
+                    let skip = outside.len() - batch;
+                    for axis in 0..batch {
+                        at[axis] = if tensor.seen.sizes[axis] == 1 { 0 } else { outside[axis + skip] };
+                    }
+                    at[batch..tensor.seen.rank].copy_from_slice(&own);
+                    tensor.at(&at)
+                };
+                let batch = &index[..outer - usize::from(rows > 0)];
+                let row = (rows > 0).then(|| index[outer - 1]);
+                let column = (columns > 0).then(|| index[out.rank - 1]);
+                sum += f64::from(at(a, batch, [row, Some(k)])) * f64::from(at(b, batch, [Some(k), column]));
+            }
+            result.push(sum as f32);
+        });
+        result
+    }
+
+    fn check(a: &Elements<'_>, b: &Elements<'_>, out: &[usize]) {
+        let want = textbook(a, b, &Dims::new(out));
+        for isa in Isa::all() {
+            let mut got = vec![f32::NAN; want.len()];
+            mat_mul(isa, a, b, &mut ElementsMut { data: &mut got, shape: ElementShape::dense(out) });
+            close(&got, &want, || std::format!("{} {:?} {:?}", isa.name(), a.seen, b.seen));
+        }
+    }
+
+    #[test]
+    fn dense_and_broadcast() {
+        let mut random = Random(5);
+        for (a, b, out) in [
+            (&[3, 4][..], &[4, 5][..], &[3, 5][..]),
+            (&[1, 1], &[1, 1], &[1, 1]),
+            (&[25, 130], &[130, 67], &[25, 67]),
+            (&[7], &[7, 40], &[40]),
+            (&[20, 7], &[7], &[20]),
+            (&[9], &[9], &[]),
+            (&[2, 3, 13, 5], &[3, 5, 4], &[2, 3, 13, 4]),
+            (&[13, 5], &[2, 1, 5, 4], &[2, 1, 13, 4]),
+            (&[2, 1, 13, 5], &[1, 3, 5, 4], &[2, 3, 13, 4]),
+            (&[3, 2, 5], &[5], &[3, 2]),
+        ] {
+            let (x, y) = (random.floats(a.iter().product()), random.floats(b.iter().product()));
+            check(&Elements::dense(&x, a), &Elements::dense(&y, b), out);
+        }
+    }
+
+    #[test]
+    fn images_in_rings() {
+        let mut random = Random(6);
+        for first in [0, 2] {
+            // Heads as channels, tokens as rows.
+            let mut shape = RowShape::dense(5, 6, 3, 5);
+            shape.first = first;
+            let (x, y) = (random.floats(90), random.floats(90));
+            let (x, y) = (Rows { data: &x[..], shape }, Rows { data: &y[..], shape });
+            let left = Elements::channels_first(x);
+            let right = Elements::channels_first(y).seen_as(&[1, 3, 6, 5]);
+            check(&left, &right, &[1, 3, 5, 5]);
+        }
+    }
+}

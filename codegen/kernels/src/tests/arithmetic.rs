@@ -1,0 +1,201 @@
+use super::super::activation::Activation;
+use super::super::arch::Isa;
+use super::super::binary::{Binary, BinaryFunction, binary, binary_elements};
+use super::super::element_wise::{
+    batch_norm, batch_norm_elements, element_wise, element_wise_elements, p_relu, p_relu_elements,
+    p_relu_in_place, p_relu_in_place_elements,
+};
+use super::super::elements::{Elements, ElementsMut};
+use super::super::instance_norm::{instance_norm, instance_norm_elements};
+use super::super::testing::Random;
+use super::{Case, Image, Tensor, check_dense, std};
+
+fn binary_of(function: BinaryFunction, a: f64, b: f64) -> f64 {
+    match function {
+        BinaryFunction::Add => a + b,
+        BinaryFunction::Sub => a - b,
+        BinaryFunction::Mul => a * b,
+        BinaryFunction::Div => a / b,
+        BinaryFunction::Max => a.max(b),
+        BinaryFunction::Min => a.min(b),
+        BinaryFunction::Pow => a.powf(b),
+    }
+}
+
+const FUNCTIONS: [BinaryFunction; 7] = [
+    BinaryFunction::Add,
+    BinaryFunction::Sub,
+    BinaryFunction::Mul,
+    BinaryFunction::Div,
+    BinaryFunction::Max,
+    BinaryFunction::Min,
+    BinaryFunction::Pow,
+];
+
+/// Away from 0 for divisors, positive for bases.
+fn tame(function: BinaryFunction, image: &mut [f32]) {
+    if matches!(function, BinaryFunction::Div | BinaryFunction::Pow) {
+        image.iter_mut().for_each(|x| *x = x.abs() + 0.25);
+    }
+}
+
+#[test]
+fn operands_broadcast_by_rows() {
+    let mut random = Random(4);
+    for round in 0..140 {
+        let size = [random.within(1, 5), random.within(1, 5), *random.pick(&[1, 3, 16])];
+        let mut operand = |whole: bool| {
+            let size = size.map(|d| if whole || random.within(0, 1) == 1 { d } else { 1 });
+            Image::random(&mut random, size)
+        };
+        // One operand whole, or both such that together they are.
+        let (mut left, mut right) = (operand(round % 3 == 0), operand(round % 3 == 1));
+        let out = [0, 1, 2].map(|i| left.size[i].max(right.size[i]));
+        let function = FUNCTIONS[round % 7];
+        tame(function, &mut left.data);
+        tame(function, &mut right.data);
+        let activation = *random.pick(&[Activation::None, Activation::Relu]);
+        let p = Binary { function, activation };
+        let inputs = [&left, &right];
+        let case = Case {
+            what: &std::format!("{p:?} of {:?} and {:?}", left.size, right.size),
+            inputs: &inputs,
+            output: out,
+            need: |i: usize, y| if inputs[i].size[0] == 1 { 0..1 } else { y..y + 1 },
+            want: |y, x, c| {
+                let value = binary_of(function, left.broadcast([y, x, c]), right.broadcast([y, x, c]));
+                if activation == Activation::Relu { value.max(0.0) } else { value }
+            },
+        };
+        case.by_rows(&mut random, |y, inputs, output| {
+            binary(Isa::compiled(), &p, y, inputs[0], inputs[1], output);
+        });
+        case.by_elements(&mut random, |y, inputs, output| {
+            binary_elements(&p, y, &inputs[0], &inputs[1], output);
+        });
+    }
+}
+
+#[test]
+fn operands_of_any_rank_broadcast() {
+    let mut random = Random(5);
+    for round in 0..140 {
+        let rank = random.within(1, 5);
+        let mut left = Tensor::random(&mut random, rank);
+        let dims = left.dims.clone();
+        let skip = random.within(0, dims.len());
+        let right_dims: std::vec::Vec<usize> =
+            dims[skip..].iter().map(|&d| if random.within(0, 1) == 1 { d } else { 1 }).collect();
+        let mut right = random.floats(right_dims.iter().product());
+        let function = FUNCTIONS[round % 7];
+        tame(function, &mut left.values);
+        tame(function, &mut right);
+        let p = Binary { function, activation: Activation::None };
+        let what = std::format!("{p:?} of {dims:?} and {right_dims:?}");
+        let constant = Elements::dense(&right, &right_dims);
+        let of_right = |index: &[usize; 6]| {
+            // Row-major place, dimension by dimension.
+            let mut at = 0;
+            for (i, &d) in right_dims.iter().enumerate() {
+                at = at * d + if d == 1 { 0 } else { index[i + skip] };
+            }
+            f64::from(right[at])
+        };
+        let mut order = Random(round as u64);
+        left.with(&mut order, |x| {
+            let run = |output: &mut ElementsMut<'_>| binary_elements(&p, 0..1, x, &constant, output);
+            check_dense(&what, &dims, run, |i| binary_of(function, left.at(i), of_right(i)));
+            let run = |output: &mut ElementsMut<'_>| binary_elements(&p, 0..1, &constant, x, output);
+            check_dense(&what, &dims, run, |i| binary_of(function, of_right(i), left.at(i)));
+            let p_relu_of = |x: f64, slope: f64| if x < 0.0 { x * slope } else { x };
+            let run = |output: &mut ElementsMut<'_>| p_relu_elements(0..1, x, &constant, output);
+            check_dense(&what, &dims, run, |i| p_relu_of(left.at(i), of_right(i)));
+            let run = |output: &mut ElementsMut<'_>| {
+                element_wise_elements(Activation::Neg, 0..1, x, output);
+                p_relu_in_place_elements(0..1, &constant, output);
+            };
+            check_dense(&what, &dims, run, |i| p_relu_of(-left.at(i), of_right(i)));
+        });
+    }
+}
+
+#[test]
+fn functions_of_each_element() {
+    let mut random = Random(6);
+    for round in 0..60 {
+        let size = [random.within(1, 5), random.within(1, 5), *random.pick(&[1, 3, 16])];
+        let input = Image::random(&mut random, size);
+        let [scale, shift] = [0, 1].map(|_| random.floats(size[2]));
+        let slopes = Image::random(&mut random, size.map(|d| if round % 2 == 0 { 1 } else { d }));
+        let need = |i: usize, y| if i == 1 && slopes.size[0] == 1 { 0..1 } else { y..y + 1 };
+        let relu = |x: f64, slope: f64| if x < 0.0 { x * slope } else { x };
+        let of_each = Case {
+            what: "abs",
+            inputs: &[&input],
+            output: size,
+            need,
+            want: |y, x, c| input.at(y, x, c).abs(),
+        };
+        let isa = Isa::compiled();
+        of_each.by_rows(&mut random, |y, x, output| element_wise(isa, Activation::Abs, y, x[0], output));
+        of_each.by_elements(&mut random, |y, x, output| {
+            element_wise_elements(Activation::Abs, y, &x[0], output);
+        });
+        let norm = Case {
+            what: "batch norm",
+            inputs: &[&input],
+            output: size,
+            need,
+            want: |y, x, c| (input.at(y, x, c) * f64::from(scale[c]) + f64::from(shift[c])).max(0.0),
+        };
+        norm.by_rows(&mut random, |y, x, output| {
+            batch_norm(isa, Activation::Relu, y, x[0], &scale, &shift, output);
+        });
+        norm.by_elements(&mut random, |y, x, output| {
+            batch_norm_elements(Activation::Relu, y, &x[0], &scale, &shift, output);
+        });
+        let slope = Case {
+            what: "PRelu",
+            inputs: &[&input, &slopes],
+            output: size,
+            need,
+            want: |y, x, c| relu(input.at(y, x, c), slopes.broadcast([y, x, c])),
+        };
+        slope.by_rows(&mut random, |y, x, output| p_relu(y, x[0], x[1], output));
+        slope.by_rows(&mut random, |y, x, output| {
+            element_wise(isa, Activation::None, y.clone(), x[0], output);
+            p_relu_in_place(y, x[1], output);
+        });
+    }
+}
+
+#[test]
+fn instances_are_normalised() {
+    let mut random = Random(7);
+    for _ in 0..40 {
+        let size = [random.within(1, 6), random.within(1, 6), *random.pick(&[1, 3, 16, 19])];
+        let input = Image::random(&mut random, size);
+        let [scale, shift] = [0, 1].map(|_| random.floats(size[2]));
+        let pixels = (size[0] * size[1]) as f64;
+        let over = |f: &dyn Fn(f64) -> f64, c: usize| {
+            let places = (0..size[0]).flat_map(|y| (0..size[1]).map(move |x| (y, x)));
+            places.map(|(y, x)| f(input.at(y, x, c))).sum::<f64>() / pixels
+        };
+        let case = Case {
+            what: "instance norm",
+            inputs: &[&input],
+            output: size,
+            need: |_, _| 0..size[0],
+            want: |y, x, c| {
+                let mean = over(&|x| x, c);
+                let variance = over(&|x| (x - mean).powi(2), c);
+                f64::from(scale[c]) * (input.at(y, x, c) - mean) / (variance + 0.01).sqrt()
+                    + f64::from(shift[c])
+            },
+        };
+        case.by_rows(&mut random, |y, x, output| instance_norm(0.01, y, x[0], &scale, &shift, output));
+        case.by_elements(&mut random, |y, x, output| {
+            instance_norm_elements(0.01, y, &x[0], &scale, &shift, output);
+        });
+    }
+}

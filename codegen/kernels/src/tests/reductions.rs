@@ -1,0 +1,272 @@
+use super::std::vec::Vec;
+
+use super::super::arch::Isa;
+use super::super::arg_max::{arg_max, arg_max_elements};
+use super::super::concat::ImageAxis;
+use super::super::elements::{Dims, Elements, ElementsMut};
+use super::super::reduce::{ReduceFunction, reduce_elements, reduce_frame, reduce_rows};
+use super::super::rows::{RowShape, Rows, RowsMut};
+use super::super::softmax::{Softmax, softmax, softmax_elements};
+use super::super::testing::Random;
+use super::{Case, Image, Tensor, check_dense, std};
+
+const FUNCTIONS: [ReduceFunction; 13] = [
+    ReduceFunction::Mean,
+    ReduceFunction::Max,
+    ReduceFunction::Min,
+    ReduceFunction::Sum,
+    ReduceFunction::Prod,
+    ReduceFunction::L1,
+    ReduceFunction::L2,
+    ReduceFunction::SumSquare,
+    ReduceFunction::LogSum,
+    ReduceFunction::LogSumExp,
+    ReduceFunction::Lp { p: 1 },
+    ReduceFunction::Lp { p: 2 },
+    ReduceFunction::Lp { p: 3 },
+];
+
+fn reduced(function: ReduceFunction, values: &[f64]) -> f64 {
+    let sum = |f: &dyn Fn(f64) -> f64| values.iter().map(|x| f(*x)).sum::<f64>();
+    match function {
+        ReduceFunction::Mean => sum(&|x| x) / values.len() as f64,
+        ReduceFunction::Max => values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+        ReduceFunction::Min => values.iter().copied().fold(f64::INFINITY, f64::min),
+        ReduceFunction::Sum => sum(&|x| x),
+        ReduceFunction::Prod => values.iter().product(),
+        ReduceFunction::L1 => sum(&f64::abs),
+        ReduceFunction::L2 => sum(&|x| x * x).sqrt(),
+        ReduceFunction::SumSquare => sum(&|x| x * x),
+        ReduceFunction::LogSum => sum(&|x| x).ln(),
+        ReduceFunction::LogSumExp => sum(&f64::exp).ln(),
+        ReduceFunction::Lp { p } => sum(&|x| x.abs().powf(p as f64)).powf(1.0 / p as f64),
+    }
+}
+
+/// The elements of an image that have the given row, column and channel; `None` stands for all.
+fn elements(image: &Image, at: [Option<usize>; 3]) -> Vec<f64> {
+    let range = |i: usize| at[i].map_or(0..image.size[i], |at| at..at + 1);
+    let mut values = Vec::new();
+    for y in range(0) {
+        for x in range(1) {
+            values.extend(range(2).map(|c| image.at(y, x, c)));
+        }
+    }
+    values
+}
+
+fn image_for(function: ReduceFunction, random: &mut Random, size: [usize; 3]) -> Image {
+    let mut image = Image::random(random, size);
+    if function == ReduceFunction::LogSum {
+        image.data.iter_mut().for_each(|x| *x = x.abs() + 0.1);
+    }
+    image
+}
+
+#[test]
+fn images_reduce_within_rows_and_whole() {
+    let mut random = Random(21);
+    for round in 0..130 {
+        let function = FUNCTIONS[round % 13];
+        let size = [random.within(1, 5), *random.pick(&[1, 3, 7, 40]), *random.pick(&[1, 2, 15, 16, 17, 40])];
+        let input = image_for(function, &mut random, size);
+        for (columns, channels) in [(true, false), (false, true), (true, true)] {
+            let case = Case {
+                what: &std::format!("{function:?} of {size:?} over {columns} {channels}"),
+                inputs: &[&input],
+                output: [size[0], if columns { 1 } else { size[1] }, if channels { 1 } else { size[2] }],
+                need: |_, y| y..y + 1,
+                want: |y, x, c| {
+                    let at = [Some(y), (!columns).then_some(x), (!channels).then_some(c)];
+                    reduced(function, &elements(&input, at))
+                },
+            };
+            case.by_rows(&mut random, |y, inputs, output| {
+                reduce_rows(function, columns, channels, y, inputs[0], output);
+            });
+            let axes: &[usize] = match (columns, channels) {
+                (true, true) => &[1, 3],
+                (true, false) => &[3],
+                _ => &[1],
+            };
+            case.by_elements(&mut random, |y, inputs, output| {
+                reduce_elements(function, axes, true, y, &inputs[0], output);
+            });
+        }
+        let case = Case {
+            what: &std::format!("global {function:?} of {size:?}"),
+            inputs: &[&input],
+            output: [1, 1, size[2]],
+            need: |_, _| 0..size[0],
+            want: |_, _, c| reduced(function, &elements(&input, [None, None, Some(c)])),
+        };
+        case.by_rows(&mut random, |_, inputs, output| reduce_frame(function, inputs[0], output));
+        case.by_elements(&mut random, |y, inputs, output| {
+            reduce_elements(function, &[2, 3], true, y, &inputs[0], output);
+        });
+    }
+}
+
+/// Some dimensions of a tensor, ascending, at least one.
+fn some_axes(random: &mut Random, rank: usize) -> Vec<usize> {
+    let axes: Vec<usize> = (0..rank).filter(|_| random.within(0, 1) == 1).collect();
+    if axes.is_empty() { std::vec![rank - 1] } else { axes }
+}
+
+/// The elements of a tensor that agree with `at` but along `axes`.
+fn along(x: &Tensor, at: &[usize; 6], axes: &[usize]) -> Vec<f64> {
+    let mut values = Vec::new();
+    Dims::new(&x.dims).for_each(|index| {
+        if (0..x.dims.len()).all(|i| axes.contains(&i) || index[i] == at[i]) {
+            values.push(x.at(index));
+        }
+    });
+    values
+}
+
+#[test]
+fn tensors_of_any_rank_reduce() {
+    let mut random = Random(22);
+    for round in 0..130 {
+        let function = FUNCTIONS[round % 13];
+        let rank = random.within(1, 5);
+        let mut x = Tensor::random(&mut random, rank);
+        if function == ReduceFunction::LogSum {
+            x.values.iter_mut().for_each(|x| *x = x.abs() + 0.1);
+        }
+        let axes = some_axes(&mut random, rank);
+        let log = round % 2 == 0;
+        let mut order = Random(random.next());
+        x.with(&mut order, |input| {
+            let kept: Vec<usize> = (0..rank).map(|i| if axes.contains(&i) { 1 } else { x.dims[i] }).collect();
+            let run =
+                |output: &mut ElementsMut<'_>| reduce_elements(function, &axes, true, 0..1, input, output);
+            check_dense("reduce", &kept, run, |index| reduced(function, &along(&x, index, &axes)));
+            let others: Vec<usize> = (0..rank).filter(|i| !axes.contains(i)).collect();
+            let dropped: Vec<usize> = others.iter().map(|i| x.dims[*i]).collect();
+            let run =
+                |output: &mut ElementsMut<'_>| reduce_elements(function, &axes, false, 0..1, input, output);
+            check_dense("reduce", &dropped, run, |index| {
+                let mut at = [0; 6];
+                others.iter().zip(index).for_each(|(axis, i)| at[*axis] = *i);
+                reduced(function, &along(&x, &at, &axes))
+            });
+            let run = |output: &mut ElementsMut<'_>| softmax_elements(log, &axes, 0..1, input, output);
+            check_dense("softmax", &x.dims, run, |index| {
+                normalised(log, x.at(index), &along(&x, index, &axes))
+            });
+        });
+    }
+}
+
+fn normalised(log: bool, x: f64, group: &[f64]) -> f64 {
+    let sum: f64 = group.iter().map(|x| x.exp()).sum();
+    if log { x - sum.ln() } else { x.exp() / sum }
+}
+
+#[test]
+fn softmax_within_rows() {
+    let mut random = Random(23);
+    for round in 0..60 {
+        let size = [random.within(1, 5), *random.pick(&[1, 3, 8]), *random.pick(&[1, 5, 33])];
+        let mut input = Image::random(&mut random, size);
+        // Far beyond where exp of a float is finite.
+        input.data.iter_mut().for_each(|x| *x = if round % 3 == 0 { *x * 8.0 + 300.0 } else { *x });
+        let log = round % 2 == 0;
+        for (columns, channels) in [(true, false), (false, true), (true, true)] {
+            let p = Softmax { log, columns, channels };
+            let case = Case {
+                what: &std::format!("{p:?} of {size:?}"),
+                inputs: &[&input],
+                output: size,
+                need: |_, y| y..y + 1,
+                want: |y, x, c| {
+                    let at = [Some(y), (!columns).then_some(x), (!channels).then_some(c)];
+                    normalised(log, input.at(y, x, c), &elements(&input, at))
+                },
+            };
+            case.by_rows(&mut random, |y, inputs, output| {
+                softmax(Isa::compiled(), &p, y, inputs[0], output);
+            });
+        }
+        let case = Case {
+            what: "softmax over rows",
+            inputs: &[&input],
+            output: size,
+            need: |_, _| 0..size[0],
+            want: |y, x, c| normalised(log, input.at(y, x, c), &elements(&input, [None, Some(x), Some(c)])),
+        };
+        case.by_elements(&mut random, |y, inputs, output| {
+            softmax_elements(log, &[2], y, &inputs[0], output);
+        });
+    }
+}
+
+#[test]
+fn a_long_sum_stays_exact() {
+    let mut random = Random(24);
+    let input = Image::random(&mut random, [200, 301, 3]);
+    let case = Case {
+        what: "global mean",
+        inputs: &[&input],
+        output: [1, 1, 3],
+        need: |_, _| 0..200,
+        want: |_, _, c| 3000.0 * reduced(ReduceFunction::Mean, &elements(&input, [None, None, Some(c)])),
+    };
+    case.by_rows(&mut random, |_, inputs, output| {
+        reduce_frame(ReduceFunction::Mean, inputs[0], output);
+        output.data.iter_mut().for_each(|x| *x *= 3000.0);
+    });
+}
+
+#[test]
+fn the_largest_is_found() {
+    let mut random = Random(25);
+    for round in 0..80 {
+        let size = [random.within(1, 4), random.within(1, 4), random.within(1, 6)];
+        let mut input = Image::random(&mut random, size);
+        // Few values, so that there are equal ones.
+        input.data.iter_mut().for_each(|x| *x = (*x * 2.0).round());
+        let last = round % 2 == 0;
+        let position = |values: &[f64]| {
+            let largest = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            let mut places = (0..values.len()).filter(|i| values[*i] == largest);
+            (if last { places.next_back() } else { places.next() }).unwrap() as i64
+        };
+        let [h, w, c] = size;
+        let rows = Rows { data: &input.data, shape: RowShape::dense(h, w, c, h) };
+        for (axis, dim) in [(ImageAxis::Channels, 1), (ImageAxis::Columns, 3)] {
+            let (width, channels) = if dim == 1 { (w, 1) } else { (1, c) };
+            let mut by_rows = std::vec![-1; h * width * channels];
+            let mut by_elements = by_rows.clone();
+            for y in 0..h {
+                let shape = RowShape::dense(h, width, channels, h);
+                arg_max(axis, last, y..y + 1, rows, &mut RowsMut { data: &mut by_rows, shape });
+                let mut output = ElementsMut::channels_first(RowsMut { data: &mut by_elements, shape });
+                arg_max_elements(dim, true, last, y..y + 1, &Elements::channels_first(rows), &mut output);
+            }
+            for (i, got) in by_rows.iter().enumerate() {
+                let (y, x, channel) = (i / width / channels, i / channels % width, i % channels);
+                let at = if dim == 1 { [Some(y), Some(x), None] } else { [Some(y), None, Some(channel)] };
+                assert_eq!(*got, position(&elements(&input, at)), "{axis:?}");
+            }
+            assert_eq!(by_rows, by_elements);
+        }
+        let rank = random.within(1, 5);
+        let x = Tensor::random(&mut random, rank);
+        let axis = random.within(0, rank - 1);
+        let mut order = Random(random.next());
+        x.with(&mut order, |input| {
+            let dims: Vec<usize> = (0..rank).filter(|i| *i != axis).map(|i| x.dims[i]).collect();
+            let mut data = std::vec![-1; Dims::new(&dims).elements()];
+            arg_max_elements(axis, false, last, 0..1, input, &mut ElementsMut::dense(&mut data, &dims));
+            for (i, got) in data.iter().enumerate() {
+                let mut at: Vec<usize> = Dims::new(&dims).index(i)[..rank - 1].to_vec();
+                at.insert(axis, 0);
+                at.resize(6, 0);
+                let at: [usize; 6] = at.try_into().unwrap();
+                assert_eq!(*got, position(&along(&x, &at, &[axis])));
+            }
+        });
+    }
+}
