@@ -1,6 +1,7 @@
 //! Every network that is here, built in or trained, planned in both storage models and checked.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+#![expect(clippy::print_stdout, reason = "the figures are for the reader of --nocapture")]
 
 use std::path::Path;
 use std::process::Command;
@@ -56,7 +57,10 @@ fn study(source: &str) -> Figures {
             figures.slowest = figures.slowest.max(start.elapsed());
 
             let memory = &plan.memory;
-            assert!(memory.bound <= memory.buffers && memory.buffers <= memory.naive, "{context}: {memory:?}");
+            assert!(
+                memory.bound <= memory.buffers && memory.buffers <= memory.naive,
+                "{context}: {memory:?}"
+            );
             assert_eq!(memory.proven, memory.bound == memory.buffers, "{context}");
             assert_eq!(Plan::from_json(&plan.to_json()).as_ref(), Ok(&plan), "{context}");
             assert_eq!(Plan::from_ron(&plan.to_ron()).as_ref(), Ok(&plan), "{context}");

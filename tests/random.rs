@@ -1,1 +1,79 @@
-//! To be written.
+//! Random small networks, cut and run in random ways: every plan is accepted by the checker, and its sizes lie
+//! between what no plan can do without and what every plan can do with.
+
+use std::collections::BTreeMap;
+
+use csdfc_codegen::check;
+use csdfc_codegen::plan::{Plan, StorageModel};
+use csdfc_tests::generate::application;
+use csdfc_tests::{outcome, rates};
+use proptest::prelude::*;
+
+/// Most rows that one firing needs at once, by rates such as `3,29*1`: a ring of fewer can never do.
+fn most_at_once(acquire: &str, release: &str) -> u64 {
+    let (mut held, mut most) = (0, 0);
+    for (acquired, released) in rates(acquire).into_iter().zip(rates(release)) {
+        held += acquired;
+        most = most.max(held);
+        held -= released;
+    }
+    most
+}
+
+fn check_sizes(plan: &Plan) -> Result<(), TestCaseError> {
+    let memory = &plan.memory;
+    let is_piped = plan.parallel.iter().any(|element| element.len() > 1);
+    prop_assert!(memory.bound <= memory.buffers);
+    prop_assert!(is_piped || memory.buffers <= memory.naive, "{memory:?}");
+    for tensor in &plan.tensors {
+        let Some(ring) = tensor.ring else { continue };
+        let Some(cnn) = plan.cnns.iter().find(|cnn| cnn.name == tensor.cnn) else { continue };
+        let frames = if is_piped { 2 } else { 1 };
+        prop_assert!(ring.ring_rows <= frames * tensor.shape.rows() as u64, "{}", tensor.name);
+        let inputs = cnn.layers.iter().flat_map(|layer| &layer.inputs);
+        for input in inputs.filter(|input| input.tensor == tensor.name) {
+            prop_assert!(most_at_once(&input.acquire, &input.release) <= ring.ring_rows, "{}", tensor.name);
+        }
+        let made =
+            cnn.layers.iter().find(|layer| layer.output == tensor.name).map(|layer| layer.rows_per_firing);
+        prop_assert!(made.is_some_and(|made| made <= ring.ring_rows), "{}", tensor.name);
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_plan_is_accepted(bytes in prop::collection::vec(any::<u8>(), 20..300)) {
+        for storage in [StorageModel::Tensors, StorageModel::Edges] {
+            let application = application(&bytes, storage);
+            let plan = outcome(&application).plan;
+            if let Err(violations) = check(&plan) {
+                let list: Vec<String> = violations.iter().take(5).map(ToString::to_string).collect();
+                prop_assert!(false, "{storage}: {}\n{}", list.join("\n"), plan.to_ron());
+            }
+            check_sizes(&plan)?;
+        }
+    }
+}
+
+/// The networks are not all alike: every operator that can be drawn is, and layers by parts, and partitions.
+#[test]
+fn the_networks_are_varied() {
+    let mut kinds = BTreeMap::new();
+    let (mut partitions, mut by_parts) = (0, 0);
+    for seed in 0..300u32 {
+        let bytes: Vec<u8> = (0..200)
+            .map(|i| (seed.wrapping_mul(31).wrapping_add(i).wrapping_mul(2_654_435_761) >> 24) as u8)
+            .collect();
+        let plan = outcome(&application(&bytes, StorageModel::Tensors)).plan;
+        partitions += plan.partitions.len();
+        for layer in plan.cnns.iter().flat_map(|cnn| &cnn.layers) {
+            *kinds.entry(layer.operator.kind()).or_insert(0) += 1;
+            by_parts += usize::from(layer.firings > 1);
+        }
+    }
+    println!("{kinds:?}, {partitions} partitions, {by_parts} layers by parts");
+    assert!(kinds.len() == 16 && partitions > 600 && by_parts > 300, "{kinds:?}, {partitions}, {by_parts}");
+}

@@ -1,1 +1,131 @@
-//! To be written.
+//! Rules of the house that a compiler does not know: who may depend on whom, sizes of files, documents that keep up.
+
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use csdfc_tests::root;
+
+/// Longest source file, in lines.
+const LONGEST: usize = 700;
+
+/// The crates of ours that each may depend on.
+const DIRECTION: [(&str, &[&str]); 5] = [
+    ("csdf", &[]),
+    ("ga", &[]),
+    ("codegen/kernels", &[]),
+    ("codegen", &["csdfc-kernels"]),
+    ("compiler", &["csdf", "csdfc-ga", "csdfc-codegen"]),
+];
+
+/// Names of the crates that a manifest depends on, in any section.
+fn dependencies(manifest: &str) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    let mut in_section = false;
+    for line in manifest.lines().map(str::trim) {
+        if line.starts_with('[') {
+            let section = line.trim_matches(['[', ']']);
+            in_section = section.ends_with("dependencies");
+            // `[dependencies.name]`
+            if let Some((_, name)) = section.split_once("dependencies.") {
+                names.insert(name.to_string());
+            }
+        } else if in_section && !line.is_empty() && !line.starts_with('#') {
+            names.extend(line.split(['.', '=', ' ']).next().map(str::to_string));
+        }
+    }
+    names
+}
+
+/// All files under a folder of the repository that end so, build products left out.
+fn files(folder: &Path, end: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut open = vec![folder.to_path_buf()];
+    while let Some(folder) = open.pop() {
+        for entry in std::fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            if path.is_dir() {
+                if name != "target" && !name.starts_with('.') {
+                    open.push(path);
+                }
+            } else if name.ends_with(end) {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+fn read(name: &str) -> String {
+    std::fs::read_to_string(root().join(name)).unwrap()
+}
+
+#[test]
+fn crates_depend_in_one_direction() {
+    let ours = |name: &String| name == "csdf" || name.starts_with("csdfc");
+    for (folder, allowed) in DIRECTION {
+        let dependencies = dependencies(&read(&format!("{folder}/Cargo.toml")));
+        let foreign: Vec<&String> =
+            dependencies.iter().filter(|name| ours(name) && !allowed.contains(&name.as_str())).collect();
+        assert!(foreign.is_empty(), "{folder} depends on {foreign:?}");
+    }
+    assert!(dependencies(&read("compiler/Cargo.toml")).contains("csdfc-codegen"));
+}
+
+#[test]
+fn manifests_are_read_right() {
+    let text = "[package]\nname = \"x\"\n[dependencies]\na.workspace = true\nb = { path = \"b\" }\n# c = 1\n\
+        [dev-dependencies.d]\nversion = \"1\"\n[target.'cfg(unix)'.build-dependencies]\ne=\"1\"\n[lib]\nf = 1\n";
+    let expected = ["a", "b", "d", "e"].map(str::to_string);
+    assert_eq!(dependencies(text), BTreeSet::from(expected));
+}
+
+#[test]
+fn no_source_file_is_too_long() {
+    let lines = |path: &PathBuf| std::fs::read_to_string(path).unwrap().lines().count();
+    let sources = files(&root(), ".rs");
+    assert!(sources.len() > 50);
+    let long: BTreeMap<&PathBuf, usize> =
+        sources.iter().map(|path| (path, lines(path))).filter(|(_, lines)| *lines > LONGEST).collect();
+    assert!(long.is_empty(), "{long:#?}");
+}
+
+/// The text between a heading and the next one of its level or above.
+fn section<'a>(document: &'a str, heading: &str) -> Option<&'a str> {
+    let start = document.find(&format!("\n## {heading}\n"))?;
+    let body = &document[start + 1..];
+    let end = body.match_indices("\n#").map(|(at, _)| at).find(|at| !body[at + 1..].starts_with("###"));
+    Some(&body[..end.unwrap_or(body.len())])
+}
+
+#[test]
+fn the_readme_lists_the_operators() {
+    let readme = read("README.md");
+    let section = section(&readme, "Operators").unwrap();
+    // Operators have capitals; an option of the command may be named beside them.
+    let words = section.split('`').skip(1).step_by(2);
+    let words: BTreeSet<&str> = words.filter(|word| word.starts_with(char::is_uppercase)).collect();
+    let supported: BTreeSet<&str> = csdfc::import::SUPPORTED.iter().copied().collect();
+    let missing: Vec<_> = supported.difference(&words).collect();
+    let unknown: Vec<_> = words.difference(&supported).collect();
+    assert!(missing.is_empty() && unknown.is_empty(), "missing {missing:?}, unknown {unknown:?}");
+}
+
+/// Targets of links `[text](target)` in a document, those to other sites and within the document left out.
+fn links(document: &str) -> Vec<&str> {
+    let targets = document.split("](").skip(1).filter_map(|rest| rest.split([')', '#', ' ']).next());
+    targets.filter(|target| !target.is_empty() && !target.contains("://")).collect()
+}
+
+#[test]
+fn links_lead_somewhere() {
+    for name in ["README.md", "ARCHITECTURE.md", "CHANGELOG.md"] {
+        for target in links(&read(name)) {
+            assert!(root().join(target).exists(), "{name} links to {target}");
+        }
+    }
+    assert_eq!(links("a [b](c.md#d) [e](https://f) [g](#h) [i](j/k)"), ["c.md", "j/k"]);
+}

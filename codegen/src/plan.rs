@@ -98,7 +98,8 @@ pub struct Memory {
     /// `parameters_stored + buffers + workspace`.
     pub total: u64,
     /// What the buffers would be with no reuse and no processing by parts: every edge (model `edges`) or every
-    /// tensor (model `tensors`) whole, in a place of its own.
+    /// tensor (model `tensors`) whole, in a place of its own, twice where it couples partitions that run at the same
+    /// time.
     pub naive: u64,
     /// No placement of these rings under this schedule takes less than this.
     pub bound: u64,

@@ -11,10 +11,11 @@ use std::ops::Range;
 use csdfc_kernels::activation::Activation;
 use csdfc_kernels::conv::Conv;
 use csdfc_kernels::elements::{Dims, ElementShape};
+use csdfc_kernels::gemm::Gemm;
 use csdfc_kernels::rows::RowShape;
 
 use crate::bind::{Access, Call, activation};
-use crate::operator::{self, Function, Operator};
+use crate::operator::{Function, Operator};
 use crate::shape::Shape;
 
 /// Output channels of a panel.
@@ -44,8 +45,8 @@ pub enum Packing {
     },
     /// In panels: weights and biases of a matrix product, as of a convolution of single pixels.
     Gemm {
-        /// The convolution that reads them.
-        conv: Conv,
+        /// The product that reads them.
+        gemm: Gemm,
         /// Whether the weights are stored `[units, inner]`.
         transposed: bool,
         /// Whether there are biases.
@@ -75,7 +76,8 @@ impl Packing {
     /// Elements as packed.
     pub fn len(&self) -> usize {
         match self {
-            Packing::Conv { conv, .. } | Packing::Gemm { conv, .. } => conv.packed_len(),
+            Packing::Conv { conv, .. } => conv.packed_len(),
+            Packing::Gemm { gemm, .. } => gemm.packed_len(),
             Packing::Image { rows } | Packing::Row { rows } => rows.height * rows.row_stride(),
             Packing::Plain { dims } => dims.iter().product(),
         }
@@ -110,27 +112,20 @@ impl Packing {
         match self {
             Packing::Conv { conv, bias } => {
                 expect(0, conv.filters * (conv.channels / conv.groups) * conv.kernel[0] * conv.kernel[1])?;
-                let bias_values = if *bias { parameter(1) } else { &[] };
-                expect_bias(bias_values, *bias, conv.filters)?;
-                let slopes = match conv.activation {
-                    Activation::PRelu => parameter(1 + usize::from(*bias)),
-                    _ => &[],
-                };
-                if conv.activation == Activation::PRelu && ![1, conv.filters].contains(&slopes.len()) {
-                    return Err(format!("it has {} slopes for {} filters", slopes.len(), conv.filters));
-                }
-                conv.pack(parameter(0), bias_values, slopes, packed);
+                let [bias, slopes] = bias_and_slopes(parameters, *bias, conv.filters, conv.activation)?;
+                conv.pack(parameter(0), bias, slopes, packed);
             }
-            Packing::Gemm { conv, transposed, bias, image } => {
-                expect(0, conv.filters * conv.channels)?;
-                let bias_values = if *bias { parameter(1) } else { &[] };
-                expect_bias(bias_values, *bias, conv.filters)?;
-                let slopes = match conv.activation {
-                    Activation::PRelu => parameter(1 + usize::from(*bias)),
-                    _ => &[],
+            Packing::Gemm { gemm, transposed, bias, image } => {
+                expect(0, gemm.units * gemm.inner)?;
+                let [bias, slopes] = bias_and_slopes(parameters, *bias, gemm.units, gemm.activation)?;
+                let weight = |unit: usize, place: usize| {
+                    let i = match image {
+                        Some([channels, pixels]) => place % channels * pixels + place / channels,
+                        None => place,
+                    };
+                    parameter(0)[if *transposed { unit * gemm.inner + i } else { i * gemm.units + unit }]
                 };
-                let weights = filters(parameter(0), conv, *transposed, *image);
-                conv.pack(&weights, bias_values, slopes, packed);
+                gemm.pack(weight, bias, slopes, packed);
             }
             Packing::Image { rows } => {
                 expect(0, self.len())?;
@@ -148,52 +143,45 @@ impl Packing {
     }
 }
 
-fn expect_bias(bias: &[f32], is_there: bool, filters: usize) -> Result<(), String> {
-    if is_there && bias.len() != filters {
+/// The parameters after the first: biases, if there are any, and slopes, if they are in the panels.
+fn bias_and_slopes(
+    parameters: &[Vec<f32>],
+    has_bias: bool,
+    filters: usize,
+    activation: Activation,
+) -> Result<[&[f32]; 2], String> {
+    let mut rest = parameters.iter().skip(1).map(Vec::as_slice);
+    let bias = if has_bias { rest.next().unwrap_or_default() } else { &[] };
+    let slopes = if activation == Activation::PRelu { rest.next().unwrap_or_default() } else { &[] };
+    if has_bias && bias.len() != filters {
         return Err(format!("it has {} biases for {filters} output channels", bias.len()));
     }
-    Ok(())
-}
-
-/// The weights of a matrix product as filters `[units, inner]`, the inner dimension in the order of memory.
-fn filters(weights: &[f32], conv: &Conv, transposed: bool, image: Option<[usize; 2]>) -> Vec<f32> {
-    let (units, inner) = (conv.filters, conv.channels);
-    let mut filters = Vec::with_capacity(weights.len());
-    for unit in 0..units {
-        for i in 0..inner {
-            let i = match image {
-                Some([channels, pixels]) => i % channels * pixels + i / channels,
-                None => i,
-            };
-            filters.push(weights[if transposed { unit * inner + i } else { i * units + unit }]);
-        }
+    if activation == Activation::PRelu && ![1, filters].contains(&slopes.len()) {
+        return Err(format!("it has {} slopes for {filters} output channels", slopes.len()));
     }
-    filters
+    Ok([bias, slopes])
 }
 
 /// The convolution that reads a layer's parameters in panels, and how they are packed, if the operator is a
 /// convolution or a matrix product by constants. `input` is its operand as seen.
 pub(crate) fn panels(operator: &Operator, input: &Shape) -> Option<(Conv, Part)> {
     let (mut conv, bias) = match operator {
-        Operator::Conv(operator::Conv { filters, kernel, stride, dilation, pads, groups, bias, .. }) => {
-            let (channels, activation) = (input.channels(), Activation::None);
-            let conv = Conv {
-                channels,
-                filters: *filters,
-                kernel: *kernel,
-                stride: *stride,
-                dilation: *dilation,
-                pads: *pads,
-                groups: *groups,
-                activation,
+        Operator::Conv(conv) => {
+            let shape = Conv {
+                channels: input.channels(),
+                filters: conv.filters,
+                kernel: conv.kernel,
+                stride: conv.stride,
+                dilation: conv.dilation,
+                pads: conv.pads,
+                groups: conv.groups,
+                activation: Activation::None,
             };
-            (conv, *bias)
+            (shape, conv.bias)
         }
         Operator::Gemm(gemm) => {
-            let (channels, filters) = (gemm.inner, gemm.units);
-            let (kernel, stride, dilation, pads) = ([1; 2], [1; 2], [1; 2], [0; 4]);
-            let activation = Activation::None;
-            (Conv { channels, filters, kernel, stride, dilation, pads, groups: 1, activation }, gemm.bias)
+            let shape = Gemm { inner: gemm.inner, units: gemm.units, activation: Activation::None };
+            (shape.as_conv(), gemm.bias)
         }
         _ => return None,
     };
@@ -206,7 +194,11 @@ pub(crate) fn panels(operator: &Operator, input: &Shape) -> Option<(Conv, Part)>
         conv.activation = activation(operator.activation());
     }
     let packing = match operator {
-        Operator::Gemm(gemm) => Packing::Gemm { conv, transposed: gemm.transposed, bias, image: None },
+        Operator::Gemm(gemm) => {
+            let activation = conv.activation;
+            let shape = Gemm { inner: gemm.inner, units: gemm.units, activation };
+            Packing::Gemm { gemm: shape, transposed: gemm.transposed, bias, image: None }
+        }
         _ => Packing::Conv { conv, bias },
     };
     let parameters = 0..1 + usize::from(bias) + usize::from(slopes == Some(true));

@@ -192,7 +192,9 @@ impl Parts<'_> {
         let parameters = self.tasks.iter().map(|task| task.network.parameters() * 4).sum();
         let whole = |item: &Item<'_>| {
             let layer = self.network(item.cnn).layer(item.request.tensor);
-            layer.shape.rows() as u64 * layer.row_bytes()
+            // The two halves of a double buffer are items of their own; a ring that runs on has two frames.
+            let frames = if item.request.pipelined && item.request.half.is_none() { 2 } else { 1 };
+            frames * layer.shape.rows() as u64 * layer.row_bytes()
         };
         let buffers = self.arrangement.bytes;
         let is_input = |tensor: &&plan::Tensor| {

@@ -14,7 +14,13 @@ use crate::units::MemoryGoal;
 
 /// The `csdfc` command.
 #[derive(Debug, Parser)]
-#[command(name = "csdfc", version, about = "Plans the memory of CNNs on edge boards.", max_term_width = 100)]
+#[command(
+    name = "csdfc",
+    bin_name = "csdfc",
+    version,
+    about = "Plans the memory of CNNs on edge boards.",
+    max_term_width = 100
+)]
 #[command(after_help = "Examples:
   csdfc inspect model.onnx                            layers, shapes and what they need
   csdfc plan app.ron --mem 8MB --fps 30 -o plan.json  a plan in 8 000 000 bytes at 30 frames per second

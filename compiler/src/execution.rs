@@ -80,7 +80,7 @@ pub struct Request {
     pub partition: usize,
     /// Every partition that writes or reads it.
     pub touched: Vec<usize>,
-    /// Whether it couples partitions that run at the same time.
+    /// Whether a partition reads it that runs at the same time as the one that writes it.
     pub pipelined: bool,
 }
 
@@ -184,10 +184,12 @@ impl Frame<'_> {
             match storage {
                 _ if readers.is_empty() => {}
                 StorageModel::Tensors => {
+                    let request = self.request(tensor, None, readers, &partition_of, 2);
                     let whole_input = network.layer(tensor).is_input()
                         && lower::firings(network, tensor, self.rows[tensor.0]) == 1;
-                    if !whole_input {
-                        requests.push(self.request(tensor, None, readers, &partition_of, 2));
+                    // The caller's copy does, unless a partition still reads it when the next frame comes.
+                    if !whole_input || request.pipelined {
+                        requests.push(request);
                     }
                 }
                 StorageModel::Edges => {
@@ -226,7 +228,7 @@ impl Frame<'_> {
         touched.push(partition);
         touched.sort_unstable();
         touched.dedup();
-        let pipelined = touched.iter().any(|a| touched.iter().any(|b| self.task.together[*a][*b]));
+        let pipelined = touched.iter().any(|reader| self.task.together[partition][*reader]);
         let cut = touched.len() > 1;
         let ring_rows = match self.capacities.get(&(tensor, consumer)) {
             _ if pipelined => frames * height,

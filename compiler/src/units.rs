@@ -27,7 +27,7 @@ pub enum SizeError {
          8MiB is 8 x 2^20; kB, GB, KiB, GiB likewise"
     )]
     NotASize(String),
-    /// [`LIMIT`] or more.
+    /// 2^60 bytes or more.
     #[error("`{0}` is too large: sizes must be below 2^60 bytes")]
     TooLarge(String),
     /// A goal of no bytes at all.

@@ -26,10 +26,7 @@ struct Ended {
 /// The command in this folder, with nothing in its environment that changes what it says.
 fn command(folder: &Path, args: &[&str]) -> assert_cmd::Command {
     let mut command = assert_cmd::Command::new(CSDFC);
-    command.args(args).current_dir(folder).env("LC_ALL", "C");
-    for variable in ["CSDFC_LOG", "NO_COLOR", "NO_GRAPHICS", "CLICOLOR_FORCE", "FORCE_COLOR", "RUST_BACKTRACE"] {
-        command.env_remove(variable);
-    }
+    command.args(args).current_dir(folder).env_clear().env("LC_ALL", "C.UTF-8");
     command
 }
 
@@ -149,7 +146,8 @@ fn unmet_constraints_name_the_nearest_and_write_the_plan() {
         ("unmet_both", &["--mem", "262kB", "--fps", "1000000"]),
         ("unmet_by_parameters", &["--mem", "100kB"]),
     ] {
-        let ended = run(folder.path(), &[&["plan", "builtin:lenet5", "-o", "plan.json"], constraints].concat());
+        let ended =
+            run(folder.path(), &[&["plan", "builtin:lenet5", "-o", "plan.json"], constraints].concat());
         assert_eq!(ended.code, 2, "{name}");
         fits_a_screen(&ended.stderr);
         insta::assert_snapshot!(name, ended.stderr);

@@ -3,8 +3,8 @@
 use std::cell::RefCell;
 
 use rten_onnx::onnx::{
-    DataType, Dimension, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, TensorShapeProto,
-    TypeProto, TypeProtoTensor, ValueInfoProto,
+    DataType, Dimension, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto,
+    TensorShapeProto, TypeProto, TypeProtoTensor, ValueInfoProto,
 };
 
 /// A node as operator, inputs and output; it is named after its output.

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use csdfc_codegen::plan::{Cnn, Layer, Partition, PeakWitness, Plan, Step, StorageModel};
+use csdfc_tests::rates;
 
 /// A piece of storage: a tensor's ring, or in model `edges` the ring of one edge, both halves.
 #[derive(Debug, Clone)]
@@ -23,7 +24,7 @@ pub struct Place {
     pub life: (usize, usize),
     /// The partitions that write or read it.
     pub partitions: Vec<String>,
-    /// Whether it couples partitions that run at the same time.
+    /// Whether a partition reads it that runs at the same time as the one that writes it.
     pub cut: bool,
 }
 
@@ -58,26 +59,6 @@ pub fn notation(steps: &[Step]) -> String {
         },
     };
     steps.iter().map(one).collect::<Vec<_>>().join(",")
-}
-
-/// Rates written out.
-pub fn rates(text: &str) -> Vec<u64> {
-    let mut all = Vec::new();
-    let mut rest = text;
-    while !rest.is_empty() {
-        let open = rest.find('(').filter(|open| rest.find(',').is_none_or(|comma| open < &comma));
-        let end = match open {
-            Some(open) => open + rest[open..].find(')').unwrap() + 1,
-            None => rest.find(',').unwrap_or(rest.len()),
-        };
-        let (run, after) = rest.split_at(end);
-        let (times, pattern) = run.split_once('*').unwrap_or(("1", run));
-        let pattern: Vec<u64> =
-            pattern.trim_matches(['(', ')']).split(',').map(|rate| rate.parse().unwrap()).collect();
-        (0..times.parse::<u64>().unwrap()).for_each(|_| all.extend_from_slice(&pattern));
-        rest = after.trim_start_matches(',');
-    }
-    all
 }
 
 /// Rates as text, not run-length coded.
@@ -132,7 +113,7 @@ fn place(
     partitions.push(writer.partition.clone());
     partitions.sort();
     partitions.dedup();
-    let cut = partitions.iter().any(|p| partitions.iter().any(|q| at_once(plan, p, q)));
+    let cut = partitions.iter().any(|reader| at_once(plan, &writer.partition, reader));
     Place { cnn, tensor: tensor.into(), reader: String::new(), ranges, life: (first, end), partitions, cut }
 }
 
@@ -249,9 +230,11 @@ pub fn is_safe(plan: &Plan) -> bool {
     plan.tensors.iter().all(|tensor| {
         let ring_rows = tensor.ring.map_or(u64::MAX, |ring| ring.ring_rows);
         fits(cnn(&tensor.cnn), &tensor.name, &tensor.consumers, ring_rows)
-    }) && plan.buffers.iter().flat_map(|buffer| &buffer.holds).all(|edge| {
-        fits(cnn(&edge.cnn), &edge.tensor, std::slice::from_ref(&edge.consumer), edge.ring_rows)
-    })
+    }) && plan
+        .buffers
+        .iter()
+        .flat_map(|buffer| &buffer.holds)
+        .all(|edge| fits(cnn(&edge.cnn), &edge.tensor, std::slice::from_ref(&edge.consumer), edge.ring_rows))
 }
 
 /// Makes every sum that depends on rings what it should be, so that nothing but the rings themselves can be wrong.
@@ -281,9 +264,10 @@ fn bound(plan: &Plan) -> (u64, Vec<String>) {
         let mut members: Vec<&Place> = Vec::new();
         members.extend(places.iter().filter(|p| p.cut && p.partitions.iter().any(|p| element.contains(p))));
         for name in element {
-            let cnn = plan.cnns.iter().position(|cnn| {
-                partitions_of(plan, cnn).any(|partition| partition.name == *name)
-            });
+            let cnn = plan
+                .cnns
+                .iter()
+                .position(|cnn| partitions_of(plan, cnn).any(|partition| partition.name == *name));
             let cnn = cnn.unwrap();
             let mut start = 0;
             let mut window = 0..0;
@@ -298,8 +282,7 @@ fn bound(plan: &Plan) -> (u64, Vec<String>) {
             // Use only grows where some life begins, or at the window's start.
             let begins = own.iter().map(|place| place.life.0).filter(|at| window.contains(at));
             let live = |at: usize| own.iter().filter(move |p| p.life.0 <= at && at <= p.life.1);
-            let peak =
-                begins.chain([window.start]).max_by_key(|at| live(*at).map(|p| bytes(p)).sum::<u64>());
+            let peak = begins.chain([window.start]).max_by_key(|at| live(*at).map(|p| bytes(p)).sum::<u64>());
             members.extend(peak.into_iter().flat_map(live));
         }
         let sum = members.iter().map(|place| bytes(place)).sum();

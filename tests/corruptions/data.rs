@@ -82,15 +82,16 @@ pub fn view_wrong(plan: &mut Plan, random: &mut Random) -> Option<()> {
     let mut views = Vec::new();
     for (c, cnn) in plan.cnns.iter().enumerate() {
         for (l, layer) in cnn.layers.iter().enumerate() {
-            views.extend((0..layer.inputs.len()).filter(|i| layer.inputs[*i].view.is_some()).map(|i| (c, l, i)));
+            views.extend(
+                (0..layer.inputs.len()).filter(|i| layer.inputs[*i].view.is_some()).map(|i| (c, l, i)),
+            );
         }
     }
     let kind = random.random_range(0..4);
     if kind == 3 {
         let c = random.random_range(0..plan.cnns.len());
         let cnn = &mut plan.cnns[c];
-        let shape =
-            &cnn.layers.iter().find(|layer| layer.output == cnn.outputs[0].tensor)?.output_shape;
+        let shape = &cnn.layers.iter().find(|layer| layer.output == cnn.outputs[0].tensor)?.output_shape;
         cnn.outputs[0].view = Some(Shape::new([shape.elements() + 1]));
         return Some(());
     }
@@ -102,9 +103,7 @@ pub fn view_wrong(plan: &mut Plan, random: &mut Random) -> Option<()> {
         0 => layer.inputs[i].view.as_mut()?.dims.push(2),
         1 => *layer.inputs[i].view.as_mut()?.dims.last_mut()? += 1,
         _ => {
-            let of = |t: &&csdfc_codegen::plan::Tensor| {
-                t.cnn == cnn.name && t.name == layer.inputs[i].tensor
-            };
+            let of = |t: &&csdfc_codegen::plan::Tensor| t.cnn == cnn.name && t.name == layer.inputs[i].tensor;
             let tensor = plan.tensors.iter().find(of)?;
             if tensor.shape.dims.last() == Some(&gemm.inner) {
                 return None;
@@ -219,7 +218,9 @@ pub fn convolution_changed(plan: &mut Plan, random: &mut Random) -> Option<()> {
         5 if made(conv.kernel[0], conv.stride[0], conv.dilation[0] + 1, pads) != Some(height) => {
             conv.dilation[0] += 1;
         }
-        6 if made(conv.kernel[0], conv.stride[0], conv.dilation[0], pads + conv.stride[0]) != Some(height) => {
+        6 if made(conv.kernel[0], conv.stride[0], conv.dilation[0], pads + conv.stride[0])
+            != Some(height) =>
+        {
             conv.pads[2] += conv.stride[0];
         }
         7 => {

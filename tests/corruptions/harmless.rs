@@ -5,9 +5,10 @@ use rand::RngExt;
 use rand::seq::SliceRandom;
 
 use super::analysis::{
-    conflict, expand, is_disjoint, is_safe, notation, overlap, places, rates, rates_text, set_schedule, settle,
+    conflict, expand, is_disjoint, is_safe, notation, overlap, places, rates_text, set_schedule, settle,
 };
 use super::{Random, pick};
+use csdfc_tests::rates;
 
 /// Harmless because no byte of the new place is in use, by any ring or partition, while the ring is.
 pub fn ring_moved_to_free_space(plan: &mut Plan, random: &mut Random) -> Option<()> {
@@ -24,7 +25,8 @@ pub fn ring_moved_to_free_space(plan: &mut Plan, random: &mut Random) -> Option<
     let last = (plan.memory.buffers - ring.bytes) / tensor.element_bytes + 64;
     let anywhere = (0..1000).map(|_| random.random_range(0..=last) * tensor.element_bytes);
     // A tight arena has few gaps: they begin and end where other rings do.
-    let edges = taken.iter().flat_map(|range| [Some(range.end), range.start.checked_sub(ring.bytes)]).flatten();
+    let edges =
+        taken.iter().flat_map(|range| [Some(range.end), range.start.checked_sub(ring.bytes)]).flatten();
     let mut offsets: Vec<u64> = anywhere.chain(edges).chain([plan.memory.buffers]).collect();
     offsets.retain(|offset| {
         *offset != ring.offset && taken.iter().all(|range| !overlap(range, &(*offset..*offset + ring.bytes)))
@@ -91,7 +93,9 @@ pub fn loops_unrolled(plan: &mut Plan, random: &mut Random) -> Option<()> {
                 let rest = Step::Repeat { repeat: repeat - 1, body: body.clone() };
                 body.iter().cloned().chain([rest]).collect()
             }
-            Step::Repeat { repeat, body } => vec![Step::Repeat { repeat: *repeat, body: unroll(body, random) }],
+            Step::Repeat { repeat, body } => {
+                vec![Step::Repeat { repeat: *repeat, body: unroll(body, random) }]
+            }
             fire => vec![fire.clone()],
         };
         steps.iter().flat_map(one).collect()

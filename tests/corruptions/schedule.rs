@@ -3,8 +3,9 @@
 use csdfc_codegen::plan::{Layer, Plan, Step};
 use rand::RngExt;
 
-use super::analysis::{expand, notation, rates, rates_text, set_schedule};
+use super::analysis::{expand, notation, rates_text, set_schedule};
 use super::{Random, pick};
+use csdfc_tests::rates;
 
 /// The firings of a random partition.
 fn any_schedule(plan: &Plan, random: &mut Random) -> (usize, Vec<String>) {
@@ -134,7 +135,9 @@ pub fn loop_of_nothing(plan: &mut Plan, random: &mut Random) -> Option<()> {
         0 => Step::Repeat { repeat: 0, body: vec![fire] },
         1 => Step::Repeat { repeat: random.random_range(1..9), body: Vec::new() },
         2 => Step::Repeat { repeat: u64::MAX, body: vec![fire] },
-        _ => Step::Repeat { repeat: u64::MAX, body: vec![Step::Repeat { repeat: u64::MAX, body: vec![fire] }] },
+        _ => {
+            Step::Repeat { repeat: u64::MAX, body: vec![Step::Repeat { repeat: u64::MAX, body: vec![fire] }] }
+        }
     });
     partition.notation = notation(&partition.schedule);
     Some(())
@@ -148,7 +151,7 @@ pub fn notation_of_another_schedule(plan: &mut Plan, random: &mut Random) -> Opt
         0 => partition.notation = String::new(),
         1 => partition.notation.push_str(",[x]"),
         _ => {
-            let cut = partition.notation.char_indices().map(|(i, _)| i).last()?;
+            let cut = partition.notation.char_indices().next_back()?.0;
             partition.notation.truncate(cut);
         }
     }

@@ -3,8 +3,9 @@
 use csdfc_codegen::plan::{Plan, StorageModel};
 use rand::RngExt;
 
-use super::analysis::{at_once, conflict, overlap, places, rates, rows_held, settle};
+use super::analysis::{at_once, conflict, overlap, places, rows_held, settle};
 use super::{Random, pick};
+use csdfc_tests::rates;
 
 /// Invalid because two rings that are in use at the same time, one from its first write to its last read across a
 /// firing at which the other is, share bytes: the later write ends the other's rows. All sums are made right.
@@ -248,11 +249,12 @@ pub fn ring_sizes_disagree(plan: &mut Plan, random: &mut Random) -> Option<()> {
 pub fn tensor_without_a_place(plan: &mut Plan, random: &mut Random) -> Option<()> {
     let i = random.random_range(0..plan.tensors.len());
     let tensor = &plan.tensors[i];
-    let is_output =
-        plan.cnns.iter().any(|cnn| {
-            cnn.name == tensor.cnn && cnn.outputs.iter().any(|output| output.tensor == tensor.name)
-        });
-    let is_input = plan.cnns.iter().any(|cnn| cnn.name == tensor.cnn && cnn.inputs.contains(&tensor.producer));
+    let is_output = plan
+        .cnns
+        .iter()
+        .any(|cnn| cnn.name == tensor.cnn && cnn.outputs.iter().any(|output| output.tensor == tensor.name));
+    let is_input =
+        plan.cnns.iter().any(|cnn| cnn.name == tensor.cnn && cnn.inputs.contains(&tensor.producer));
     let tensors_model = plan.storage_model == StorageModel::Tensors;
     let row_bytes = tensor.row_bytes;
     let tensor = &mut plan.tensors[i];

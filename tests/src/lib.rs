@@ -2,6 +2,8 @@
 
 #![expect(clippy::expect_used, reason = "a panic is how a test fails")]
 
+pub mod generate;
+
 use std::path::{Path, PathBuf};
 
 use csdfc::app::open::{self, Opened};
@@ -54,4 +56,24 @@ pub fn plan(application: &Application) -> Plan {
         assert!(list.is_empty(), "check refuses the plan of {}:\n{}", application.name, list.join("\n"));
     }
     plan
+}
+
+/// Rates of a plan, as `3,29*1`, written out.
+pub fn rates(text: &str) -> Vec<u64> {
+    let mut all = Vec::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        let open = rest.find('(').filter(|open| rest.find(',').is_none_or(|comma| open < &comma));
+        let end = match open {
+            Some(open) => open + rest[open..].find(')').expect("a pattern that is closed") + 1,
+            None => rest.find(',').unwrap_or(rest.len()),
+        };
+        let (run, after) = rest.split_at(end);
+        let (times, pattern) = run.split_once('*').unwrap_or(("1", run));
+        let pattern: Vec<u64> =
+            pattern.trim_matches(['(', ')']).split(',').map(|rate| rate.parse().expect("a rate")).collect();
+        (0..times.parse::<u64>().expect("a number of times")).for_each(|_| all.extend_from_slice(&pattern));
+        rest = after.trim_start_matches(',');
+    }
+    all
 }

@@ -1,5 +1,7 @@
 //! Rule 5: rings that live at the same time share no byte; and how many bytes live at once.
 
+use std::collections::BTreeSet;
+
 use super::index::Index;
 use super::storage::Store;
 use super::violation::Addresses;
@@ -33,7 +35,8 @@ pub(super) fn check(
     let mut findings = Findings::default();
     check_disjoint(index, &lives, &mut findings);
     check_workspaces(index, &mut findings);
-    findings.or(Lifetimes { bound: bound(index, &lives, schedules) })
+    let bound = bound(index, &lives, schedules, &mut findings);
+    findings.or(Lifetimes { bound })
 }
 
 fn lives<'a>(index: &Index<'_>, c: usize, stores: &'a [Store], schedules: &[Vec<u32>]) -> Vec<Life<'a>> {
@@ -121,24 +124,15 @@ fn check_workspaces(index: &Index<'_>, findings: &mut Findings) {
     }
 }
 
-/// The liveness bound: over the elements of `parallel`, the sum of its partitions' own peaks and of the rings cut
-/// between partitions that run at the same time, each once, which live throughout.
-fn bound(index: &Index<'_>, lives: &[Life<'_>], schedules: &[Vec<u32>]) -> u64 {
-    let mut peaks = vec![0u64; index.partitions.len()];
-    for (c, cnn) in index.cnns.iter().enumerate() {
-        let firings: usize = cnn.partitions.iter().map(|&p| schedules[p].len()).sum();
-        let (mut starts, mut ends) = (vec![0u64; firings], vec![0u64; firings + 1]);
-        for life in lives.iter().filter(|life| life.cnn == c && !life.store.is_cut()) {
-            starts[life.first] += life.store.bytes();
-            ends[life.last + 1] += life.store.bytes();
-        }
-        let (mut live, mut at) = (0, 0);
+/// The liveness bound: over the elements of `parallel`, the sum of its partitions' own peaks and of the rings that
+/// several of them share, each once, since they live throughout.
+fn bound(index: &Index<'_>, lives: &[Life<'_>], schedules: &[Vec<u32>], findings: &mut Findings) -> u64 {
+    let mut windows = vec![0..0; index.partitions.len()];
+    for cnn in &index.cnns {
+        let mut start = 0;
         for &p in &cnn.partitions {
-            for _ in &schedules[p] {
-                live = live + starts[at] - ends[at];
-                peaks[p] = live.max(peaks[p]);
-                at += 1;
-            }
+            windows[p] = start..start + schedules[p].len();
+            start = windows[p].end;
         }
     }
     let ids = |element: &Vec<String>| -> Vec<usize> {
@@ -146,13 +140,57 @@ fn bound(index: &Index<'_>, lives: &[Life<'_>], schedules: &[Vec<u32>]) -> u64 {
             .filter(|&p| element.contains(&index.partitions[p].partition.name))
             .collect()
     };
-    let bytes = |members: Vec<usize>| {
-        let own: u64 = members.iter().map(|&p| peaks[p]).fold(0, u64::saturating_add);
-        let cut = lives
-            .iter()
-            .filter(|life| life.store.is_cut() && life.partitions.iter().any(|p| members.contains(p)))
-            .map(|life| life.store.bytes());
-        cut.fold(own, u64::saturating_add)
-    };
-    index.plan.parallel.iter().map(|element| bytes(ids(element))).max().unwrap_or(0)
+    let elements: BTreeSet<Vec<usize>> = index.plan.parallel.iter().map(ids).collect();
+    let members = elements.iter().map(|members| members.len() as u64).sum::<u64>();
+    let work = members.saturating_mul(lives.len() as u64);
+    if work > MAX_WORK {
+        findings.limit("the number of rings of all elements of `parallel`", Some(work), MAX_WORK);
+        return 0;
+    }
+    elements.iter().map(|members| element_bound(index, lives, &windows, members)).max().unwrap_or(0)
+}
+
+fn element_bound(
+    index: &Index<'_>,
+    lives: &[Life<'_>],
+    windows: &[std::ops::Range<usize>],
+    members: &[usize],
+) -> u64 {
+    let mut own: Vec<Vec<&Life<'_>>> = vec![Vec::new(); members.len()];
+    let mut bytes = 0u64;
+    for life in lives {
+        let uses = |p: &usize| life.partitions.contains(p);
+        // One that no member uses lives on while they run if it is used before and after.
+        let passes = |p: &usize| {
+            let window = &windows[*p];
+            let meets = life.first < window.end && window.start <= life.last;
+            !life.store.is_cut() && index.partitions[*p].cnn == life.cnn && meets
+        };
+        let mut homes: Vec<usize> = (0..members.len()).filter(|&m| uses(&members[m])).collect();
+        if homes.is_empty() {
+            homes = (0..members.len()).filter(|&m| passes(&members[m])).collect();
+        }
+        match homes[..] {
+            [] => {}
+            [home] if !life.store.is_cut() => own[home].push(life),
+            _ => bytes = bytes.saturating_add(life.store.bytes()),
+        }
+    }
+    let peaks = own.iter().zip(members).map(|(lives, &p)| peak(lives, windows[p].start));
+    peaks.fold(bytes, u64::saturating_add)
+}
+
+/// Most bytes of these rings that live at the same time, from a firing on.
+fn peak(lives: &[&Life<'_>], from: usize) -> u64 {
+    let starts = lives.iter().map(|life| (life.first.max(from), true, life.store.bytes()));
+    let ends = lives.iter().map(|life| (life.last + 1, false, life.store.bytes()));
+    // What ends goes before what starts at the same firing.
+    let mut events: Vec<(usize, bool, u64)> = starts.chain(ends).collect();
+    events.sort_unstable();
+    let (mut live, mut most) = (0u64, 0);
+    for (_, starts, bytes) in events {
+        live = if starts { live.saturating_add(bytes) } else { live.saturating_sub(bytes) };
+        most = live.max(most);
+    }
+    most
 }

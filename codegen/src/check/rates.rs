@@ -64,15 +64,7 @@ fn layer_rates(cnn: &CnnIndex<'_>, l: usize, findings: &mut Findings) -> Vec<Hel
     for (operand, input) in entry.layer.inputs.iter().enumerate() {
         let producer = &cnn.layers[entry.inputs[operand]];
         let output = &entry.layer.output_shape;
-        let spans = match rows::spans(&entry.layer.operator, &producer.tensor.shape, &inputs, operand, output)
-        {
-            Ok(spans) => spans,
-            Err(why) => {
-                let (cnn, layer) = (cnn.cnn.name.clone(), entry.layer.name.clone());
-                findings.push(Violation::Operator { cnn, layer, why });
-                continue;
-            }
-        };
+        let spans = rows::spans(&entry.layer.operator, &producer.tensor.shape, &inputs, operand, output);
         let (r, firings) = (entry.layer.rows_per_firing, entry.layer.firings);
         let held = held(entry.inputs[operand], producer.rows(), spans.as_deref(), r, firings);
         let acquire = (0..firings as usize).map(|p| held.need[p] - if p == 0 { 0 } else { held.need[p - 1] });

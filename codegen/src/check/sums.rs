@@ -35,8 +35,10 @@ pub(super) fn check(
     let total = sum([memory.parameters_stored, memory.buffers, memory.workspace].map(Some));
     findings.sum("memory.total", memory.total, total);
     let naive = sum(stores.iter().zip(&index.cnns).flat_map(|(stores, cnn)| {
-        let whole =
-            |store: &Store| cnn.layers[store.tensor].whole_bytes().checked_mul(store.bases.len() as u64);
+        let whole = |store: &Store| {
+            let frames = if store.is_cut() { 2 } else { 1 };
+            cnn.layers[store.tensor].whole_bytes().checked_mul(frames)
+        };
         stores.iter().map(whole)
     }));
     findings.sum("memory.naive", memory.naive, naive);

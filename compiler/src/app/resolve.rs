@@ -346,7 +346,36 @@ fn bind_parallel(spec: &AppSpec, cnns: &[Cnn]) -> Result<Vec<Vec<String>>, Fault
         parallel.push(together);
     }
     parallel.extend(all().filter(|partition| !listed.contains(partition)).map(|name| vec![name.to_string()]));
+    check_pipelines(&parallel, cnns)?;
     Ok(parallel)
+}
+
+/// Partitions of one CNN that run at the same time are a pipeline: they follow each other, and each of them runs at
+/// the same time as every other.
+fn check_pipelines(parallel: &[Vec<String>], cnns: &[Cnn]) -> Result<(), Fault> {
+    let together = |p: &str, q: &str| {
+        let has = |element: &Vec<String>, name: &str| element.iter().any(|other| other == name);
+        parallel.iter().any(|element| has(element, p) && has(element, q))
+    };
+    for cnn in cnns {
+        let names: Vec<&str> = cnn.partitions.iter().map(|partition| partition.name.as_str()).collect();
+        for (j, middle) in names.iter().enumerate() {
+            let pairs = names[..j].iter().flat_map(|p| names[j + 1..].iter().map(move |q| (p, q)));
+            for (before, after) in pairs {
+                if together(before, after) != (together(before, middle) && together(middle, after)) {
+                    let [before, middle, after] = [before, middle, after].map(|name| clip(name));
+                    let message = format!(
+                        "`{before}`, `{middle}` and `{after}` of CNN `{}` are no pipeline",
+                        clip(&cnn.name)
+                    );
+                    return Err(Fault::new(&["parallel".into()], message, "here").help(
+                        "partitions of one CNN that run at the same time follow each other and are all in one element",
+                    ));
+                }
+            }
+        }
+    }
+    Ok(())
 }
 
 fn bind_rows(spec: &RowsSpec, cnns: &[Cnn]) -> Result<RowsChoice, Fault> {

@@ -244,10 +244,18 @@ impl Builder {
         let shapes: Vec<Shape> = inputs.iter().map(|input| input.operand.shape.clone()).collect();
         let shape = operators::output_shape(&operator, &shapes)?;
         check_limits(&shape)?;
-        let stored: Vec<&[usize]> = parameters.iter().map(|weights| weights.dims.as_slice()).collect();
+        let stored: Vec<Vec<usize>> = parameters.iter().map(|weights| weights.dims.clone()).collect();
         let needed = operators::parameter_dims(&operator, &shapes);
         if stored != needed {
-            return fault!("its constants have dimensions {stored:?}, its operands ask for {needed:?}");
+            let text = |all: &[Vec<usize>]| {
+                let each = all.iter().map(|dims| Shape::new(dims.as_slice()).to_string());
+                each.collect::<Vec<_>>().join(" and ")
+            };
+            let seen: Vec<String> = shapes.iter().map(Shape::to_string).collect();
+            let (stored, needed, seen) = (text(&stored), text(&needed), seen.join(" and "));
+            let reason = format!("its weights are {stored}, but an input of {seen} asks for {needed}");
+            return Err(Fault::new(reason)
+                .help("export the model anew, or give the shape that it was made for with --shape"));
         }
         // The graph's nodes and the indices of views are those that the builder was made with.
         let NodeName { label, output } = &self.nodes[index];

@@ -118,6 +118,10 @@ pub(super) fn slice_rows(slice: &Slice, row: usize) -> RowAccess {
     let stride = if slice.lengths[row] == 1 { Ok(1) } else { usize::try_from(slice.steps[row]) };
     match (stride, i64::try_from(slice.starts[row])) {
         (Ok(stride), Ok(start)) => RowAccess::Window { kernel: 1, stride, dilation: 1, top: -start },
+        (Err(_), Ok(start)) => {
+            let source = |y: usize| (start + y as i64 * slice.steps[row]) as usize;
+            hull((0..slice.lengths[row]).map(|y| source(y)..source(y) + 1).collect())
+        }
         _ => RowAccess::Whole,
     }
 }

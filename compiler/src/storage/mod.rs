@@ -96,7 +96,7 @@ impl<'a> Storage<'a> {
     }
 
     /// The liveness bound: no placement takes less than what is live at once on a CNN's time line, nor less than
-    /// the peaks of partitions that run at the same time together with the rings between them.
+    /// the peaks of partitions that run at the same time together with the rings that they share.
     pub fn bound(&self, items: &[Item<'_>]) -> Peak {
         let mut best = Peak::default();
         for cnn in 0..self.executions.len() {
@@ -111,31 +111,42 @@ impl<'a> Storage<'a> {
             }
         }
         for element in self.elements.iter().filter(|element| element.len() > 1) {
-            let shared = |item: &Item<'_>| {
-                item.request.pipelined
-                    && element.iter().any(|(cnn, p)| item.cnn == *cnn && item.request.touched.contains(p))
-            };
-            let mut members = indices(items, shared);
+            let homes: Vec<Vec<usize>> = items.iter().map(|item| self.homes(item, element)).collect();
+            let is_own = |i: usize| homes[i].len() == 1 && !items[i].request.pipelined;
+            let mut members: Vec<usize> =
+                (0..items.len()).filter(|i| !homes[*i].is_empty() && !is_own(*i)).collect();
             let mut bytes: u64 = members.iter().map(|i| items[*i].request.bytes).sum();
             let mut firings = Vec::new();
-            for &(cnn, p) in element {
+            for (m, &(cnn, p)) in element.iter().enumerate() {
                 let window = &self.executions[cnn].windows[p];
-                let own = |item: &Item<'_>| item.cnn == cnn && !item.request.pipelined;
-                let requests = items.iter().filter(|item| own(item)).map(|item| item.request);
+                let own: Vec<usize> = (0..items.len()).filter(|i| is_own(*i) && homes[*i] == [m]).collect();
+                let requests = own.iter().map(|i| items[*i].request);
                 let Some((own_bytes, at)) = peak(requests, Some((window.start, window.end))) else {
                     continue;
                 };
                 bytes += own_bytes;
                 firings.push((cnn, at));
-                members.extend(indices(items, |item| {
-                    own(item) && item.request.live.0 <= at && at <= item.request.live.1
-                }));
+                let live = |i: &usize| items[*i].request.live.0 <= at && at <= items[*i].request.live.1;
+                members.extend(own.into_iter().filter(live));
             }
             if bytes > best.bytes {
                 best = Peak { bytes, firings, items: members };
             }
         }
         best
+    }
+
+    /// The members of an element of J that an item is stored for: those that use it, or else those that it outlives,
+    /// used before and after. One stored for several is so throughout.
+    fn homes(&self, item: &Item<'_>, element: &[(usize, usize)]) -> Vec<usize> {
+        let of_cnn = || element.iter().enumerate().filter(|(_, (cnn, _))| *cnn == item.cnn);
+        let users: Vec<usize> =
+            of_cnn().filter(|(_, (_, p))| item.request.touched.contains(p)).map(|(m, _)| m).collect();
+        if !users.is_empty() || item.request.pipelined {
+            return users;
+        }
+        let occupied = self.occupied(item);
+        of_cnn().filter(|(_, member)| occupied.contains(member)).map(|(m, _)| m).collect()
     }
 }
 

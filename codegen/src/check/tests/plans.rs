@@ -231,7 +231,7 @@ pub fn pipelined() -> Plan {
     plan.add_partition("p1", &first, "[in]×3,[l1],([in],[l1])×29,[l1]×2");
     plan.add_partition("p2", &[repeat(32, &[b])], "[l2]×32");
     plan.parallel = vec![vec!["p1".into(), "p2".into()]];
-    plan.memory(2432 + 6432, 7040, 32 * 384 + 32 * 1024, 7040, (0, 32 * 1024));
+    plan.memory(2432 + 6432, 7040, 32 * 384 + 2 * 32 * 1024, 7040, (0, 32 * 1024));
     plan
 }
 

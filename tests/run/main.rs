@@ -1,0 +1,144 @@
+//! Plans run: figures as the textbook has them, and the same bytes however they are planned.
+
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+mod textbook;
+
+use std::collections::BTreeMap;
+
+use csdfc::app::open;
+use csdfc::app::resolve::{Application, RowsChoice};
+use csdfc::app::spec::RowsSpec;
+use csdfc::network::Network;
+use csdfc_codegen::plan::StorageModel;
+use csdfc_codegen::run::{Data, RunError, Runner, Value};
+use csdfc_tests::generate;
+use csdfc_tests::plan;
+use proptest::prelude::*;
+
+/// Frames of each run: enough for rings that run on, and for both halves of double buffers.
+const FRAMES: u64 = 3;
+
+/// Inputs of a network for one frame.
+fn inputs(network: &Network, frame: u64) -> Vec<Value> {
+    let mut random = 0x9e37_79b9_7f4a_7c15u64.wrapping_mul(frame + 1);
+    let mut draw = || {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (random >> 40) as f32 / (1 << 23) as f32 - 1.0
+    };
+    let inputs = network.layers.iter().filter(|layer| layer.is_input());
+    inputs
+        .map(|layer| {
+            let values = (0..layer.shape.elements()).map(|_| draw()).collect();
+            Value { dims: layer.shape.dims.clone(), data: Data::F32(values) }
+        })
+        .collect()
+}
+
+fn floats(value: &Value) -> &[f32] {
+    match &value.data {
+        Data::F32(values) => values,
+        other => panic!("{}", other.element()),
+    }
+}
+
+/// The outputs of every CNN of an application for each frame, CNNs taking turns.
+fn run(application: &Application) -> Result<Vec<Vec<Value>>, RunError> {
+    let plan = plan(application);
+    let parameters = |cnn: usize, layer: usize, parameter: usize| {
+        let layers = &application.cnns[cnn].network.layers;
+        layers[layer].parameters[parameter].values().map_err(|error| error.to_string())
+    };
+    let mut runner = Runner::new(&plan, &parameters)?;
+    assert_eq!(runner.weight_bytes(), plan.memory.parameters_stored);
+    let mut outputs = Vec::new();
+    for frame in 0..FRAMES {
+        for (c, cnn) in application.cnns.iter().enumerate() {
+            outputs.push(runner.infer(c, &inputs(&cnn.network, frame))?);
+        }
+    }
+    Ok(outputs)
+}
+
+/// That outputs of the first frame are what the textbook says.
+fn compare(application: &Application, outputs: &[Vec<Value>]) -> Result<(), TestCaseError> {
+    for (cnn, outputs) in application.cnns.iter().zip(outputs) {
+        let inputs = inputs(&cnn.network, 0);
+        let inputs: Vec<Vec<f64>> =
+            inputs.iter().map(|input| floats(input).iter().copied().map(f64::from).collect()).collect();
+        let tensors = textbook::evaluate(&cnn.network, &inputs);
+        for (output, value) in cnn.network.outputs.iter().zip(outputs) {
+            let expected = &tensors[output.operand.layer.0];
+            prop_assert_eq!(&value.dims, &output.operand.shape.dims);
+            let largest = expected.iter().fold(1e-3f64, |largest, x| largest.max(x.abs()));
+            for (i, (&got, want)) in floats(value).iter().zip(expected).enumerate() {
+                let near = (f64::from(got) - want).abs() <= 1e-4 * largest;
+                prop_assert!(near, "{} [{i}]: {got}, expected {want}", output.name);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A layer that no kernel computes: one that reads an image through a view that cuts it into other rows.
+fn is_unsupported(error: &RunError) -> bool {
+    matches!(error, RunError::Layer { why, .. } if why.starts_with("no kernel") && why.contains("seen as"))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_plan_computes_the_same(bytes in prop::collection::vec(any::<u8>(), 20..300)) {
+        let mut first: Option<Vec<Vec<Value>>> = None;
+        for storage in [StorageModel::Tensors, StorageModel::Edges] {
+            let drawn = generate::application(&bytes, storage);
+            for rows in [drawn.rows.clone(), RowsChoice::None, RowsChoice::All] {
+                let application = Application { rows, ..drawn.clone() };
+                let outputs = match run(&application) {
+                    Err(error) if is_unsupported(&error) => return Ok(()),
+                    outputs => outputs.unwrap(),
+                };
+                match &first {
+                    None => compare(&application, &outputs)?,
+                    Some(first) => prop_assert_eq!(first, &outputs, "{:?} {}", application.rows, storage),
+                }
+                first.get_or_insert(outputs);
+            }
+        }
+    }
+}
+
+/// Few random networks have a layer that no kernel computes.
+#[test]
+fn most_networks_run() {
+    let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
+    let (mut run_well, all) = (0, 200u32);
+    for seed in 0..all {
+        let bytes: Vec<u8> = (0..200)
+            .map(|i| (seed.wrapping_mul(31).wrapping_add(i).wrapping_mul(2_654_435_761) >> 24) as u8)
+            .collect();
+        match run(&generate::application(&bytes, StorageModel::Tensors)) {
+            Ok(_) => run_well += 1,
+            Err(error) => *reasons.entry(error.to_string()).or_default() += 1,
+        }
+    }
+    println!("{run_well} of {all}; {reasons:?}");
+    assert!(run_well > all / 2, "{reasons:?}");
+}
+
+/// Built-in networks that run in a moment, by rows and not, in both storage models.
+#[test]
+fn small_built_in_networks_run() {
+    for name in ["lenet5", "resnet8", "mobilenet_v1_0.25"] {
+        let mut first: Option<Vec<Vec<Value>>> = None;
+        for storage in [StorageModel::Tensors, StorageModel::Edges] {
+            for rows in [RowsSpec::None, RowsSpec::All] {
+                let mut opened = open::open(&format!("builtin:{name}")).unwrap();
+                (opened.spec.storage, opened.spec.rows) = (storage, rows);
+                let outputs = run(&opened.resolve().unwrap()).unwrap();
+                assert_eq!(first.get_or_insert_with(|| outputs.clone()), &outputs, "{name}");
+            }
+        }
+    }
+}

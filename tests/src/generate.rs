@@ -1,0 +1,337 @@
+//! Random small networks, cut and run in random ways.
+
+use std::collections::BTreeMap;
+
+use csdfc::app::load::ModelSource;
+use csdfc::app::partition::Partition;
+use csdfc::app::resolve::{Application, Cnn, Constraints, RowsChoice};
+use csdfc::app::spec::{Prefer, SearchSpec};
+use csdfc::network::{Layer, LayerId, Network, NetworkOutput, Operand};
+use csdfc::operators::{output_shape, parameter_dims};
+use csdfc::weights::{Source, Weights};
+use csdfc_codegen::operator::{
+    Binary, BinaryFunction, Concat, Conv, ConvTranspose, Coordinates, DepthToSpace, ElementWise, Function,
+    Gemm, Input, InputElement, Operator, Pad, PadMode, Pool, PoolKind, Reduce, ReduceFunction, Resize,
+    ResizeMode, Rounding, Slice, Softmax, SpaceToDepth, Transpose,
+};
+use csdfc_codegen::plan::StorageModel;
+use csdfc_codegen::shape::Shape;
+
+/// Numbers drawn from random bytes, so that proptest can shrink a network.
+struct Choices<'a>(std::slice::Iter<'a, u8>);
+
+impl Choices<'_> {
+    /// A number from `low` to `high`.
+    fn pick(&mut self, low: usize, high: usize) -> usize {
+        low + usize::from(self.0.next().copied().unwrap_or(0)) % (high - low + 1)
+    }
+
+    fn flag(&mut self) -> bool {
+        self.pick(0, 1) == 1
+    }
+}
+
+/// Adds a layer, unless its operator cannot take these operands.
+fn push(network: &mut Network, operator: Operator, inputs: Vec<Operand>) -> Option<Operand> {
+    let shapes: Vec<Shape> = inputs.iter().map(|operand| operand.shape.clone()).collect();
+    let shape = match &operator {
+        Operator::Input(_) => return None,
+        operator => output_shape(operator, &shapes).ok()?,
+    };
+    if shape.elements() == 0 || shape.elements() > 20_000 {
+        return None;
+    }
+    Some(add(network, operator, inputs, shape))
+}
+
+fn add(network: &mut Network, operator: Operator, inputs: Vec<Operand>, shape: Shape) -> Operand {
+    let shapes: Vec<Shape> = inputs.iter().map(|operand| operand.shape.clone()).collect();
+    let weights = |dims: Vec<usize>| {
+        let source = Source::Seeded { seed: 1, bound: 1.0, centre: 0.0 };
+        Weights { dims, source, scale: None }
+    };
+    let name = format!("{}{}", operator.kind(), network.layers.len());
+    let layer = network.add(Layer {
+        output: format!("t{}", network.layers.len()),
+        name,
+        onnx_nodes: Vec::new(),
+        parameters: parameter_dims(&operator, &shapes).into_iter().map(weights).collect(),
+        operator,
+        inputs,
+        shape: shape.clone(),
+        element_bytes: 4,
+    });
+    Operand { layer, shape }
+}
+
+fn input(network: &mut Network, random: &mut Choices<'_>) {
+    let shape = Shape::image(random.pick(1, 4), random.pick(1, 14), random.pick(1, 6));
+    add(network, Operator::Input(Input { element: InputElement::F32, camera: None }), Vec::new(), shape);
+}
+
+/// A tensor that is there, one of the latest more likely.
+fn operand(network: &Network, random: &mut Choices<'_>) -> Operand {
+    let count = network.layers.len();
+    let back = if random.flag() { random.pick(1, 2.min(count)) } else { random.pick(1, count) };
+    let layer = LayerId(count - back);
+    Operand { layer, shape: network.layer(layer).shape.clone() }
+}
+
+/// Another tensor that `suits`, or the same once more.
+fn partner(
+    network: &Network,
+    x: &Operand,
+    random: &mut Choices<'_>,
+    suits: fn(&Shape, &Shape) -> bool,
+) -> Operand {
+    let all: Vec<LayerId> = network.ids().filter(|id| suits(&network.layer(*id).shape, &x.shape)).collect();
+    match all.len() {
+        0 => x.clone(),
+        n => {
+            let layer = all[random.pick(0, n - 1)];
+            Operand { layer, shape: network.layer(layer).shape.clone() }
+        }
+    }
+}
+
+/// Adds one or two layers of a random kind, or none if they do not fit.
+fn grow(network: &mut Network, random: &mut Choices<'_>) {
+    let mut x = operand(network, random);
+    if random.pick(0, 9) == 0 && x.shape.rank() == 4 {
+        // A view that cuts the tensor into other rows.
+        x.shape.dims.swap(2, 3);
+    }
+    let channels = x.shape.channels();
+    let mut pads = |most: usize| [0; 4].map(|_: usize| random.pick(0, most));
+    let (pads_0, pads_1) = (pads(1), pads(3));
+    let pair = |random: &mut Choices<'_>, low, high| [random.pick(low, high), random.pick(low, high)];
+    let (kernel, stride, dilation) = (pair(random, 1, 4), pair(random, 1, 3), pair(random, 1, 2));
+    let image = |b: &Shape, a: &Shape| {
+        a.rank() == 4 && b.rank() == 4 && a.dims[1] == b.dims[1] && a.dims[3] == b.dims[3]
+    };
+    let columns = |b: &Shape, a: &Shape| a.rank() == 4 && b.rank() == 4 && a.dims[2..] == b.dims[2..];
+    let (operator, inputs) = match random.pick(0, 15) {
+        0..=2 => {
+            let groups = if random.flag() { channels } else { 1 };
+            let filters = groups * random.pick(1, 2);
+            let pads = if random.flag() { pads_1 } else { pads_0 };
+            let conv = Conv { filters, kernel, stride, dilation, pads, groups, bias: true, activation: None };
+            (Operator::Conv(conv), vec![x])
+        }
+        3 => {
+            let kind =
+                if random.flag() { PoolKind::Max } else { PoolKind::Average { count_include_pad: true } };
+            let ceil = random.flag();
+            (Operator::Pool(Pool { kind, kernel, stride, dilation, pads: pads_0, ceil }), vec![x])
+        }
+        4 => {
+            let other = partner(network, &x, random, |a, b| a == b);
+            let add = Binary { function: BinaryFunction::Add, constant: None, activation: None };
+            (Operator::Binary(add), vec![x, other])
+        }
+        5 => {
+            let other = partner(network, &x, random, columns);
+            (Operator::Concat(Concat { axis: 1 }), vec![x, other])
+        }
+        6 => {
+            let other = partner(network, &x, random, image);
+            (Operator::Concat(Concat { axis: 2 }), vec![other, x])
+        }
+        7 => {
+            let mut slice = Slice {
+                starts: vec![0; x.shape.rank()],
+                steps: vec![1; x.shape.rank()],
+                lengths: x.shape.dims.clone(),
+            };
+            if let Some(axis) = x.shape.row_axis() {
+                let height = x.shape.dims[axis];
+                let step = random.pick(1, 3);
+                let length = random.pick(1, height.div_ceil(step));
+                let room = height - (length - 1) * step - 1;
+                let first = random.pick(0, room);
+                slice.lengths[axis] = length;
+                (slice.starts[axis], slice.steps[axis]) = match random.flag() {
+                    true => (first, step as i64),
+                    false => (first + (length - 1) * step, -(step as i64)),
+                };
+            }
+            (Operator::Slice(slice), vec![x])
+        }
+        8 => {
+            let mode = match random.pick(0, 2) {
+                0 => PadMode::Constant { value: Some(0.0) },
+                1 => PadMode::Edge,
+                _ => PadMode::Reflect,
+            };
+            let mut pad = Pad { mode, before: vec![0; x.shape.rank()], after: vec![0; x.shape.rank()] };
+            if let Some(axis) = x.shape.row_axis() {
+                pad.before[axis] = random.pick(0, 3) as i64 - 1;
+                pad.after[axis] = random.pick(0, 3) as i64 - 1;
+            }
+            (Operator::Pad(pad), vec![x])
+        }
+        9 => {
+            let (rows, columns) = match x.shape.dims.as_slice() {
+                [_, _, rows, columns] => (*rows, *columns),
+                _ => return,
+            };
+            let mode = match random.flag() {
+                true => ResizeMode::Linear,
+                false => ResizeMode::Nearest { rounding: Rounding::RoundPreferFloor },
+            };
+            let coordinates = match random.pick(0, 2) {
+                0 => Coordinates::HalfPixel,
+                1 => Coordinates::AlignCorners,
+                _ => Coordinates::Asymmetric,
+            };
+            let size = [random.pick(1, 2 * rows), columns];
+            let scales = [size[0] as f32 / rows as f32, 1.0];
+            (Operator::Resize(Resize { mode, coordinates, scales, size }), vec![x])
+        }
+        10 => {
+            // A gate: the mean of each channel times the tensor.
+            let mean = Reduce { function: ReduceFunction::Mean, axes: vec![2, 3], keep_dims: true };
+            if x.shape.rank() != 4 {
+                return;
+            }
+            let Some(gate) = push(network, Operator::Reduce(mean), vec![x.clone()]) else { return };
+            let mul = Binary { function: BinaryFunction::Mul, constant: None, activation: None };
+            (Operator::Binary(mul), vec![x, gate])
+        }
+        11 => {
+            let conv = ConvTranspose {
+                filters: random.pick(1, 3),
+                kernel,
+                stride,
+                dilation,
+                pads: pads_0,
+                output_padding: [0; 2],
+                groups: 1,
+                bias: false,
+                activation: None,
+            };
+            (Operator::ConvTranspose(conv), vec![x])
+        }
+        12 if random.flag() => {
+            (Operator::DepthToSpace(DepthToSpace { block: 2, depth_first: true }), vec![x])
+        }
+        12 => (Operator::SpaceToDepth(SpaceToDepth { block: 2 }), vec![x]),
+        13 => {
+            let inner = x.shape.elements();
+            let shape = Shape::new([1, inner]);
+            let units = random.pick(1, 9);
+            let gemm = Gemm { inner, units, transposed: true, bias: true, activation: None };
+            (Operator::Gemm(gemm), vec![Operand { layer: x.layer, shape }])
+        }
+        14 => match (random.pick(0, 2), x.shape.rank()) {
+            (0, 4) => (Operator::Transpose(Transpose { perm: vec![0, 1, 3, 2] }), vec![x]),
+            (1, rank) if rank > 0 => {
+                let axes = vec![random.pick(0, rank - 1)];
+                (Operator::Softmax(Softmax { axes, log: false }), vec![x])
+            }
+            (_, 4) => {
+                let reduce =
+                    Reduce { function: ReduceFunction::Max, axes: vec![random.pick(1, 3)], keep_dims: true };
+                (Operator::Reduce(reduce), vec![x])
+            }
+            _ => return,
+        },
+        _ => (Operator::ElementWise(ElementWise { function: Function::Relu }), vec![x]),
+    };
+    push(network, operator, inputs);
+}
+
+fn network(random: &mut Choices<'_>) -> Network {
+    let mut network = Network::default();
+    for _ in 0..random.pick(1, 2) {
+        input(&mut network, random);
+    }
+    let inputs = network.layers.len();
+    for _ in 0..random.pick(1, 12) {
+        grow(&mut network, random);
+    }
+    // Passes drop an input that nobody reads.
+    for id in 0..inputs {
+        if network.readers()[id].is_empty() {
+            let x = Operand { layer: LayerId(id), shape: network.layers[id].shape.clone() };
+            push(&mut network, Operator::ElementWise(ElementWise { function: Function::Relu }), vec![x]);
+        }
+    }
+    // What nobody reads is an output, and some of what is read.
+    let readers = network.readers();
+    for id in network.ids() {
+        let layer = network.layer(id);
+        if !layer.is_input() && (readers[id.0].is_empty() || random.pick(0, 7) == 0) {
+            let operand = Operand { layer: id, shape: layer.shape.clone() };
+            network.outputs.push(NetworkOutput { name: format!("out{}", id.0), operand });
+        }
+    }
+    network
+}
+
+/// A CNN cut at random places, and which of its neighbouring partitions run at the same time.
+fn cnn(name: &str, random: &mut Choices<'_>) -> (Cnn, Vec<Vec<String>>) {
+    let network = network(random);
+    let mut partitions: Vec<Partition> = Vec::new();
+    let mut together: Vec<Vec<String>> = Vec::new();
+    for id in network.ids() {
+        if partitions.is_empty() || (partitions.len() < 3 && random.pick(0, 7) == 0) {
+            let partition = format!("{name}.{}", partitions.len());
+            match together.last_mut() {
+                Some(element) if random.flag() => element.push(partition.clone()),
+                _ => together.push(vec![partition.clone()]),
+            }
+            let processor = "cpu".into();
+            partitions.push(Partition { name: partition, layers: Vec::new(), processor, schedule: None });
+        }
+        if let Some(partition) = partitions.last_mut() {
+            partition.layers.push(id);
+        }
+    }
+    let model = ModelSource { name: name.into(), file: None, bytes: 0, sha256: String::new() };
+    (Cnn { name: name.into(), network, model, partitions }, together)
+}
+
+/// The application that these bytes describe: one or two CNNs in up to three partitions each, some of which run at the
+/// same time, and any number of rows per firing.
+pub fn application(bytes: &[u8], storage: StorageModel) -> Application {
+    let mut random = Choices(bytes.iter());
+    let (mut cnns, mut parallel) = (Vec::new(), Vec::new());
+    let count = random.pick(1, 2);
+    for name in ["a", "b"].iter().take(count) {
+        let (cnn, together) = cnn(name, &mut random);
+        cnns.push(cnn);
+        parallel.extend(together);
+    }
+    if count == 2 && random.flag() {
+        let last = parallel.pop().unwrap_or_default();
+        parallel[0].extend(last);
+        parallel.retain(|element| !element.is_empty());
+    }
+    let mut rows = BTreeMap::new();
+    for (c, cnn) in cnns.iter().enumerate() {
+        for id in cnn.network.ids() {
+            let height = cnn.network.layer(id).shape.rows();
+            let of_layer = match random.pick(0, 3) {
+                0 => height,
+                1 => random.pick(1, height),
+                _ => 1,
+            };
+            rows.insert((c, id), of_layer as u64);
+        }
+    }
+    Application {
+        name: "random".into(),
+        cnns,
+        parallel,
+        device: "generic".into(),
+        constraints: Constraints::default(),
+        search: SearchSpec::default(),
+        storage,
+        rows: RowsChoice::Layers(rows),
+        fuse: true,
+        threads: 1,
+        prefer: Prefer::default(),
+    }
+}
+
