@@ -118,6 +118,16 @@ fn the_papers_application() {
 }
 
 #[test]
+fn camera_bytes() {
+    for (rows, layout) in [("all", "HWC"), ("none", "CHW")] {
+        let camera =
+            format!("(type: u8, layout: {layout}, order: BGR, mean: [1, 2, 3.5], scale: [0.1, 0.2, 0.3])");
+        let inputs = format!("inputs: {{\"l1\": {camera}}}");
+        check(&application(&format!("(cnns: [(model: \"builtin:paper_pair\", {inputs})], rows: {rows})")));
+    }
+}
+
+#[test]
 fn files_are_formatted() {
     for application in
         [model("resnet8", "all"), app("adaptive_classifier.ron").resolve().expect("an application")]

@@ -82,17 +82,23 @@ pub fn parse(bytes: &[u8]) -> Result<Value, String> {
     let (header, data) = rest.split_at_checked(length).ok_or_else(cut)?;
     let header = std::str::from_utf8(header).map_err(|_| "its header is not text")?;
     let field = |name: &str| {
-        let (_, rest) = header.split_once(&format!("'{name}'")).or_else(|| header.split_once(&format!("\"{name}\"")))?;
+        let (_, rest) =
+            header.split_once(&format!("'{name}'")).or_else(|| header.split_once(&format!("\"{name}\"")))?;
         Some(rest.trim_start().strip_prefix(':')?.trim_start())
     };
     let missing = |name: &str| format!("its header has no `{name}`");
     if !field("fortran_order").ok_or_else(|| missing("fortran_order"))?.starts_with("False") {
         return Err("its elements are in Fortran order".into());
     }
-    let shape = field("shape").and_then(|rest| rest.strip_prefix('(')?.split_once(')')).ok_or_else(|| missing("shape"))?.0;
+    let shape = field("shape")
+        .and_then(|rest| rest.strip_prefix('(')?.split_once(')'))
+        .ok_or_else(|| missing("shape"))?
+        .0;
     let dims = shape.split(',').map(str::trim).filter(|dim| !dim.is_empty());
     let dims: Vec<usize> = dims
-        .map(|dim| dim.parse().map_err(|_| format!("its header has a dimension {}", crate::suggest::clip(dim))))
+        .map(|dim| {
+            dim.parse().map_err(|_| format!("its header has a dimension {}", crate::suggest::clip(dim)))
+        })
         .collect::<Result<_, _>>()?;
     let elements = dims.iter().try_fold(1usize, |product, dim| product.checked_mul(*dim));
     let elements = elements.filter(|_| dims.len() <= MAX_RANK).ok_or("its dimensions are beyond reason")?;
@@ -113,7 +119,8 @@ pub fn parse(bytes: &[u8]) -> Result<Value, String> {
         size(8)?;
         Data::I64(data.as_chunks().0.iter().map(|chunk| i64::from_le_bytes(*chunk)).collect())
     } else {
-        let found: String = descr.chars().take_while(|c| c.is_ascii_alphanumeric() || "<>|=".contains(*c)).collect();
+        let found: String =
+            descr.chars().take_while(|c| c.is_ascii_alphanumeric() || "<>|=".contains(*c)).collect();
         return Err(format!("its elements are `{}`, not <f4, |u1 or <i8", crate::suggest::clip(&found)));
     };
     Ok(Value { dims, data })

@@ -33,7 +33,9 @@ pub fn write(path: &Path, text: &str) -> Result<(), Error> {
     let failed = |error: std::io::Error| Error::write(path, error);
     match std::fs::metadata(path) {
         // A link is followed; what is no file (a device, a pipe) cannot be renamed over.
-        Ok(meta) if meta.is_file() => replace(&path.canonicalize().map_err(failed)?, text.as_bytes()).map_err(failed),
+        Ok(meta) if meta.is_file() => {
+            replace(&path.canonicalize().map_err(failed)?, text.as_bytes()).map_err(failed)
+        }
         Ok(meta) if meta.is_dir() => Err(failed(ErrorKind::IsADirectory.into())),
         Ok(_) => File::options()
             .write(true)

@@ -70,10 +70,8 @@ fn network(cnn: &Cnn, folder: &Path) -> Result<Network, Error> {
 fn compare(cnn: &Cnn, network: &Network) -> Result<(), String> {
     for (planned, layer) in cnn.layers.iter().zip(&network.layers) {
         // How an input is handed over is the application's choice.
-        let both_inputs = matches!(
-            (&planned.operator, &layer.operator),
-            (Operator::Input(_), Operator::Input(_))
-        );
+        let both_inputs =
+            matches!((&planned.operator, &layer.operator), (Operator::Input(_), Operator::Input(_)));
         if planned.name != layer.name || !(both_inputs || planned.operator == layer.operator) {
             return Err(format!(
                 "where the plan has layer {} ({}), the model has {} ({})",

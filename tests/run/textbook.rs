@@ -58,8 +58,7 @@ fn compute(layer: &Layer, operands: &[Tensor<'_>]) -> Vec<f64> {
         .collect();
     let x = operands[0];
     let out = &layer.shape.dims;
-    let filter =
-        |index: &[usize]| Tensor { data: &parameters[0], dims: &layer.parameters[0].dims }.at(index);
+    let filter = |index: &[usize]| Tensor { data: &parameters[0], dims: &layer.parameters[0].dims }.at(index);
     match &layer.operator {
         Operator::Conv(conv) => each(out, |o| {
             let (c_in, c_out) = (x.dims[1] / conv.groups, conv.filters / conv.groups);

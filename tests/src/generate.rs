@@ -334,4 +334,3 @@ pub fn application(bytes: &[u8], storage: StorageModel) -> Application {
         prefer: Prefer::default(),
     }
 }
-

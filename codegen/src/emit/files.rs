@@ -111,14 +111,17 @@ impl Crate<'_> {
         source.line("#[cfg(feature = \"std\")]");
         source.line("extern crate std;");
         source.gap();
-        source.line("mod arena;");
-        source.line("mod hash;");
-        source.line("#[doc(hidden)]");
-        source.line("pub mod kernels;");
-        for model in self.models {
-            source.line(format!("pub mod {};", model.module));
+        let mut modules: Vec<(&str, bool)> =
+            ["arena", "hash", "kernels", "weights"].map(|name| (name, false)).into();
+        modules.extend(self.models.iter().map(|model| (model.module.as_str(), true)));
+        modules.sort_unstable();
+        for (module, is_model) in modules {
+            if module == "kernels" {
+                source.line("#[doc(hidden)]");
+            }
+            let public = if is_model || module == "kernels" { "pub " } else { "" };
+            source.line(format!("{public}mod {module};"));
         }
-        source.line("mod weights;");
         source.gap();
         source.line("pub use arena::Arena;");
         if let [model] = self.models {

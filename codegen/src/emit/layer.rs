@@ -8,6 +8,9 @@ use super::call::{self, Operand};
 use super::model::{InputField, Model, summary};
 use super::source::Source;
 
+/// From so many rings on they have no names of their own.
+const MANY: usize = 3;
+
 /// Writes the method of a layer.
 pub(super) fn write(source: &mut Source, model: &Model<'_>, layer: usize) {
     source.comment("///", &summary(model.cnn(), layer));
@@ -99,15 +102,17 @@ fn write_call(source: &mut Source, model: &Model<'_>, layer: usize, call: &Call)
         write_rows(source, model, layer);
     }
     let (mut rings, mut names) = (Vec::new(), Vec::new());
+    let many = entry.inputs.iter().filter(|&&tensor| model.read(layer, tensor).is_some()).count() >= MANY;
     let mut operands = Vec::new();
     for (operand, &tensor) in entry.inputs.iter().enumerate() {
         let name =
             if entry.inputs.len() == 1 { "input".to_owned() } else { format!("input_{}", operand + 1) };
         match model.read(layer, tensor) {
             Some(store) => {
+                let data = if many { format!("inputs[{}]", rings.len()) } else { name.clone() };
                 rings.push(ring(model, store));
-                names.push(name.clone());
-                operands.push(Operand { data: name, first: first(model, store) });
+                names.push(name);
+                operands.push(Operand { data, first: first(model, store) });
             }
             None => {
                 let field = model.inputs.iter().find(|field| field.layer == tensor);
@@ -116,15 +121,22 @@ fn write_call(source: &mut Source, model: &Model<'_>, layer: usize, call: &Call)
             }
         }
     }
-    let (rings, names) = (rings.join(", "), names.join(", "));
+    let read = |source: &mut Source, method: &str, after: &str, output: &str| {
+        let place = match rings.len() {
+            0 => "_".into(),
+            1..MANY => format!("[{}]", names.join(", ")),
+            _ => "inputs".into(),
+        };
+        let place = if output.is_empty() { place } else { format!("({place}, {output})") };
+        let list = if rings.len() < MANY { format!("[{}]", rings.join(", ")) } else { "rings".into() };
+        if rings.len() >= MANY {
+            source.list("let rings = [", &rings, ";");
+        }
+        source.list(&format!("let {place} = self.memory.{method}("), &[format!("{list}{after}")], ";");
+    };
     match written.first() {
         Some(&own) => {
-            source.line(match names.is_empty() {
-                true => format!("let (_, output) = self.memory.slices([], {});", ring(model, own)),
-                false => {
-                    format!("let ([{names}], output) = self.memory.slices([{rings}], {});", ring(model, own))
-                }
-            });
+            read(source, "slices", &format!(", {}", ring(model, own)), "output");
             let output = Operand { data: "output".into(), first: first(model, own) };
             call::write(source, call, &operands, &output, model.weights[layer].start);
             if is_handed_on {
@@ -135,8 +147,8 @@ fn write_call(source: &mut Source, model: &Model<'_>, layer: usize, call: &Call)
         }
         None => {
             for output in model.outputs.iter().filter(|output| output.layer == layer) {
-                if !names.is_empty() {
-                    source.line(format!("let [{names}] = self.memory.read([{rings}]);"));
+                if !rings.is_empty() {
+                    read(source, "read", "", "");
                 }
                 source.line(format!("let output = self.outputs.{}(y.clone());", output.name));
                 let room = Operand { data: "output".into(), first: "0".into() };

@@ -3,6 +3,9 @@
 /// Longest line, as in the `rustfmt.toml` of the emitted crate.
 pub(super) const WIDTH: usize = 110;
 
+/// Longest element of an array that shares its line with others.
+const SHORT: usize = 10;
+
 /// A file of Rust.
 #[derive(Debug, Default)]
 pub(super) struct Source {
@@ -75,9 +78,18 @@ impl Source {
             self.depth -= 1;
         } else {
             self.open(head);
+            let short = end == "]" && items.iter().all(|item| item.len() <= SHORT);
+            let room = WIDTH - self.depth * 4;
+            let mut line = String::new();
             for item in items {
-                self.line(format!("{item},"));
+                // Short elements of an array share lines.
+                if !line.is_empty() && (!short || line.len() + 2 + item.len() >= room) {
+                    self.line(std::mem::take(&mut line));
+                }
+                line += if line.is_empty() { "" } else { " " };
+                line += &format!("{item},");
             }
+            self.line(line);
             self.close(format!("{end}{tail}"));
         }
     }

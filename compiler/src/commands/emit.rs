@@ -103,8 +103,10 @@ mod tests {
     fn files(names: &[(&str, &str)]) -> Vec<(PathBuf, Vec<u8>)> {
         let mut files: Vec<(PathBuf, Vec<u8>)> =
             names.iter().map(|(name, text)| (name.into(), text.as_bytes().to_vec())).collect();
-        let list: String =
-            files.iter().map(|(path, text)| format!("{:016x} {}\n", emit::hash(text), path.display())).collect();
+        let list: String = files
+            .iter()
+            .map(|(path, text)| format!("{:016x} {}\n", emit::hash(text), path.display()))
+            .collect();
         files.push((MANIFEST.into(), list.into_bytes()));
         files
     }

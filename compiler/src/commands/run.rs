@@ -36,19 +36,30 @@ pub fn run(args: &RunArgs) -> Result<Outcome, Error> {
             1 => folder.clone(),
             _ => folder.join(file_name(&cnn.name)),
         };
-        let run = Frames { args, cnn, dump: args.dump.as_ref().map(of_cnn), layers: args.compare_layers.as_ref().map(of_cnn) };
+        let run = Frames {
+            args,
+            cnn,
+            dump: args.dump.as_ref().map(of_cnn),
+            layers: args.compare_layers.as_ref().map(of_cnn),
+        };
         let (outputs, mut result) = run.run(&mut runner, c, &inputs[c])?;
         for (stated, value) in cnn.outputs.iter().zip(&outputs) {
             if let Some(folder) = args.output.as_ref().map(of_cnn) {
                 write(&folder, &stated.name, value)?;
             }
-            for (_, name, reference) in references.iter().filter(|(of, name, _)| *of == c && *name == stated.name) {
+            for (_, name, reference) in
+                references.iter().filter(|(of, name, _)| *of == c && *name == stated.name)
+            {
                 result.comparisons.push(Comparison::of(name, value, reference));
             }
         }
         runs.push(result);
     }
-    let report = report::Report { application: plan.application.clone(), arena_bytes: plan.memory.buffers + plan.memory.workspace, cnns: runs };
+    let report = report::Report {
+        application: plan.application.clone(),
+        arena_bytes: plan.memory.buffers + plan.memory.workspace,
+        cnns: runs,
+    };
     output::print(&match args.format {
         Format::Text => report::text(&report),
         Format::Json => output::json(&report)?,
@@ -66,7 +77,12 @@ struct Frames<'a> {
 }
 
 impl Frames<'_> {
-    fn run(&self, runner: &mut Runner<'_>, c: usize, inputs: &[Value]) -> Result<(Vec<Value>, CnnRun), Error> {
+    fn run(
+        &self,
+        runner: &mut Runner<'_>,
+        c: usize,
+        inputs: &[Value],
+    ) -> Result<(Vec<Value>, CnnRun), Error> {
         let mut times = vec![Duration::ZERO; self.cnn.layers.len()];
         let mut frames = Vec::new();
         let mut result = CnnRun { name: self.cnn.name.clone(), ..CnnRun::default() };
@@ -86,7 +102,13 @@ impl Frames<'_> {
                 return Err(error);
             }
         }
-        result.outputs = self.cnn.outputs.iter().zip(&outputs).map(|(output, value)| report::Output::of(&output.name, value)).collect();
+        result.outputs = self
+            .cnn
+            .outputs
+            .iter()
+            .zip(&outputs)
+            .map(|(output, value)| report::Output::of(&output.name, value))
+            .collect();
         if self.args.profile || self.args.frames > 1 {
             frames.sort_unstable();
             result.milliseconds = Some(milliseconds(frames[frames.len() / 2]));
@@ -119,7 +141,8 @@ impl Frames<'_> {
                 result.layers_compared += 1;
                 let comparison = Comparison::of(&layer.output, &value, &reference);
                 if !comparison.is_equal() && result.first_difference.is_none() {
-                    result.first_difference = Some(report::LayerDifference { layer: layer.name.clone(), comparison });
+                    result.first_difference =
+                        Some(report::LayerDifference { layer: layer.name.clone(), comparison });
                 }
             }
         }
@@ -166,8 +189,13 @@ fn inputs(args: &RunArgs, plan: &Plan) -> Result<Vec<Vec<Value>>, Error> {
                 (None, None) => {
                     let dims = input_dims(input, &layer.output_shape);
                     return Err(Error::Input {
-                        message: format!("input {name} of CNN {}, of dimensions {dims:?}, is not given", cnn.name),
-                        help: Some(format!("--input {name}=FILE.npy gives it, --random SEED draws what is not given")),
+                        message: format!(
+                            "input {name} of CNN {}, of dimensions {dims:?}, is not given",
+                            cnn.name
+                        ),
+                        help: Some(format!(
+                            "--input {name}=FILE.npy gives it, --random SEED draws what is not given"
+                        )),
                     });
                 }
             };
@@ -190,7 +218,8 @@ fn random(input: &Input, layer: &Layer, seed: u64) -> Value {
 
 /// The references of outputs: CNN, output, value.
 fn references(args: &RunArgs, plan: &Plan) -> Result<Vec<(usize, String, Value)>, Error> {
-    let outputs = |cnn: &Cnn| -> Vec<String> { cnn.outputs.iter().map(|output| output.name.clone()).collect() };
+    let outputs =
+        |cnn: &Cnn| -> Vec<String> { cnn.outputs.iter().map(|output| output.name.clone()).collect() };
     let mut references = Vec::new();
     for named in &args.compare {
         let (cnn, name) = find(plan, named, "--compare", "output", &outputs)?;
@@ -208,7 +237,8 @@ fn find(
     names: &dyn Fn(&Cnn) -> Vec<String>,
 ) -> Result<(usize, String), Error> {
     let of_cnn = plan.cnns.iter().enumerate().find_map(|(c, cnn)| {
-        Some((c, named.name.strip_prefix(&cnn.name)?.strip_prefix('/')?)).filter(|(_, name)| names(cnn).iter().any(|other| other == name))
+        Some((c, named.name.strip_prefix(&cnn.name)?.strip_prefix('/')?))
+            .filter(|(_, name)| names(cnn).iter().any(|other| other == name))
     });
     let alone = plan.cnns.iter().enumerate().filter(|(_, cnn)| names(cnn).contains(&named.name));
     let mut alone = alone.map(|(c, _)| (c, named.name.as_str()));

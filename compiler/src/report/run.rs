@@ -100,9 +100,9 @@ pub struct LayerTime {
 impl Report {
     /// Whether all that was compared is equal within [`TOLERANCE`].
     pub fn is_equal(&self) -> bool {
-        self.cnns.iter().all(|cnn| {
-            cnn.first_difference.is_none() && cnn.comparisons.iter().all(Comparison::is_equal)
-        })
+        self.cnns
+            .iter()
+            .all(|cnn| cnn.first_difference.is_none() && cnn.comparisons.iter().all(Comparison::is_equal))
     }
 }
 
