@@ -1,5 +1,7 @@
 //! Emitted crates: they build with nothing but the compiler and make the bytes that `run` makes.
 
+#![allow(clippy::expect_used, clippy::panic, reason = "a panic is how a test fails")]
+
 use std::path::Path;
 use std::process::Command;
 
