@@ -70,8 +70,8 @@ impl Ring {
     }
 
     const fn is_within_arena(self) -> bool {
-        self.offset % 4 == 0
-            && self.row_bytes % 4 == 0
+        self.offset.is_multiple_of(4)
+            && self.row_bytes.is_multiple_of(4)
             && self.bytes() <= ARENA_BYTES
             && self.offset <= ARENA_BYTES - self.bytes()
     }
