@@ -10,12 +10,13 @@ use std::ops::Range;
 
 use csdfc_kernels::activation::Activation;
 use csdfc_kernels::conv::Conv;
+use csdfc_kernels::conv::transpose::ConvTranspose;
 use csdfc_kernels::elements::{Dims, ElementShape};
 use csdfc_kernels::gemm::Gemm;
 use csdfc_kernels::rows::RowShape;
 
 use crate::bind::{Access, Call, activation};
-use crate::operator::{Function, Operator};
+use crate::operator::{self, Function, Operator};
 use crate::shape::Shape;
 
 /// Output channels of a panel.
@@ -40,6 +41,13 @@ pub enum Packing {
     Conv {
         /// The convolution that reads them.
         conv: Conv,
+        /// Whether there are biases.
+        bias: bool,
+    },
+    /// In panels: filters, biases and slopes.
+    ConvTranspose {
+        /// The transposed convolution that reads them.
+        conv: ConvTranspose,
         /// Whether there are biases.
         bias: bool,
     },
@@ -77,6 +85,7 @@ impl Packing {
     pub fn len(&self) -> usize {
         match self {
             Packing::Conv { conv, .. } => conv.packed_len(),
+            Packing::ConvTranspose { conv, .. } => conv.packed_len(),
             Packing::Gemm { gemm, .. } => gemm.packed_len(),
             Packing::Image { rows } | Packing::Row { rows } => rows.height * rows.row_stride(),
             Packing::Plain { dims } => dims.iter().product(),
@@ -91,7 +100,7 @@ impl Packing {
     /// How kernels see it; `None` for panels, and for what has more dimensions than they know.
     pub fn access(&self) -> Option<Access> {
         match self {
-            Packing::Conv { .. } | Packing::Gemm { .. } => None,
+            Packing::Conv { .. } | Packing::ConvTranspose { .. } | Packing::Gemm { .. } => None,
             Packing::Image { rows } | Packing::Row { rows } => Some(Access::Rows(*rows)),
             Packing::Plain { dims } if dims.len() > csdfc_kernels::elements::MAX_RANK => None,
             Packing::Plain { dims } => Some(Access::Elements(ElementShape::dense(dims), Dims::new(dims))),
@@ -112,6 +121,11 @@ impl Packing {
         match self {
             Packing::Conv { conv, bias } => {
                 expect(0, conv.filters * (conv.channels / conv.groups) * conv.kernel[0] * conv.kernel[1])?;
+                let [bias, slopes] = bias_and_slopes(parameters, *bias, conv.filters, conv.activation)?;
+                conv.pack(parameter(0), bias, slopes, packed);
+            }
+            Packing::ConvTranspose { conv, bias } => {
+                expect(0, conv.channels * (conv.filters / conv.groups) * conv.kernel[0] * conv.kernel[1])?;
                 let [bias, slopes] = bias_and_slopes(parameters, *bias, conv.filters, conv.activation)?;
                 conv.pack(parameter(0), bias, slopes, packed);
             }
@@ -162,47 +176,42 @@ fn bias_and_slopes(
     Ok([bias, slopes])
 }
 
-/// The convolution that reads a layer's parameters in panels, and how they are packed, if the operator is a
-/// convolution or a matrix product by constants. `input` is its operand as seen.
-pub(crate) fn panels(operator: &Operator, input: &Shape) -> Option<(Conv, Part)> {
-    let (mut conv, bias) = match operator {
-        Operator::Conv(conv) => {
-            let shape = Conv {
-                channels: input.channels(),
-                filters: conv.filters,
-                kernel: conv.kernel,
-                stride: conv.stride,
-                dilation: conv.dilation,
-                pads: conv.pads,
-                groups: conv.groups,
-                activation: Activation::None,
-            };
-            (shape, conv.bias)
-        }
-        Operator::Gemm(gemm) => {
-            let shape = Gemm { inner: gemm.inner, units: gemm.units, activation: Activation::None };
-            (shape.as_conv(), gemm.bias)
-        }
+/// How the parameters of a convolution or of a matrix product by constants are packed, and whether the slopes of a
+/// PRelu are to follow in place, because they differ within a channel. `input` is the operand as seen.
+pub(crate) fn panels(operator: &Operator, input: &Shape) -> Option<(Part, bool)> {
+    let (filters, bias) = match operator {
+        Operator::Conv(conv) => (conv.filters, conv.bias),
+        Operator::ConvTranspose(conv) => (conv.filters, conv.bias),
+        Operator::Gemm(gemm) => (gemm.units, gemm.bias),
         _ => return None,
     };
     let slopes = match operator.activation() {
-        Some(Function::PRelu { slope }) => Some(slope_per_channel(operator, slope, conv.filters)),
+        Some(Function::PRelu { slope }) => Some(slope_per_channel(operator, slope, filters)),
         _ => None,
     };
-    // Slopes that differ within a channel are no part of a panel.
-    if slopes != Some(false) {
-        conv.activation = activation(operator.activation());
-    }
+    let in_place = slopes == Some(false);
+    let activation = if in_place { Activation::None } else { activation(operator.activation()) };
+    let channels = input.channels();
     let packing = match operator {
-        Operator::Gemm(gemm) => {
-            let activation = conv.activation;
-            let shape = Gemm { inner: gemm.inner, units: gemm.units, activation };
-            Packing::Gemm { gemm: shape, transposed: gemm.transposed, bias, image: None }
+        Operator::Conv(conv) => {
+            let &operator::Conv { kernel, stride, dilation, pads, groups, .. } = conv;
+            let conv = Conv { channels, filters, kernel, stride, dilation, pads, groups, activation };
+            Packing::Conv { conv, bias }
         }
-        _ => Packing::Conv { conv, bias },
+        Operator::ConvTranspose(conv) => {
+            let &operator::ConvTranspose { kernel, stride, dilation, pads, groups, .. } = conv;
+            let conv =
+                ConvTranspose { channels, filters, kernel, stride, dilation, pads, groups, activation };
+            Packing::ConvTranspose { conv, bias }
+        }
+        Operator::Gemm(gemm) => {
+            let (inner, transposed) = (gemm.inner, gemm.transposed);
+            Packing::Gemm { gemm: Gemm { inner, units: filters, activation }, transposed, bias, image: None }
+        }
+        _ => return None,
     };
     let parameters = 0..1 + usize::from(bias) + usize::from(slopes == Some(true));
-    Some((conv, Part { packing, parameters }))
+    Some((Part { packing, parameters }, in_place))
 }
 
 /// Whether slopes of these dimensions are one, or one per output channel.
@@ -217,9 +226,9 @@ fn slope_per_channel(operator: &Operator, slope: &[usize], filters: usize) -> bo
 /// Bytes that a layer's parameters take as packed. `input` is the shape in which the layer sees its first operand,
 /// `elements` how many parameters it has.
 pub fn stored_bytes(operator: &Operator, input: Option<&Shape>, elements: u64) -> u64 {
-    let in_panels = input.and_then(|input| panels(operator, input)).map(|(conv, part)| {
+    let in_panels = input.and_then(|input| panels(operator, input)).map(|(part, in_place)| {
         let slopes = match operator.activation() {
-            Some(Function::PRelu { slope }) if conv.activation != Activation::PRelu => slope.iter().product(),
+            Some(Function::PRelu { slope }) if in_place => slope.iter().product(),
             _ => 0,
         };
         (part.packing.len() + slopes) as u64

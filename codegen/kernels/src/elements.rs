@@ -119,7 +119,8 @@ pub struct ElementShape {
     pub strides: [usize; MAX_RANK],
     /// Where the element with all indices 0 would lie, were its row in slot 0 of the ring.
     pub offset: usize,
-    /// The dimension that counts the rows of a ring; none for a tensor that is one row.
+    /// The dimension that counts the rows of a ring; none for a tensor that is one row, whose elements lie in row-major
+    /// order.
     pub row_axis: Option<usize>,
     /// Rows that the ring holds.
     pub ring_rows: usize,
@@ -248,13 +249,16 @@ impl<'a, T: Copy> Elements<'a, T> {
     /// The element at this place in the row-major order of the tensor's own dimensions.
     #[inline]
     pub fn get(&self, linear: usize) -> T {
-        self.data[self.shape.position(&self.shape.dims.index(linear))]
+        match self.shape.row_axis {
+            None => self.data[self.shape.offset + linear],
+            Some(_) => self.data[self.shape.position(&self.shape.dims.index(linear))],
+        }
     }
 
     /// The element of this index in the dimensions seen.
     #[inline]
     pub fn at(&self, index: &Index) -> T {
-        if self.seen == self.shape.dims {
+        if self.shape.row_axis.is_some() && self.seen == self.shape.dims {
             self.data[self.shape.position(index)]
         } else {
             self.get(self.seen.linear(index))
@@ -288,6 +292,15 @@ impl<'a, T> ElementsMut<'a, T> {
     #[inline]
     pub fn fill(&mut self, y: Range<usize>, mut f: impl FnMut(&Index) -> T) {
         let shape = self.shape;
-        shape.for_each(y, |index| self.data[shape.position(index)] = f(index));
+        if shape.row_axis.is_some() {
+            shape.for_each(y, |index| self.data[shape.position(index)] = f(index));
+            return;
+        }
+        let mut elements = self.data[shape.offset..].iter_mut();
+        shape.for_each(y, |index| {
+            if let Some(element) = elements.next() {
+                *element = f(index);
+            }
+        });
     }
 }

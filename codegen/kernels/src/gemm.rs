@@ -3,8 +3,9 @@
 use core::ops::Range;
 
 use super::activation::Activation;
-use super::arch::Isa;
+use super::arch::{Isa, PANEL};
 use super::conv::{Conv, conv, conv_shared};
+use super::elements::{Elements, ElementsMut};
 use super::panel::Panels;
 use super::rows::{RowShape, Rows, RowsMut};
 use super::shared::SharedRows;
@@ -74,6 +75,44 @@ pub fn gemm(isa: Isa, p: &Gemm, input: &[f32], weights: &[f32], output: &mut [f3
     let input = Rows { data: input, shape: Gemm::dense(input.len(), p.inner) };
     let shape = Gemm::dense(output.len(), p.units);
     conv(isa, &p.as_conv(), 0..1, input, weights, &mut RowsMut { data: output, shape });
+}
+
+/// Makes rows `y` of the product where operand or output do not lie in the order in which they are seen.
+///
+/// # Panics
+/// If a slice is shorter than the shapes say.
+pub fn gemm_elements(
+    isa: Isa,
+    p: &Gemm,
+    y: Range<usize>,
+    input: &Elements<'_>,
+    weights: &[f32],
+    output: &mut ElementsMut<'_>,
+) {
+    let (panels, shape) = (p.panels(), output.shape);
+    let last = shape.dims.rank - 1;
+    shape.for_each(y, |index| {
+        let unit = index[last];
+        if !unit.is_multiple_of(PANEL) {
+            return;
+        }
+        let panel = &weights[unit / PANEL * panels.stride()..][..panels.stride()];
+        let mut sums = [0.0; PANEL];
+        sums.copy_from_slice(&panel[..PANEL]);
+        let mut at = *index;
+        for (k, weights) in panel[PANEL..].chunks_exact(PANEL).take(p.inner).enumerate() {
+            at[last] = k;
+            let x = input.at(&at);
+            sums.iter_mut().zip(weights).for_each(|(sum, weight)| *sum += x * weight);
+        }
+        let count = PANEL.min(p.units - unit);
+        let slopes = if panels.slopes { &panel[panel.len() - PANEL..][..count] } else { &[] };
+        p.activation.apply_all(isa, &mut sums[..count], slopes);
+        for (lane, sum) in sums[..count].iter().enumerate() {
+            at[last] = unit + lane;
+            *output.at(&at) = *sum;
+        }
+    });
 }
 
 /// Makes those units of [`gemm`] that belong to `tiles`, of [`Gemm::tiles`]; `output` is of one row of as many pixels as

@@ -42,5 +42,6 @@ pub mod transpose;
 
 pub use activation::Activation;
 pub use arch::Isa;
+pub use elements::{Elements, ElementsMut};
 pub use rows::{Rows, RowsMut};
 pub use shared::SharedRows;

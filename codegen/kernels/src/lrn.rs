@@ -55,6 +55,19 @@ impl Lrn {
     #[inline]
     fn normalise(&self, x: f32, around: impl Iterator<Item = f32>) -> f32 {
         let squares = around.fold(0.0, |sum, x| sum + x * x);
-        x / math::pow(self.bias + self.alpha / self.size as f32 * squares, self.beta)
+        x / self.power(self.bias + self.alpha / self.size as f32 * squares)
+    }
+
+    /// `base^beta`; the exponents of the known networks are made of square roots.
+    #[inline]
+    fn power(&self, base: f32) -> f32 {
+        let root = math::sqrt(base);
+        if self.beta == 0.75 {
+            root * math::sqrt(root)
+        } else if self.beta == 0.5 {
+            root
+        } else {
+            math::pow(base, self.beta)
+        }
     }
 }

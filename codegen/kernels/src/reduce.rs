@@ -152,6 +152,21 @@ impl<'a, F: Fn(usize) -> &'a [f32]> Planes<F> {
         function: ReduceFunction,
         part: impl Fn(usize, f32) -> f32,
     ) -> [f32; LANES] {
+        // A loop of constant length becomes vectors.
+        match lanes {
+            LANES => self.fold_lanes(first, LANES, function, part),
+            lanes => self.fold_lanes(first, lanes, function, part),
+        }
+    }
+
+    #[inline(always)]
+    fn fold_lanes(
+        &self,
+        first: usize,
+        lanes: usize,
+        function: ReduceFunction,
+        part: impl Fn(usize, f32) -> f32,
+    ) -> [f32; LANES] {
         let mut total = [function.start(); LANES];
         for y in 0..self.rows {
             let row = (self.row)(y);

@@ -124,7 +124,6 @@ impl Between {
             return Between { below, above: below, to_below: 0.5, to_above: 0.5 };
         }
         let source = if source > 0.0 { source } else { 0.0 };
-        let source = if source < last as f32 { source } else { last as f32 };
         let below = (source as usize).min(last);
         let above = (below + 1).min(last);
         if below == above {

@@ -35,7 +35,13 @@ impl<'a> SharedRows<'a> {
         self.shape.width
     }
 
-    /// Channels `first .. first + count` of pixel `x` of row `y`.
+    /// The element at which row `y` begins.
+    #[inline(always)]
+    pub(crate) fn start(&self, y: usize) -> usize {
+        self.shape.start(y)
+    }
+
+    /// Channels `first .. first + count` of pixel `x` of the row that begins at `start`.
     ///
     /// # Safety
     /// No one else reads or writes these elements while the result lives.
@@ -43,8 +49,14 @@ impl<'a> SharedRows<'a> {
     /// # Panics
     /// If they are not within the ring.
     #[inline(always)]
-    pub(crate) unsafe fn channels(&self, y: usize, x: usize, first: usize, count: usize) -> &'a mut [f32] {
-        let start = self.shape.start(y) + x * self.shape.pixel_stride + self.shape.channel_offset + first;
+    pub(crate) unsafe fn channels(
+        &self,
+        start: usize,
+        x: usize,
+        first: usize,
+        count: usize,
+    ) -> &'a mut [f32] {
+        let start = start + x * self.shape.pixel_stride + self.shape.channel_offset + first;
         assert!(start <= self.len && count <= self.len - start, "pixel beyond the ring");
         // SAFETY: within the slice that was borrowed, and the caller's alone.
         unsafe { core::slice::from_raw_parts_mut(self.data.add(start), count) }

@@ -50,8 +50,10 @@ impl Operand<'_> {
         {
             return Some(RowShape { ring_rows: self.ring_rows, ..rows });
         }
+        // One row of each, so that slots are the same, and the choice of a kernel never hangs on the ring.
+        let one_row = self.own.rows() == 1 && self.seen.rows() == 1;
         let lies_so = is_row_major(self.own, self.order()) && is_row_major(self.seen, self.seen.order);
-        (lies_so && self.ring_rows == self.own.rows()).then_some(rows)
+        (one_row && lies_so).then_some(RowShape { ring_rows: self.ring_rows, ..rows })
     }
 
     /// An operand whose elements lie in the row-major order in which they are seen, as one row of `pixels` pixels.

@@ -38,6 +38,7 @@ pub(super) fn choose(site: &Site<'_>) -> Result<Choice, String> {
         Operator::ElementWise(element_wise) => self::element_wise(site, x, &element_wise.function),
         Operator::BatchNorm(norm) => batch_norm(site, x, norm),
         Operator::Binary(binary) => self::binary(site, binary),
+        Operator::MatMul => mat_mul(site, x),
         Operator::InstanceNorm(norm) => instance_norm(site, x, norm),
         Operator::Concat(concat) => self::concat(site, concat.axis),
         _ => unary(site, x),
@@ -109,6 +110,13 @@ impl Choice {
         self
     }
 
+    /// With parameters in panels.
+    fn with_panels(self, site: &Site<'_>, part: Part, in_place: bool) -> Result<Self, String> {
+        let next = part.parameters.end;
+        let choice = self.with(part.packing, part.parameters);
+        if in_place { choice.with_p_relu(site, site.operator.activation(), next) } else { Ok(choice) }
+    }
+
     /// With the slopes of a fused PRelu, which is parameter `index`, applied in place.
     fn with_p_relu(self, site: &Site<'_>, function: Option<&Function>, index: usize) -> Result<Self, String> {
         let Some(Function::PRelu { slope }) = function else { return Ok(self) };
@@ -166,32 +174,48 @@ fn split(output: &[usize], dims: &[usize], channels: usize) -> Option<[usize; 2]
 }
 
 fn convolution(site: &Site<'_>, x: &Operand<'_>) -> Result<Choice, String> {
-    let Some((panels, part)) = weights::panels(site.operator, x.seen) else { return site.unsupported() };
-    let Some(choice) = site.by_rows(x, || Kernel::Conv(panels)) else { return site.unsupported() };
-    let next = part.parameters.end;
-    let fused = panels.activation == Activation::PRelu;
-    let choice = Choice { parts: vec![part], ..choice };
-    if fused { Ok(choice) } else { choice.with_p_relu(site, site.operator.activation(), next) }
+    let Some((part, in_place)) = weights::panels(site.operator, x.seen) else { return site.unsupported() };
+    let kernel = match part.packing {
+        Packing::Conv { conv, .. } => Kernel::Conv(conv),
+        Packing::ConvTranspose { conv, .. } => Kernel::ConvTranspose(conv),
+        _ => return site.unsupported(),
+    };
+    let Some(choice) = site.by_rows(x, || kernel) else { return site.unsupported() };
+    choice.with_panels(site, part, in_place)
 }
 
 fn gemm(site: &Site<'_>, x: &Operand<'_>, gemm: &operator::Gemm) -> Result<Choice, String> {
-    let Some((panels, mut part)) = weights::panels(site.operator, x.seen) else { return site.unsupported() };
+    let Some((mut part, in_place)) = weights::panels(site.operator, x.seen) else {
+        return site.unsupported();
+    };
     let pixels = x.seen.elements() / gemm.inner.max(1);
+    let Packing::Gemm { gemm, image, .. } = &mut part.packing else { return site.unsupported() };
+    let (kernel, by_elements) = (Kernel::Conv(gemm.as_conv()), Kernel::GemmElements(*gemm));
     let mut input = x.flat(pixels);
-    if input.is_none() && pixels == 1 {
+    if input.is_none() && pixels == 1 && site.flat(1).is_some() {
         // An image seen as one vector: its elements are taken as they lie, and the weights in the same order.
         let channels = x.own.channels();
-        if let Packing::Gemm { image, .. } = &mut part.packing {
-            *image = Some([channels, x.own.elements() / channels]);
-        }
+        *image = Some([channels, x.own.elements() / channels]);
         input = x.block(1);
     }
-    let Some(input) = input else { return site.unsupported() };
-    let Some(output) = site.flat(pixels) else { return site.unsupported() };
-    let next = part.parameters.end;
-    let fused = panels.activation == Activation::PRelu;
-    let choice = Choice { parts: vec![part], ..Choice::new(Kernel::Conv(panels), vec![input], output) };
-    if fused { Ok(choice) } else { choice.with_p_relu(site, site.operator.activation(), next) }
+    let choice = match (input, site.flat(pixels)) {
+        (Some(input), Some(output)) => Choice::new(kernel, vec![input], output),
+        _ => site.by_elements(by_elements)?,
+    };
+    choice.with_panels(site, part, in_place)
+}
+
+/// Products of two tensors. Of an image only some rows may be asked for, and only those of the first operand be there.
+fn mat_mul(site: &Site<'_>, x: &Operand<'_>) -> Result<Choice, String> {
+    if site.image().is_none() {
+        return site.by_elements(Kernel::MatMul);
+    }
+    match x.elements()?.access {
+        Access::Elements(shape, seen) if shape.row_axis.is_some() && shape.dims == seen => {
+            site.by_elements(Kernel::MatMulRows)
+        }
+        _ => site.unsupported(),
+    }
 }
 
 fn element_wise(site: &Site<'_>, x: &Operand<'_>, function: &Function) -> Result<Choice, String> {

@@ -3,11 +3,11 @@
 use std::ops::Range;
 
 use csdfc_kernels::arch::Isa;
-use csdfc_kernels::elements::{Elements, ElementsMut};
+use csdfc_kernels::elements::{ElementShape, Elements, ElementsMut};
 use csdfc_kernels::rows::{RowShape, Rows, RowsMut};
 use csdfc_kernels::{
-    arg_max, binary, concat, conv, depth_space, element_wise, instance_norm, lrn, pad, pool, reduce, resize,
-    slice, softmax, transpose,
+    arg_max, binary, concat, conv, depth_space, element_wise, gemm, instance_norm, lrn, mat_mul, pad, pool,
+    reduce, resize, slice, softmax, transpose,
 };
 
 use super::access::{Access, Input};
@@ -50,9 +50,9 @@ impl Call {
                 shape.first = first;
                 self.fire_rows(isa, y, inputs, weights, &mut RowsMut { data, shape });
             }
-            (Access::Elements(mut shape, _), Target::F32(data)) => {
-                shape.first = first;
-                self.fire_elements(y, inputs, weights, &mut ElementsMut { data, shape });
+            (Access::Elements(shape, _), Target::F32(data)) => {
+                let shape = placed(shape, first);
+                self.fire_elements(isa, y, inputs, weights, &mut ElementsMut { data, shape });
             }
             (Access::Rows(mut shape), Target::I64(data)) => {
                 shape.first = first;
@@ -61,8 +61,8 @@ impl Call {
                     arg_max::arg_max(*axis, *select_last, y, x, &mut RowsMut { data, shape });
                 }
             }
-            (Access::Elements(mut shape, _), Target::I64(data)) => {
-                shape.first = first;
+            (Access::Elements(shape, _), Target::I64(data)) => {
+                let shape = placed(shape, first);
                 if let (&Kernel::ArgMaxElements { axis, keep_dims, select_last }, Some(x)) =
                     (&self.kernel, self.elements(inputs, 0))
                 {
@@ -86,6 +86,10 @@ impl Call {
         let made = y.clone();
         match &self.kernel {
             Kernel::Conv(p) => conv::conv(isa, p, y, x, &weights[self.constants[0].range.clone()], output),
+            Kernel::ConvTranspose(p) => {
+                let weights = &weights[self.constants[0].range.clone()];
+                conv::transpose::conv_transpose(isa, p, y, x, weights, output);
+            }
             Kernel::ElementWise(function) => element_wise::element_wise(isa, *function, y, x, output),
             Kernel::PRelu => element_wise::p_relu(y, x, constant_rows(&self.constants[0], weights), output),
             Kernel::BatchNorm(activation) => {
@@ -125,7 +129,10 @@ impl Call {
             Kernel::Lrn(p) => lrn::lrn(p, y, x, output),
             Kernel::DepthToSpace(p) => depth_space::depth_to_space(p, y, x, output),
             Kernel::SpaceToDepth { block } => depth_space::space_to_depth(*block, y, x, output),
-            Kernel::ArgMax { .. }
+            Kernel::GemmElements(_)
+            | Kernel::MatMul
+            | Kernel::MatMulRows
+            | Kernel::ArgMax { .. }
             | Kernel::ReduceElements { .. }
             | Kernel::ArgMaxElements { .. }
             | Kernel::ConcatElements { .. }
@@ -141,6 +148,7 @@ impl Call {
 
     fn fire_elements(
         &self,
+        isa: Isa,
         y: Range<usize>,
         inputs: &[Source<'_>],
         weights: &[f32],
@@ -171,6 +179,22 @@ impl Call {
                 let (a, b) = if *left { (&constant, &x) } else { (&x, &constant) };
                 binary::binary_elements(p, y, a, b, output);
             }
+            Kernel::GemmElements(p) => {
+                gemm::gemm_elements(isa, p, y, &x, &weights[self.constants[0].range.clone()], output);
+            }
+            Kernel::MatMul => {
+                if let Some(right) = self.elements(inputs, 1) {
+                    mat_mul::mat_mul(isa, &x, &right, output);
+                }
+            }
+            Kernel::MatMulRows => {
+                if let Some(right) = self.elements(inputs, 1) {
+                    // Frames of these rows alone.
+                    let x = Elements { shape: only(x.shape, &y), seen: only(x.shape, &y).dims, data: x.data };
+                    let shape = only(output.shape, &y);
+                    mat_mul::mat_mul(isa, &x, &right, &mut ElementsMut { data: &mut *output.data, shape });
+                }
+            }
             Kernel::Pool(p) => pool::pool_elements(p, y, &x, output),
             Kernel::ReduceElements { function, axes, keep_dims } => {
                 reduce::reduce_elements(*function, axes, *keep_dims, y, &x, output);
@@ -195,6 +219,7 @@ impl Call {
                 depth_space::space_to_depth_elements(*block, y, &x, output);
             }
             Kernel::Conv(_)
+            | Kernel::ConvTranspose(_)
             | Kernel::ReduceRows { .. }
             | Kernel::ReduceFrame(_)
             | Kernel::ArgMax { .. }
@@ -220,10 +245,28 @@ impl Call {
     /// An operand that is seen element by element.
     fn elements<'a>(&self, inputs: &[Source<'a>], operand: usize) -> Option<Elements<'a>> {
         let (source, input) = (inputs.get(operand)?, self.inputs.get(operand)?);
-        let Access::Elements(mut shape, seen) = input.access else { return None };
-        shape.first = source.first;
-        Some(Elements { data: source.data, shape, seen })
+        let Access::Elements(shape, seen) = input.access else { return None };
+        Some(Elements { data: source.data, shape: placed(shape, source.first), seen })
     }
+}
+
+/// A tensor whose first row is in this slot of its ring.
+fn placed(mut shape: ElementShape, first: usize) -> ElementShape {
+    match shape.row_axis {
+        Some(_) => shape.first = first,
+        // It is one row itself.
+        None => shape.offset = first * shape.dims.elements(),
+    }
+    shape
+}
+
+/// An image of which only these rows are seen.
+fn only(mut shape: ElementShape, y: &Range<usize>) -> ElementShape {
+    if let Some(axis) = shape.row_axis {
+        shape.dims.sizes[axis] = y.len();
+        shape.first += y.start;
+    }
+    shape
 }
 
 fn constant_rows<'a>(constant: &Constant, weights: &'a [f32]) -> Rows<'a> {

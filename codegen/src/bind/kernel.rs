@@ -6,7 +6,9 @@ use csdfc_kernels::activation::Activation;
 use csdfc_kernels::binary::Binary;
 use csdfc_kernels::concat::ImageAxis;
 use csdfc_kernels::conv::Conv;
+use csdfc_kernels::conv::transpose::ConvTranspose;
 use csdfc_kernels::depth_space::DepthToSpace;
+use csdfc_kernels::gemm::Gemm;
 use csdfc_kernels::lrn::Lrn;
 use csdfc_kernels::pad::{Pad, PadMode};
 use csdfc_kernels::pool::Pool;
@@ -77,6 +79,14 @@ pub struct Constant {
 pub enum Kernel {
     /// A convolution, or a matrix product by constants as a convolution of single pixels. Constant 0: panels.
     Conv(Conv),
+    /// Constant 0: panels.
+    ConvTranspose(ConvTranspose),
+    /// Constant 0: panels.
+    GemmElements(Gemm),
+    /// A product of two tensors, made whole.
+    MatMul,
+    /// A product of two tensors, of which the output and the first operand are images: row by row.
+    MatMulRows,
     ElementWise(Activation),
     /// Constant 0: slopes.
     PRelu,

@@ -65,6 +65,10 @@ pub(super) fn stored(operator: &Operator, inputs: &[&Shape]) -> Option<u64> {
                 (groups, conv.filters / groups, taps.checked_mul(channels / groups)?)
             }
         }
+        Operator::ConvTranspose(conv) => {
+            let (taps, groups) = (conv.kernel[0].checked_mul(conv.kernel[1])?, conv.groups.max(1));
+            (groups, conv.filters / groups, taps.checked_mul(channels / groups)?)
+        }
         Operator::Gemm(gemm) => (1, gemm.units, gemm.inner),
         _ => return elements(operator, inputs)?.checked_mul(4)?.checked_next_multiple_of(64),
     };

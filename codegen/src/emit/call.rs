@@ -35,10 +35,22 @@ enum Argument {
     Struct(&'static str, Vec<String>),
 }
 
+/// What of a tensor a kernel is given, and for what.
+#[derive(Clone, Copy)]
+struct Part {
+    is_output: bool,
+    /// Only rows `y`, as if they were all.
+    only: bool,
+}
+
+/// All of a tensor, to be read.
+const READ: Part = Part { is_output: false, only: false };
+
 /// The modules of the kernels that a call needs.
 pub(super) fn modules(call: &Call) -> impl Iterator<Item = &'static str> {
     let activation = match &call.kernel {
-        Kernel::Conv(_) | Kernel::ElementWise(_) | Kernel::BatchNorm(_) => Some("activation"),
+        Kernel::Conv(_) | Kernel::ConvTranspose(_) | Kernel::GemmElements(_) => Some("activation"),
+        Kernel::ElementWise(_) | Kernel::BatchNorm(_) => Some("activation"),
         Kernel::Binary(_) | Kernel::BinaryConstant { .. } => Some("activation"),
         _ => None,
     };
@@ -64,12 +76,21 @@ pub(super) fn write(
             _ if operand.first == "0" => operand.first.clone(),
             fold => format!("{} / {fold}", operand.first),
         };
-        write_access(source, &format!("x{}", i + 1), &operand.data, &first, input.access, false);
+        let only = i == 0 && matches!(call.kernel, Kernel::MatMulRows);
+        write_access(
+            source,
+            &format!("x{}", i + 1),
+            &operand.data,
+            &first,
+            input.access,
+            Part { only, ..READ },
+        );
     }
     for (i, constant) in call.constants.iter().enumerate() {
         write_constant(source, &format!("c{}", i + 1), constant, weights, call);
     }
-    write_access(source, "output", &output.data, &output.first, call.output, true);
+    let only = matches!(call.kernel, Kernel::MatMulRows);
+    write_access(source, "output", &output.data, &output.first, call.output, Part { only, is_output: true });
 
     let function = function(call);
     let mut before = Vec::new();
@@ -87,7 +108,8 @@ pub(super) fn write(
         }
     }
     let by_elements = matches!(call.output, Access::Elements(..));
-    let name = if by_elements && !function.name.ends_with("_elements") {
+    let is_product = matches!(call.kernel, Kernel::MatMul | Kernel::MatMulRows);
+    let name = if by_elements && !is_product && !function.name.ends_with("_elements") {
         format!("kernels::{}::{}_elements(", function.module, function.name)
     } else {
         format!("kernels::{}::{}(", function.module, function.name)
@@ -100,7 +122,7 @@ pub(super) fn write(
     };
     let finish = |before: Vec<String>, rows: &[String]| {
         let y = match call.kernel {
-            Kernel::ReduceFrame(_) => None,
+            Kernel::ReduceFrame(_) | Kernel::MatMul | Kernel::MatMulRows => None,
             _ => Some("y.clone()".to_owned()),
         };
         before
@@ -117,11 +139,15 @@ pub(super) fn write(
                 source.list(&name, &finish(before, &[x(i)]), ";");
             }
         }
-        Kernel::Conv(_) | Kernel::PRelu => source.list(&name, &finish(before, &[x(0), constant(0)]), ";"),
+        Kernel::Conv(_) | Kernel::ConvTranspose(_) | Kernel::GemmElements(_) | Kernel::PRelu => {
+            source.list(&name, &finish(before, &[x(0), constant(0)]), ";")
+        }
         Kernel::BatchNorm(_) | Kernel::InstanceNorm { .. } => {
             source.list(&name, &finish(before, &[x(0), constant(0), constant(1)]), ";")
         }
-        Kernel::Binary(_) => source.list(&name, &finish(before, &[x(0), x(1)]), ";"),
+        Kernel::Binary(_) | Kernel::MatMul | Kernel::MatMulRows => {
+            source.list(&name, &finish(before, &[x(0), x(1)]), ";")
+        }
         Kernel::BinaryConstant { left: true, .. } => {
             source.list(&name, &finish(before, &[constant(0), x(0)]), ";");
         }
@@ -160,6 +186,26 @@ fn function(call: &Call) -> Function {
             ];
             vector("conv", "conv", vec![Argument::Struct("Conv", fields)])
         }
+        Kernel::ConvTranspose(p) => {
+            let fields = vec![
+                field("channels", &p.channels),
+                field("filters", &p.filters),
+                field("kernel", &p.kernel),
+                field("stride", &p.stride),
+                field("dilation", &p.dilation),
+                field("pads", &p.pads),
+                field("groups", &p.groups),
+                activation_field(p.activation),
+            ];
+            let arguments = vec![Argument::Struct("transpose::ConvTranspose", fields)];
+            vector("conv", "transpose::conv_transpose", arguments)
+        }
+        Kernel::GemmElements(p) => {
+            let fields =
+                vec![field("inner", &p.inner), field("units", &p.units), activation_field(p.activation)];
+            vector("gemm", "gemm_elements", vec![Argument::Struct("Gemm", fields)])
+        }
+        Kernel::MatMul | Kernel::MatMulRows => vector("mat_mul", "mat_mul", Vec::new()),
         Kernel::ElementWise(function) => Function {
             isa: by_rows,
             ..vector("element_wise", "element_wise", vec![of("activation::Activation", function)])
@@ -257,7 +303,8 @@ fn function(call: &Call) -> Function {
 }
 
 /// Writes a variable that is the tensor as the kernel sees it.
-fn write_access(source: &mut Source, name: &str, data: &str, first: &str, access: Access, is_output: bool) {
+fn write_access(source: &mut Source, name: &str, data: &str, first: &str, access: Access, part: Part) {
+    let Part { is_output, only } = part;
     let (binding, suffix) = if is_output { (format!("mut {name}"), "Mut") } else { (name.to_owned(), "") };
     match access {
         Access::Rows(shape) => {
@@ -265,10 +312,11 @@ fn write_access(source: &mut Source, name: &str, data: &str, first: &str, access
             source.list(&format!("let {binding} = Rows{suffix} {{"), &fields, ";");
         }
         Access::Elements(shape, seen) => {
-            let (data, shape) = element_shape(&shape, data, first, is_output);
+            let shape_of = shape;
+            let (data, shape) = element_shape(&shape, data, first, part);
             let mut fields = vec![format!("data: {data}"), format!("shape: {shape}")];
             if !is_output {
-                fields.push(format!("seen: {}", dims(&seen)));
+                fields.push(format!("seen: {}", if only { rows_seen(&shape_of) } else { dims(&seen) }));
             }
             source.list(&format!("let {binding} = Elements{suffix} {{"), &fields, ";");
         }
@@ -287,7 +335,7 @@ fn write_constant(source: &mut Source, name: &str, constant: &Constant, weights:
         {
             source.line(format!("let {name} = {data};"));
         }
-        (Some(access), _) => write_access(source, name, &data, "0", access, false),
+        (Some(access), _) => write_access(source, name, &data, "0", access, READ),
     }
 }
 
@@ -298,9 +346,14 @@ fn row_shape(shape: &RowShape, first: &str) -> String {
 }
 
 /// The storage and shape of a tensor that is seen element by element.
-fn element_shape(shape: &ElementShape, data: &str, first: &str, is_output: bool) -> (String, String) {
+fn element_shape(shape: &ElementShape, data: &str, first: &str, part: Part) -> (String, String) {
     let sizes = &shape.dims.sizes;
     let rows = |height: usize, width: usize, channels: usize| {
+        if part.only {
+            let first = if first == "0" { String::new() } else { format!("{first} + ") };
+            let dense = format!("RowShape::dense(y.len(), {width}, {channels}, {})", shape.ring_rows);
+            return format!("RowShape {{ first: {first}y.start, ..{dense} }}");
+        }
         row_shape(&RowShape::dense(height, width, channels, shape.ring_rows), first)
     };
     let text = match shape.row_axis {
@@ -312,8 +365,18 @@ fn element_shape(shape: &ElementShape, data: &str, first: &str, is_output: bool)
         return (data.to_owned(), text);
     }
     // One of several frames' worth.
-    let (elements, mutable) = (shape.dims.elements(), if is_output { "mut " } else { "" });
+    let (elements, mutable) = (shape.dims.elements(), if part.is_output { "mut " } else { "" });
     (format!("&{mutable}{data}[{first} * {elements}..][..{elements}]"), text)
+}
+
+/// The dimensions of rows `y` alone of an image.
+fn rows_seen(shape: &ElementShape) -> String {
+    let size = |(axis, size): (usize, &usize)| match shape.row_axis {
+        Some(row) if row == axis => "y.len()".to_owned(),
+        _ => size.to_string(),
+    };
+    let sizes: Vec<String> = shape.dims.sizes[..shape.dims.rank].iter().enumerate().map(size).collect();
+    format!("Dims::new(&[{}])", sizes.join(", "))
 }
 
 fn dims(dims: &Dims) -> String {

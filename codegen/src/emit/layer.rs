@@ -98,7 +98,7 @@ fn write_call(source: &mut Source, model: &Model<'_>, layer: usize, call: &Call)
     let entry = &model.cnn().layers[layer];
     let written = model.written(layer);
     let is_handed_on = written.is_empty() || written.len() > 1 || model.is_output(layer);
-    if is_handed_on || !matches!(call.kernel, Kernel::ReduceFrame(_)) {
+    if is_handed_on || !matches!(call.kernel, Kernel::ReduceFrame(_) | Kernel::MatMul) {
         write_rows(source, model, layer);
     }
     let (mut rings, mut names) = (Vec::new(), Vec::new());

@@ -1,6 +1,6 @@
 //! Vector instruction sets.
 //!
-//! A kernel is written once, as a [`Job`] over [`Simd`], and run by [`Isa::run`] with the instructions that an [`Isa`]
+//! A kernel is written once, as a `Job` over `Simd`, and run by `Isa::run` with the instructions that an [`Isa`]
 //! stands for. An `Isa` other than the portable one exists only where its instructions do, so that kernels may take
 //! one and stay safe.
 #![allow(unsafe_code, reason = "vector instructions; each block says why it is sound")]

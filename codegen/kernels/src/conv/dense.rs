@@ -21,20 +21,32 @@ pub(super) struct Dense<'a> {
     pub output: SharedRows<'a>,
 }
 
+/// Elements of weights that surely stay in a cache near the core while the pixels pass by.
+const NEAR: usize = 16 * 1024;
+
 impl Job for Dense<'_> {
     #[inline(always)]
     fn run<S: Simd>(self) {
         let panels = self.p.panels();
-        for block in panels.blocks(self.tiles.clone(), most_panels::<S>()) {
-            self.rows::<S>(&block);
+        let blocks = || panels.blocks(self.tiles.clone(), most_panels::<S>());
+        let make = |block: &Block, y: usize, x: usize, pixels: usize| {
+            // SAFETY: this is within a job of this instruction set.
+            unsafe { call::<S, _>(Pixels { conv: &self, block, y, x }, pixels, block.panels.len()) }
+        };
+        // Either the weights or the pixels are gone through once only.
+        if self.tiles.len() * panels.stride() <= NEAR {
+            self.pixels::<S>(|y, x, pixels| blocks().for_each(|block| make(&block, y, x, pixels)));
+        } else {
+            blocks().for_each(|block| self.pixels::<S>(|y, x, pixels| make(&block, y, x, pixels)));
         }
     }
 }
 
 impl Dense<'_> {
-    /// Goes through the rows, as many together as have the same rows of the window within the input.
+    /// Calls `f` with the first row and column and the number of pixels of each tile. Rows go together that have the same
+    /// rows of the window within the input.
     #[inline(always)]
-    fn rows<S: Simd>(&self, block: &Block) {
+    fn pixels<S: Simd>(&self, mut f: impl FnMut(usize, usize, usize)) {
         let Dense { p, y, input, output, .. } = self;
         let reach = (p.kernel[0] - 1) * p.dilation[0];
         let inside = |y: usize| {
@@ -52,9 +64,7 @@ impl Dense<'_> {
             let tiles = pixels.div_ceil(S::PIXELS);
             for tile in 0..tiles {
                 let (from, to) = (tile * pixels / tiles, (tile + 1) * pixels / tiles);
-                let work = Pixels { conv: self, block, y: row + from / width, x: from % width };
-                // SAFETY: this is within a job of this instruction set.
-                unsafe { call::<S, _>(work, to - from, block.panels.len()) }
+                f(row + from / width, from % width, to - from);
             }
             row = end;
         }
@@ -140,8 +150,12 @@ impl TileWork for Pixels<'_> {
             let count = (panels.filters - self.block.first).min(N * S::LANES);
             let first = self.block.group * panels.filters + self.block.first;
             let slopes = slopes(&panels, weights);
+            let (mut last, mut start) = (self.y, output.start(self.y));
             for (sums, (y, x)) in sums.iter().zip(at) {
-                let out = output.channels(y, x, first, count);
+                if y != last {
+                    (last, start) = (y, output.start(y));
+                }
+                let out = output.channels(start, x, first, count);
                 finish::<S, N>(sums, p.activation, &slopes[..count], out);
             }
         }

@@ -37,6 +37,9 @@ fn inside(at: usize, pad: usize, kernel: usize, dilation: usize, size: usize) ->
     start..end.max(start)
 }
 
+/// Input rows whose places are looked up once for an output row; taps beyond look theirs up each time.
+const CACHED: usize = 8;
+
 /// One output row.
 struct Row<'a> {
     conv: &'a Depthwise<'a>,
@@ -48,6 +51,17 @@ impl Job for Row<'_> {
     fn run<S: Simd>(self) {
         let Depthwise { p, input, output, .. } = self.conv;
         let width = output.width();
+        let top = self.y * p.stride[0];
+        let taps = inside(top, p.pads[0], p.kernel[0], p.dilation[0], input.shape.height);
+        let row = |ky: usize| input.row(top + ky * p.dilation[0] - p.pads[0]);
+        let cached: [&[f32]; CACHED] =
+            core::array::from_fn(|ky| if taps.contains(&ky) { row(ky) } else { &[] });
+        let windows = Windows {
+            conv: self.conv,
+            taps,
+            row: |ky: usize| if ky < CACHED { cached[ky] } else { row(ky) },
+            start: output.start(self.y),
+        };
         let whole = |x: usize| {
             inside(x * p.stride[1], p.pads[1], p.kernel[1], p.dilation[1], input.shape.width).len()
                 == p.kernel[1]
@@ -56,64 +70,82 @@ impl Job for Row<'_> {
         while x < width {
             // The windows between two inner ones are inner ones.
             if whole(x) && x + 8 <= width && whole(x + 7) {
-                self.pixels::<S, 8>(x);
+                windows.pixels::<S, 8>(x);
                 x += 8;
             } else if whole(x) && x + 4 <= width && whole(x + 3) {
-                self.pixels::<S, 4>(x);
+                windows.pixels::<S, 4>(x);
                 x += 4;
             } else {
-                self.pixels::<S, 1>(x);
+                windows.pixels::<S, 1>(x);
                 x += 1;
             }
         }
     }
 }
 
-impl Row<'_> {
+/// The windows of an output row.
+struct Windows<'a, R> {
+    conv: &'a Depthwise<'a>,
+    /// Kernel rows that lie within the input.
+    taps: Range<usize>,
+    /// The input row of a kernel row.
+    row: R,
+    /// The element at which the output row begins.
+    start: usize,
+}
+
+impl<'a, R: Fn(usize) -> &'a [f32]> Windows<'a, R> {
     /// `M` pixels from column `x`, with the same taps inside the input's width.
     #[inline(always)]
     fn pixels<S: Simd, const M: usize>(&self, x: usize) {
-        let Depthwise { p, tiles, input, weights, output, .. } = self.conv;
-        let (panels, shape) = (p.panels(), &input.shape);
-        let (top, left) = (self.y * p.stride[0], x * p.stride[1]);
-        let rows = inside(top, p.pads[0], p.kernel[0], p.dilation[0], shape.height);
-        let columns = inside(left, p.pads[1], p.kernel[1], p.dilation[1], shape.width);
-        let advance = p.stride[1] * shape.pixel_stride;
-        for panel in tiles.clone() {
-            let weights = &weights[panel * panels.stride()..][..panels.stride()];
+        let p = self.conv.p;
+        for panel in self.conv.tiles.clone() {
             let channels = (p.filters - panel * PANEL).min(PANEL);
             for lane in (0..channels).step_by(S::LANES) {
-                let first = panel * PANEL + lane;
-                let count = (p.filters - first).min(S::LANES);
-                let offset = shape.channel_offset + first;
-                // SAFETY: this is within a job of this instruction set; pixels and weights come from slices of that many
-                // elements, and `load_part` reads no more than `count`.
-                unsafe {
-                    let mut sums = [[S::load(weights[lane..][..S::LANES].as_ptr())]; M];
-                    for ky in rows.clone() {
-                        let row = input.row(top + ky * p.dilation[0] - p.pads[0]);
-                        for kx in columns.clone() {
-                            let tap = PANEL * (1 + ky * p.kernel[1] + kx) + lane;
-                            let w = S::load(weights[tap..][..S::LANES].as_ptr());
-                            let start = (left + kx * p.dilation[1] - p.pads[1]) * shape.pixel_stride + offset;
-                            let pixels = &row[start..][..(M - 1) * advance + count];
-                            for (i, sum) in sums.iter_mut().enumerate() {
-                                let v = load_part::<S>(pixels.as_ptr().add(i * advance), count);
-                                sum[0] = S::mul_add(v, w, sum[0]);
-                            }
-                        }
-                    }
-                    let slopes =
-                        if panels.slopes { &weights[panels.stride() - PANEL + lane..][..count] } else { &[] };
-                    for (i, sum) in sums.iter().enumerate() {
-                        finish::<S, 1>(
-                            sum,
-                            p.activation,
-                            slopes,
-                            output.channels(self.y, x + i, first, count),
-                        );
+                // Full vectors have code of their own.
+                let count = channels - lane;
+                if count >= S::LANES {
+                    self.vectors::<S, M>(x, panel, lane, S::LANES);
+                } else {
+                    self.vectors::<S, M>(x, panel, lane, count);
+                }
+            }
+        }
+    }
+
+    /// The `count` channels of `panel` from `lane` on.
+    #[inline(always)]
+    fn vectors<S: Simd, const M: usize>(&self, x: usize, panel: usize, lane: usize, count: usize) {
+        let Depthwise { p, input, weights, output, .. } = self.conv;
+        let (panels, shape) = (p.panels(), &input.shape);
+        let left = x * p.stride[1];
+        let columns = inside(left, p.pads[1], p.kernel[1], p.dilation[1], shape.width);
+        let advance = p.stride[1] * shape.pixel_stride;
+        let weights = &weights[panel * panels.stride()..][..panels.stride()];
+        let first = panel * PANEL + lane;
+        let offset = shape.channel_offset + first;
+        // SAFETY: this is within a job of this instruction set; pixels and weights come from slices of that many elements,
+        // and `load_part` reads no more than `count`.
+        unsafe {
+            let mut sums = [[S::load(weights[lane..][..S::LANES].as_ptr())]; M];
+            for ky in self.taps.clone() {
+                let row = (self.row)(ky);
+                for kx in columns.clone() {
+                    let tap = PANEL * (1 + ky * p.kernel[1] + kx) + lane;
+                    let w = S::load(weights[tap..][..S::LANES].as_ptr());
+                    let start = (left + kx * p.dilation[1] - p.pads[1]) * shape.pixel_stride + offset;
+                    let pixels = &row[start..][..(M - 1) * advance + count];
+                    for (i, sum) in sums.iter_mut().enumerate() {
+                        let v = load_part::<S>(pixels.as_ptr().add(i * advance), count);
+                        sum[0] = S::mul_add(v, w, sum[0]);
                     }
                 }
+            }
+            let slopes =
+                if panels.slopes { &weights[panels.stride() - PANEL + lane..][..count] } else { &[] };
+            for (i, sum) in sums.iter().enumerate() {
+                let out = output.channels(self.start, x + i, first, count);
+                finish::<S, 1>(sum, p.activation, slopes, out);
             }
         }
     }

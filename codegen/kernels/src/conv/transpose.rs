@@ -194,8 +194,9 @@ impl TileWork for Pixels<'_> {
             let count = (panels.filters - self.block.first).min(N * S::LANES);
             let first = self.block.group * panels.filters + self.block.first;
             let slopes = slopes(&panels, weights);
+            let start = output.start(self.y);
             for (i, sums) in sums.iter().enumerate() {
-                let out = output.channels(self.y, self.x + i * p.stride[1], first, count);
+                let out = output.channels(start, self.x + i * p.stride[1], first, count);
                 finish::<S, N>(sums, p.activation, &slopes[..count], out);
             }
         }

@@ -146,6 +146,10 @@ pub(super) fn depth_to_space(builder: &mut Builder, node: &Node) -> Result<Tenso
 }
 
 pub(super) fn space_to_depth(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
+    let mode = node.text("mode", "DCR")?;
+    if mode != "DCR" {
+        return fault!("mode {mode} is not supported; DCR is");
+    }
     let operator = Operator::SpaceToDepth(SpaceToDepth { block: block(node)? });
     builder.layer(node, operator, &[node.tensor(0)?], Vec::new())
 }

@@ -111,6 +111,15 @@ fn nodes_and_tensors() {
             let arg_max = image().node("ArgMax", &["x"], &["i"], vec![]);
             error(&arg_max.node("Relu", &["i"], &["y"], vec![]))
         }),
+        (
+            "mode",
+            error(&image().node(
+                "SpaceToDepth",
+                &["x"],
+                &["y"],
+                vec![int("blocksize", 2), text("mode", "CRD")],
+            )),
+        ),
         ("attribute", error(&image().node("LeakyRelu", &["x"], &["y"], vec![text("alpha", "steep")]))),
         ("cubic", {
             let sizes = image().ints("s", &[1, 3, 9, 9]);

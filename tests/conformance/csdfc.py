@@ -1,0 +1,88 @@
+"""The command under test."""
+
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+SECONDS = 600
+
+
+class Refused(Exception):
+    """csdfc says that it cannot do this: exit code 1, in words."""
+
+
+class Failed(Exception):
+    """What must not be: another exit code, a plan that is refused, wrong numbers."""
+
+
+class Wrong(Failed):
+    """Other numbers than the case has."""
+
+
+@dataclass
+class Csdfc:
+    program: Path
+    work: Path
+    plan_only: bool
+
+    def __post_init__(self):
+        shutil.rmtree(self.work, ignore_errors=True)
+        self.work.mkdir(parents=True)
+
+    def plan(self, model, options, plan):
+        """Plans and checks."""
+        self._call("plan", model, *options, "-o", plan)
+        code, words = self._run("check", plan)
+        if code != 0:
+            raise Failed(f"check refuses the plan of {' '.join(options)} ({code}): {words}")
+
+    def run(self, plan, feeds, names, folder):
+        """The outputs of these names, and the bytes of their elements."""
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        options = []
+        for name, array in feeds.items():
+            file = folder / f"in-{file_name(name)}"
+            np.save(file, array)
+            options += ["--input", f"{name}={file}"]
+        code, words = self._run("run", plan, *options, "--output", folder / "out")
+        if code != 0:
+            raise Failed(f"run ends with {code}: {words}")
+        return [np.load(folder / "out" / file_name(name)) for name in names]
+
+    def _call(self, *arguments):
+        code, words = self._run(*arguments)
+        if code == 1:
+            raise Refused(words)
+        if code != 0:
+            raise Failed(f"{arguments[0]} ends with {code}: {words}")
+
+    def _run(self, *arguments):
+        # Short paths: csdfc wraps its messages.
+        call = [str(self.program), "-q", *(self._short(argument) for argument in arguments)]
+        try:
+            done = subprocess.run(call, capture_output=True, text=True, timeout=SECONDS, check=False,
+                                  cwd=self.work)
+        except subprocess.TimeoutExpired:
+            return "time", f"no end after {SECONDS} s"
+        return done.returncode, reason(done.stderr or done.stdout)
+
+    def _short(self, argument):
+        return str(argument).replace(f"{self.work}/", "")
+
+
+def file_name(tensor):
+    """The file of a tensor in a folder of csdfc's."""
+    return re.sub(r"[^A-Za-z0-9._-]", "_", tensor) + ".npy"
+
+
+def reason(words):
+    """The innermost cause that a message of csdfc's names, on one line, without the model's name."""
+    words = words.split("╰─▶")[-1].split("  help:")[0]
+    words = re.sub(r"[│╭╰─×├▶]", " ", words)
+    words = re.sub(r"\s+", " ", words).strip()
+    return re.sub(r"^\S+\.onnx: ", "", words)

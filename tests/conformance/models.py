@@ -1,0 +1,115 @@
+"""Whole models beside ONNX Runtime."""
+
+import re
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import TensorProto, helper
+
+from csdfc import Failed, Refused, file_name
+from summary import FAILED, PASSED, REFUSED
+
+TOLERANCE = 1e-4
+ROWS = [["--rows", "none"], ["--rows", "all"], ["--mem", "min"]]
+STORAGE = ["tensors", "edges"]
+
+
+def run(tool, summary, folder, only, seed):
+    files = sorted(folder.glob("*.onnx"))
+    if not files:
+        summary.add("models", str(folder), FAILED, "there is no .onnx file in the folder")
+    for file in files:
+        if not re.search(only, file.stem):
+            continue
+        try:
+            notes = beside_runtime(tool, file, seed)
+            summary.add("models", file.stem, PASSED, notes=notes)
+        except Refused as why:
+            summary.add("models", file.stem, REFUSED, str(why))
+        except Failed as why:
+            summary.add("models", file.stem, FAILED, str(why))
+
+
+def beside_runtime(tool, file, seed, is_drawn=False):
+    """Every choice of rows and storage gives the same bytes, and ONNX Runtime's numbers."""
+    # ONNX Runtime's own fusions refuse some drawn networks (a Pad into a pool).
+    session = _session(file, optimise=not is_drawn)
+    feeds = _feeds(session, seed)
+    names = [output.name for output in session.get_outputs()]
+    expected = session.run(names, feeds)
+    first = None
+    worst = 0.0
+    for storage in STORAGE:
+        for rows in ROWS:
+            options = [*rows, "--storage", storage]
+            said = " ".join(options)
+            plan = tool.work / f"{file.stem}.json"
+            tool.plan(file, options, plan)
+            if tool.plan_only:
+                continue
+            outputs = tool.run(plan, feeds, names, tool.work / file.stem)
+            if first is not None:
+                for name, one, other in zip(names, first, outputs, strict=True):
+                    if one.tobytes() != other.tobytes():
+                        raise Failed(f"{said}: {name} is not byte for byte that of {' '.join(ROWS[0])}")
+                continue
+            first = outputs
+            for name, ours, theirs in zip(names, outputs, expected, strict=True):
+                worst = max(worst, _compare(name, ours, theirs, said, compare_greatest=not is_drawn))
+    return [] if tool.plan_only else [f"{file.stem}: largest difference {worst:.1e} of the largest element"]
+
+
+def _compare(name, ours, theirs, said, compare_greatest):
+    if ours.shape != theirs.shape:
+        raise Failed(f"{said}: {name} is {list(ours.shape)}, ONNX Runtime's {list(theirs.shape)}")
+    if not np.isfinite(ours).all():
+        raise Failed(f"{said}: {name} has elements that are not finite")
+    largest = float(np.abs(theirs).max())
+    difference = float(np.abs(ours - theirs).max()) / max(largest, np.finfo(np.float32).tiny)
+    if not difference <= TOLERANCE:
+        raise Failed(f"{said}: {name} differs by {difference:.2e} of its largest element")
+    # Scores of classes; of an image or an embedding the greatest element says something all the same.
+    axis = -1 if theirs.ndim <= 3 else None
+    if compare_greatest and not np.array_equal(ours.argmax(axis), theirs.argmax(axis)):
+        raise Failed(f"{said}: the greatest element of {name} is another")
+    return difference
+
+
+def write_layers(file, folder, seed):
+    """Every tensor of a model that ONNX Runtime can show, under its name, and the inputs."""
+    model = onnx.load(file)
+    known = {output.name for output in model.graph.output}
+    inferred = onnx.shape_inference.infer_shapes(model)
+    types = {value.name: value.type.tensor_type.elem_type for value in inferred.graph.value_info}
+    for node in model.graph.node:
+        for name in node.output:
+            if name and name not in known and types.get(name, TensorProto.FLOAT) in (TensorProto.FLOAT, TensorProto.INT64):
+                model.graph.output.append(helper.make_tensor_value_info(name, types.get(name, TensorProto.FLOAT), None))
+    session = _session(model.SerializeToString(), optimise=False)
+    feeds = _feeds(session, seed)
+    names = [output.name for output in session.get_outputs()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, array in [*feeds.items(), *zip(names, session.run(names, feeds), strict=True)]:
+        np.save(folder / file_name(name), array)
+    for name in feeds:
+        print(f"--input {name}={folder / file_name(name)}")
+
+
+def _session(model, optimise=True):
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    if not optimise:
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    model = model if isinstance(model, bytes) else str(model)
+    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+
+
+def _feeds(session, seed):
+    """Inputs from -1 to 1; a dimension left open is 1, as csdfc takes a batch."""
+    random = np.random.default_rng(seed)
+    feeds = {}
+    for value in session.get_inputs():
+        dims = [dim if isinstance(dim, int) and dim > 0 else 1 for dim in value.shape]
+        feeds[value.name] = random.uniform(-1, 1, dims).astype(np.float32)
+    return feeds

@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+"""csdfc beside ONNX Runtime and the ONNX operator suite. See README.md in this folder.
+
+Needs Python 3.11 or later and nothing else: packages that are missing come from PyPI into target/conformance/venv.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+WORK = ROOT / "target" / "conformance"
+PACKAGES = ["numpy==2.4.6", "onnx==1.23.2", "onnxruntime==1.31.1"]
+
+
+def enter_environment():
+    """Goes on in an environment that has the packages, made if need be."""
+    try:
+        import numpy  # noqa: F401
+        import onnx  # noqa: F401
+        import onnxruntime  # noqa: F401
+        return
+    except ImportError:
+        pass
+    venv = WORK / "venv"
+    python = venv / "bin" / "python"
+    if Path(sys.prefix) == venv:
+        sys.exit(f"{venv} lacks packages: remove it and start again")
+    if not (venv / "complete").exists():
+        subprocess.run([sys.executable, "-m", "venv", "--clear", venv], check=True)
+        subprocess.run([python, "-m", "pip", "install", "--quiet", *PACKAGES], check=True)
+        (venv / "complete").touch()
+    os.execv(python, [str(python), *sys.argv])
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description="csdfc beside ONNX Runtime and the ONNX operator suite")
+    parser.add_argument("--csdfc", type=Path, metavar="PATH", help="the command; built in release if not given")
+    parser.add_argument("--models", type=Path, metavar="DIR", default=ROOT.parent / "shared" / "models",
+                        help="folder of .onnx models that are run beside ONNX Runtime")
+    parser.add_argument("--part", action="append", choices=["models", "suite", "light", "drawn"], help="only this part; repeatable")
+    parser.add_argument("--only", metavar="REGEX", default="", help="only models and cases whose name matches")
+    parser.add_argument("--plan-only", action="store_true", help="plan and check, run nothing")
+    parser.add_argument("--update", action="store_true", help="write refused.json anew from what is refused now")
+    parser.add_argument("--layers", type=Path, metavar="MODEL",
+                        help="only write every tensor of this model, as ONNX Runtime computes it, for --compare-layers")
+    parser.add_argument("--seed", type=int, default=1, help="of the inputs that are drawn (default 1)")
+    parser.add_argument("--count", type=int, default=200, help="networks that are drawn (default 200)")
+    parser.add_argument("--output", type=Path, metavar="DIR", help="where --layers writes")
+    given = parser.parse_args()
+    if given.layers and not given.output:
+        parser.error("--layers needs --output DIR")
+    return given
+
+
+def command(given):
+    """The csdfc to test."""
+    if given.csdfc:
+        if not given.csdfc.exists():
+            sys.exit(f"{given.csdfc}: there is no such file")
+        return given.csdfc.resolve()
+    subprocess.run(["cargo", "build", "--release", "--locked", "--package", "csdfc"], cwd=ROOT, check=True)
+    return ROOT / "target" / "release" / "csdfc"
+
+
+def main():
+    given = arguments()
+    enter_environment()
+    import drawn
+    import models
+    import suite
+    from csdfc import Csdfc
+    from summary import Summary
+
+    if given.layers:
+        models.write_layers(given.layers, given.output, given.seed)
+        return 0
+    given.models = given.models.resolve()
+    tool = Csdfc(command(given), WORK / "work", given.plan_only)
+    summary = Summary(Path(__file__).parent / "refused.json", given.update and not given.only and not given.part)
+    parts = given.part or ["models", "light", "suite", "drawn"]
+    if "models" in parts:
+        models.run(tool, summary, given.models, given.only, given.seed)
+    if "light" in parts:
+        suite.run_light(tool, summary, given.only)
+    if "suite" in parts:
+        suite.run(tool, summary, given.only)
+    if "drawn" in parts:
+        drawn.run(tool, summary, given.only, given.seed, given.count)
+    (WORK / "summary.json").write_text(json.dumps(summary.data(), indent=1) + "\n")
+    (WORK / "summary.md").write_text(summary.markdown())
+    print(summary.markdown())
+    return 0 if summary.is_good() else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,74 @@
+"""What came of every case."""
+
+import json
+import re
+from collections import defaultdict
+
+PASSED, FAILED, REFUSED, UNCLAIMED = "passed", "failed", "refused", "not claimed"
+
+
+class Summary:
+    """Results by part and name. A refusal fails too unless `refused.json` lists the case."""
+
+    def __init__(self, known, update):
+        self.file = known
+        self.known = set(sum(json.loads(known.read_text()).values(), [])) if known.exists() else set()
+        self.update = update
+        self.results = []
+
+    def add(self, part, name, state, why="", notes=()):
+        if state == REFUSED and not self.update and name not in self.known:
+            state, why = FAILED, f"refused, and not listed in refused.json: {why}"
+        self.results.append({"part": part, "name": name, "state": state, "why": why, "notes": list(notes)})
+
+    def data(self):
+        if self.update:
+            refused = self._grouped([r for r in self.results if r["state"] == REFUSED])
+            self.file.write_text(json.dumps({why: names for why, names in refused}, indent=1, ensure_ascii=False) + "\n")
+        return {"results": self.results, "unexpected_passes": self._unexpected()}
+
+    def is_good(self):
+        ran = any(r["state"] == PASSED for r in self.results)
+        return ran and not any(r["state"] == FAILED for r in self.results)
+
+    def markdown(self):
+        lines = ["# Conformance", "", "| part | cases | claimed | run | passed | failed | refused | not claimed |",
+                 "| --- | --- | --- | --- | --- | --- | --- | --- |"]
+        parts = list(dict.fromkeys(r["part"] for r in self.results))
+        for part in parts:
+            states = [r["state"] for r in self.results if r["part"] == part]
+            count = {state: states.count(state) for state in (PASSED, FAILED, REFUSED, UNCLAIMED)}
+            claimed = len(states) - count[UNCLAIMED]
+            row = [part, len(states), claimed, claimed - count[REFUSED], *count.values()]
+            lines.append("| " + " | ".join(map(str, row)) + " |")
+        for state in (FAILED, REFUSED, UNCLAIMED):
+            chosen = [r for r in self.results if r["state"] == state]
+            if not chosen:
+                continue
+            lines += ["", f"## {state.capitalize()}", ""]
+            for why, names in self._grouped(chosen):
+                lines.append(f"- {why} ({len(names)}): {', '.join(names)}")
+        notes = defaultdict(list)
+        for r in self.results:
+            for note in r["notes"]:
+                notes[note].append(r["name"])
+        if notes:
+            lines += ["", "## Run in another form", ""]
+            lines += [f"- {note} ({len(names)}): {', '.join(names)}" for note, names in sorted(notes.items())]
+        if self._unexpected():
+            lines += ["", f"No longer refused, though in refused.json: {', '.join(self._unexpected())}"]
+        return "\n".join(lines) + "\n"
+
+    def _unexpected(self):
+        return sorted(r["name"] for r in self.results if r["state"] == PASSED and r["name"] in self.known)
+
+    @staticmethod
+    def _grouped(results):
+        """Names by reason, whatever the numbers and tensor names in it."""
+        groups = defaultdict(list)
+        for r in results:
+            why = re.sub(r"\b(node|input|output|tensor) .+?( \(\w+\))?: ", r"\1 …\2: ", r["why"], count=1)
+            if r["state"] != FAILED:
+                why = re.sub(r"\[[^\]]*\]|-?\d+(\.\d+)?(e[-+]?\d+)?", "N", why)
+            groups[why].append(r["name"])
+        return sorted(groups.items(), key=lambda group: (-len(group[1]), group[0]))
