@@ -1,11 +1,12 @@
 //! The plan, the contract between what plans and what runs.
 //!
 //! [`plan::Plan`] is plain data that holds all an outsider needs; [`check::check`] replays it by a path that shares no
-//! code with the planner. This crate knows nothing of how plans are found. Running a plan in process and emitting
-//! it as a crate will live here beside the checker.
+//! code with the planner. This crate knows nothing of how plans are found. [`run`] runs a plan in
+//! this process and [`emit`] writes it as a crate, both by the kernels that [`bind`] chooses.
 
 pub mod bind;
 pub mod check;
+pub mod emit;
 pub mod file;
 pub mod operator;
 pub mod plan;

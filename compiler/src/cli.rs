@@ -69,6 +69,11 @@ Options win over the application file.")]
 With several CNNs, names are CNN/NAME. In a folder a tensor's file is its name with every character but
 letters, digits, `.`, `_` and `-` replaced by `_`, and `.npy`; with several CNNs, in a folder of the CNN's name.")]
     Run(RunArgs),
+    /// Write a plan as a Rust crate that needs nothing but the compiler
+    #[command(after_help = "Examples:
+  csdfc emit plan.json -o crate
+  csdfc emit plan.json -o crate --crate-name my-net && cargo build --release --manifest-path crate/Cargo.toml")]
+    Emit(EmitArgs),
 }
 
 /// Options of every command.
@@ -208,6 +213,19 @@ pub struct RunArgs {
     /// What is printed
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
+}
+
+/// Arguments of `csdfc emit`.
+#[derive(Debug, Clone, Args)]
+pub struct EmitArgs {
+    /// The plan, JSON or RON; `-` for standard input
+    pub plan: PathBuf,
+    /// Folder of the crate; what is not csdfc's in it stays
+    #[arg(short, long, value_name = "DIR")]
+    pub output: PathBuf,
+    /// Name of the crate; that of the application by default
+    #[arg(long, value_name = "NAME")]
+    pub crate_name: Option<String>,
 }
 
 /// `NAME=FILE`.

@@ -1,5 +1,6 @@
 //! What the commands do: results on standard output, what could not be reached on standard error.
 
+pub mod emit;
 mod run;
 
 use std::io::{Read, Write};
@@ -14,6 +15,7 @@ use crate::cost::DeviceProfile;
 use crate::error::{Error, Outcome};
 use crate::{driver, identity, output, report};
 
+pub use emit::emit;
 pub use run::run;
 
 /// Where a plan goes that our own checker refuses, unless `-o` names a file.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use csdf::ActorId;
+use csdfc_codegen::operator::{InputElement, Operator};
 use csdfc_codegen::plan::StorageModel;
 
 use crate::lower::{self, RateTable};
@@ -185,8 +186,11 @@ impl Frame<'_> {
                 _ if readers.is_empty() => {}
                 StorageModel::Tensors => {
                     let request = self.request(tensor, None, readers, &partition_of, 2);
-                    let whole_input = network.layer(tensor).is_input()
-                        && lower::firings(network, tensor, self.rows[tensor.0]) == 1;
+                    // Bytes are converted into a ring; floats delivered whole are read in place.
+                    let whole_input = matches!(
+                        &network.layer(tensor).operator,
+                        Operator::Input(input) if input.element == InputElement::F32
+                    ) && lower::firings(network, tensor, self.rows[tensor.0]) == 1;
                     // The caller's copy does, unless a partition still reads it when the next frame comes.
                     if !whole_input || request.pipelined {
                         requests.push(request);

@@ -47,6 +47,7 @@ fn run(cli: &Cli) -> Result<Outcome, Error> {
         }
         Command::Check(args) => commands::check(args),
         Command::Run(args) => commands::run(args),
+        Command::Emit(args) => commands::emit(args),
     }
 }
 

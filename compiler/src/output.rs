@@ -33,15 +33,26 @@ pub fn write(path: &Path, text: &str) -> Result<(), Error> {
     let failed = |error: std::io::Error| Error::write(path, error);
     match std::fs::metadata(path) {
         // A link is followed; what is no file (a device, a pipe) cannot be renamed over.
-        Ok(meta) if meta.is_file() => replace(&path.canonicalize().map_err(failed)?, text).map_err(failed),
+        Ok(meta) if meta.is_file() => {
+            replace(&path.canonicalize().map_err(failed)?, text.as_bytes()).map_err(failed)
+        }
         Ok(meta) if meta.is_dir() => Err(failed(ErrorKind::IsADirectory.into())),
         Ok(_) => File::options()
             .write(true)
             .open(path)
             .and_then(|mut file| file.write_all(text.as_bytes()))
             .map_err(failed),
-        Err(_) => replace(path, text).map_err(failed),
+        Err(_) => replace(path, text.as_bytes()).map_err(failed),
     }
+}
+
+/// Writes a file, and the folders that it lies in. It appears under its name whole or not at all.
+///
+/// # Errors
+/// When it cannot be written; what was there before is then unharmed.
+pub fn write_file(path: &Path, content: &[u8]) -> Result<(), Error> {
+    let folders = path.parent().map_or(Ok(()), std::fs::create_dir_all);
+    folders.and_then(|()| replace(path, content)).map_err(|error| Error::write(path, error))
 }
 
 /// Data as JSON, with a newline at its end.
@@ -63,7 +74,7 @@ pub fn ron(data: &impl Serialize) -> Result<String, Error> {
     Ok(text + "\n")
 }
 
-fn replace(path: &Path, text: &str) -> std::io::Result<()> {
+fn replace(path: &Path, content: &[u8]) -> std::io::Result<()> {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
@@ -71,7 +82,7 @@ fn replace(path: &Path, text: &str) -> std::io::Result<()> {
     // Opened by us, so that the file gets the usual permissions and not a private temporary file's.
     let mut file =
         tempfile::Builder::new().prefix(".csdfc-").make_in(folder, |name| File::create_new(name))?;
-    file.write_all(text.as_bytes())?;
+    file.write_all(content)?;
     file.as_file().sync_all()?;
     file.persist(path)?;
     Ok(())

@@ -32,6 +32,7 @@ pub mod rows;
 pub mod shared;
 pub mod slice;
 pub mod softmax;
+pub mod sources;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]

@@ -1,0 +1,69 @@
+//! The text of the kernels, for crates that bring their own copy.
+
+/// Paths from `src` and texts of all files but this one, the crate's root, and tests.
+pub const SOURCES: &[(&str, &str)] = &[
+    ("activation.rs", include_str!("activation.rs")),
+    ("arch/avx2.rs", include_str!("arch/avx2.rs")),
+    ("arch/avx512.rs", include_str!("arch/avx512.rs")),
+    ("arch/mod.rs", include_str!("arch/mod.rs")),
+    ("arch/neon.rs", include_str!("arch/neon.rs")),
+    ("arch/portable.rs", include_str!("arch/portable.rs")),
+    ("arg_max.rs", include_str!("arg_max.rs")),
+    ("binary.rs", include_str!("binary.rs")),
+    ("concat.rs", include_str!("concat.rs")),
+    ("conv/dense.rs", include_str!("conv/dense.rs")),
+    ("conv/depthwise.rs", include_str!("conv/depthwise.rs")),
+    ("conv/mod.rs", include_str!("conv/mod.rs")),
+    ("conv/transpose.rs", include_str!("conv/transpose.rs")),
+    ("depth_space.rs", include_str!("depth_space.rs")),
+    ("element_wise.rs", include_str!("element_wise.rs")),
+    ("elements.rs", include_str!("elements.rs")),
+    ("gemm.rs", include_str!("gemm.rs")),
+    ("input.rs", include_str!("input.rs")),
+    ("instance_norm.rs", include_str!("instance_norm.rs")),
+    ("lrn.rs", include_str!("lrn.rs")),
+    ("mat_mul.rs", include_str!("mat_mul.rs")),
+    ("math.rs", include_str!("math.rs")),
+    ("pad.rs", include_str!("pad.rs")),
+    ("panel.rs", include_str!("panel.rs")),
+    ("pixels.rs", include_str!("pixels.rs")),
+    ("pool.rs", include_str!("pool.rs")),
+    ("reduce.rs", include_str!("reduce.rs")),
+    ("resize.rs", include_str!("resize.rs")),
+    ("rows.rs", include_str!("rows.rs")),
+    ("shared.rs", include_str!("shared.rs")),
+    ("slice.rs", include_str!("slice.rs")),
+    ("softmax.rs", include_str!("softmax.rs")),
+    ("tile.rs", include_str!("tile.rs")),
+    ("transpose.rs", include_str!("transpose.rs")),
+];
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use super::SOURCES;
+    use std::path::{Path, PathBuf};
+    use std::string::{String, ToString};
+    use std::vec::Vec;
+
+    #[test]
+    fn no_file_is_missing() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        let (mut found, mut open) = (Vec::<String>::new(), std::vec![root.clone()]);
+        while let Some(folder) = open.pop() {
+            for entry in std::fs::read_dir(folder).unwrap() {
+                let path: PathBuf = entry.unwrap().path();
+                let name = path.strip_prefix(&root).unwrap().to_string_lossy().replace('\\', "/");
+                match name.as_str() {
+                    name if name.contains("test") => {}
+                    "lib.rs" | "sources.rs" => {}
+                    _ if path.is_dir() => open.push(path),
+                    name => found.push(name.to_string()),
+                }
+            }
+        }
+        found.sort();
+        assert_eq!(found, SOURCES.iter().map(|(path, _)| path.to_string()).collect::<Vec<_>>());
+    }
+}

@@ -1,0 +1,418 @@
+//! Calls of kernels as Rust: the counterpart of `bind`'s own.
+
+use std::fmt::Debug;
+use std::ops::Range;
+
+use csdfc_kernels::activation::Activation;
+use csdfc_kernels::elements::{Dims, ElementShape};
+use csdfc_kernels::resize::ResizeMode;
+use csdfc_kernels::rows::RowShape;
+
+use crate::bind::{Access, Call, Constant, Kernel};
+
+use super::source::Source;
+
+/// Rows as a kernel's argument: where their storage is, and the slot of row 0 of the frame.
+pub(super) struct Operand {
+    pub data: String,
+    pub first: String,
+}
+
+/// A kernel's function and the arguments that come before the rows.
+struct Function {
+    module: &'static str,
+    name: &'static str,
+    /// Whether it takes the instruction set.
+    isa: bool,
+    arguments: Vec<Argument>,
+}
+
+/// An argument that is a constant.
+enum Argument {
+    /// Written where it stands.
+    Inline(String),
+    /// A structure: its type and fields.
+    Struct(&'static str, Vec<String>),
+}
+
+/// What of a tensor a kernel is given, and for what.
+#[derive(Clone, Copy)]
+struct Part {
+    is_output: bool,
+    /// Only rows `y`, as if they were all.
+    only: bool,
+}
+
+/// All of a tensor, to be read.
+const READ: Part = Part { is_output: false, only: false };
+
+/// The modules of the kernels that a call needs.
+pub(super) fn modules(call: &Call) -> impl Iterator<Item = &'static str> {
+    let activation = match &call.kernel {
+        Kernel::Conv(_) | Kernel::ConvTranspose(_) | Kernel::GemmElements(_) => Some("activation"),
+        Kernel::ElementWise(_) | Kernel::BatchNorm(_) => Some("activation"),
+        Kernel::Binary(_) | Kernel::BinaryConstant { .. } => Some("activation"),
+        _ => None,
+    };
+    let axis = matches!(call.kernel, Kernel::ArgMax { .. }).then_some("concat");
+    let elements = matches!(call.output, Access::Elements(..)).then_some("elements");
+    let slopes = call.p_relu.then_some("element_wise");
+    let own = function(call).module;
+    [Some(own), activation, axis, elements, slopes].into_iter().flatten()
+}
+
+/// Writes the call that makes rows `y` of a layer into `output`. `weights` are where the layer's parameters begin
+/// among all.
+pub(super) fn write(
+    source: &mut Source,
+    call: &Call,
+    operands: &[Operand],
+    output: &Operand,
+    weights: usize,
+) {
+    for (i, (operand, input)) in operands.iter().zip(&call.inputs).enumerate() {
+        let first = match input.fold {
+            1 => operand.first.clone(),
+            _ if operand.first == "0" => operand.first.clone(),
+            fold => format!("{} / {fold}", operand.first),
+        };
+        let only = i == 0 && matches!(call.kernel, Kernel::MatMulRows);
+        write_access(
+            source,
+            &format!("x{}", i + 1),
+            &operand.data,
+            &first,
+            input.access,
+            Part { only, ..READ },
+        );
+    }
+    for (i, constant) in call.constants.iter().enumerate() {
+        write_constant(source, &format!("c{}", i + 1), constant, weights, call);
+    }
+    let only = matches!(call.kernel, Kernel::MatMulRows);
+    write_access(source, "output", &output.data, &output.first, call.output, Part { only, is_output: true });
+
+    let function = function(call);
+    let mut before = Vec::new();
+    if function.isa {
+        before.push("self.isa".to_owned());
+    }
+    for argument in function.arguments {
+        match argument {
+            Argument::Inline(text) => before.push(text),
+            Argument::Struct(name, fields) => {
+                let path = format!("kernels::{}::{name}", function.module);
+                source.list(&format!("const P: {path} = {path} {{"), &fields, ";");
+                before.push("&P".into());
+            }
+        }
+    }
+    let by_elements = matches!(call.output, Access::Elements(..));
+    let is_product = matches!(call.kernel, Kernel::MatMul | Kernel::MatMulRows);
+    let name = if by_elements && !is_product && !function.name.ends_with("_elements") {
+        format!("kernels::{}::{}_elements(", function.module, function.name)
+    } else {
+        format!("kernels::{}::{}(", function.module, function.name)
+    };
+    let borrowed = if by_elements { "&" } else { "" };
+    let x = |i: usize| format!("{borrowed}x{}", i + 1);
+    let constant = |i: usize| match call.constants.get(i).map(|constant| constant.packing.access()) {
+        Some(Some(Access::Elements(..))) if by_elements => format!("&c{}", i + 1),
+        _ => format!("c{}", i + 1),
+    };
+    let finish = |before: Vec<String>, rows: &[String]| {
+        let y = match call.kernel {
+            Kernel::ReduceFrame(_) | Kernel::MatMul | Kernel::MatMulRows => None,
+            _ => Some("y.clone()".to_owned()),
+        };
+        before
+            .into_iter()
+            .chain(y)
+            .chain(rows.iter().cloned())
+            .chain(["&mut output".to_owned()])
+            .collect::<Vec<_>>()
+    };
+    match &call.kernel {
+        Kernel::Concat { starts, .. } | Kernel::ConcatElements { starts, .. } => {
+            for (i, start) in starts.iter().enumerate() {
+                let before = before.iter().cloned().chain([start.to_string()]).collect();
+                source.list(&name, &finish(before, &[x(i)]), ";");
+            }
+        }
+        Kernel::Conv(_) | Kernel::ConvTranspose(_) | Kernel::GemmElements(_) | Kernel::PRelu => {
+            source.list(&name, &finish(before, &[x(0), constant(0)]), ";")
+        }
+        Kernel::BatchNorm(_) | Kernel::InstanceNorm { .. } => {
+            source.list(&name, &finish(before, &[x(0), constant(0), constant(1)]), ";")
+        }
+        Kernel::Binary(_) | Kernel::MatMul | Kernel::MatMulRows => {
+            source.list(&name, &finish(before, &[x(0), x(1)]), ";")
+        }
+        Kernel::BinaryConstant { left: true, .. } => {
+            source.list(&name, &finish(before, &[constant(0), x(0)]), ";");
+        }
+        Kernel::BinaryConstant { left: false, .. } => {
+            source.list(&name, &finish(before, &[x(0), constant(0)]), ";");
+        }
+        _ => source.list(&name, &finish(before, &[x(0)]), ";"),
+    }
+    if call.p_relu {
+        let slopes = constant(call.constants.len().saturating_sub(1));
+        let suffix = if by_elements { "_elements" } else { "" };
+        let arguments = ["y.clone()".to_owned(), slopes, "&mut output".into()];
+        source.list(&format!("kernels::element_wise::p_relu_in_place{suffix}("), &arguments, ";");
+    }
+}
+
+fn function(call: &Call) -> Function {
+    let function = |module, name, arguments| Function { module, name, isa: false, arguments };
+    let vector = |module, name, arguments| Function { module, name, isa: true, arguments };
+    let by_rows = matches!(call.output, Access::Rows(_));
+    let text = |value: &dyn Debug| Argument::Inline(format!("{value:?}"));
+    let list = |value: &dyn Debug| Argument::Inline(format!("&{value:?}"));
+    let of = |kind: &str, value: &dyn Debug| Argument::Inline(format!("kernels::{kind}::{}", numbers(value)));
+    let field = |name: &str, value: &dyn Debug| format!("{name}: {}", numbers(value));
+    match &call.kernel {
+        Kernel::Conv(p) => {
+            let fields = vec![
+                field("channels", &p.channels),
+                field("filters", &p.filters),
+                field("kernel", &p.kernel),
+                field("stride", &p.stride),
+                field("dilation", &p.dilation),
+                field("pads", &p.pads),
+                field("groups", &p.groups),
+                activation_field(p.activation),
+            ];
+            vector("conv", "conv", vec![Argument::Struct("Conv", fields)])
+        }
+        Kernel::ConvTranspose(p) => {
+            let fields = vec![
+                field("channels", &p.channels),
+                field("filters", &p.filters),
+                field("kernel", &p.kernel),
+                field("stride", &p.stride),
+                field("dilation", &p.dilation),
+                field("pads", &p.pads),
+                field("groups", &p.groups),
+                activation_field(p.activation),
+            ];
+            let arguments = vec![Argument::Struct("transpose::ConvTranspose", fields)];
+            vector("conv", "transpose::conv_transpose", arguments)
+        }
+        Kernel::GemmElements(p) => {
+            let fields =
+                vec![field("inner", &p.inner), field("units", &p.units), activation_field(p.activation)];
+            vector("gemm", "gemm_elements", vec![Argument::Struct("Gemm", fields)])
+        }
+        Kernel::MatMul | Kernel::MatMulRows => vector("mat_mul", "mat_mul", Vec::new()),
+        Kernel::ElementWise(function) => Function {
+            isa: by_rows,
+            ..vector("element_wise", "element_wise", vec![of("activation::Activation", function)])
+        },
+        Kernel::PRelu => function("element_wise", "p_relu", Vec::new()),
+        Kernel::BatchNorm(activation) => Function {
+            isa: by_rows,
+            ..vector("element_wise", "batch_norm", vec![of("activation::Activation", activation)])
+        },
+        Kernel::Binary(p) | Kernel::BinaryConstant { binary: p, .. } => {
+            let function = format!("function: kernels::binary::BinaryFunction::{:?}", p.function);
+            let fields = vec![function, activation_field(p.activation)];
+            Function { isa: by_rows, ..vector("binary", "binary", vec![Argument::Struct("Binary", fields)]) }
+        }
+        Kernel::Pool(p) => {
+            let fields = vec![
+                format!("kind: kernels::pool::PoolKind::{:?}", p.kind),
+                field("kernel", &p.kernel),
+                field("stride", &p.stride),
+                field("dilation", &p.dilation),
+                field("pads", &p.pads),
+            ];
+            function("pool", "pool", vec![Argument::Struct("Pool", fields)])
+        }
+        Kernel::ReduceRows { function: f, columns, channels } => function(
+            "reduce",
+            "reduce_rows",
+            vec![of("reduce::ReduceFunction", f), text(columns), text(channels)],
+        ),
+        Kernel::ReduceFrame(f) => function("reduce", "reduce_frame", vec![of("reduce::ReduceFunction", f)]),
+        Kernel::ReduceElements { function: f, axes, keep_dims } => {
+            let arguments = vec![of("reduce::ReduceFunction", f), list(axes), text(keep_dims)];
+            function("reduce", "reduce_elements", arguments)
+        }
+        Kernel::ArgMax { axis, select_last } => {
+            function("arg_max", "arg_max", vec![of("concat::ImageAxis", axis), text(select_last)])
+        }
+        Kernel::ArgMaxElements { axis, keep_dims, select_last } => {
+            function("arg_max", "arg_max_elements", vec![text(axis), text(keep_dims), text(select_last)])
+        }
+        Kernel::Concat { axis, .. } => function("concat", "concat", vec![of("concat::ImageAxis", axis)]),
+        Kernel::ConcatElements { axis, .. } => function("concat", "concat_elements", vec![text(axis)]),
+        Kernel::Slice(p) => {
+            let fields = vec![field("starts", &p.starts), field("steps", &p.steps)];
+            function("slice", "slice", vec![Argument::Struct("Slice", fields)])
+        }
+        Kernel::SliceElements { starts, steps } => {
+            function("slice", "slice_elements", vec![list(starts), list(steps)])
+        }
+        Kernel::Pad(p) => {
+            let mode = format!("mode: kernels::pad::PadMode::{}", numbers(&p.mode));
+            let fields = vec![mode, field("before", &p.before), field("after", &p.after)];
+            function("pad", "pad", vec![Argument::Struct("Pad", fields)])
+        }
+        Kernel::PadElements { mode, before, after } => {
+            function("pad", "pad_elements", vec![of("pad::PadMode", mode), list(before), list(after)])
+        }
+        Kernel::Resize(p) => {
+            let mode = match p.mode {
+                ResizeMode::Nearest(rounding) => format!("Nearest(kernels::resize::Rounding::{rounding:?})"),
+                ResizeMode::Linear => "Linear".into(),
+            };
+            let fields = vec![
+                format!("mode: kernels::resize::ResizeMode::{mode}"),
+                format!("coordinates: kernels::resize::Coordinates::{:?}", p.coordinates),
+                field("scales", &p.scales),
+            ];
+            function("resize", "resize", vec![Argument::Struct("Resize", fields)])
+        }
+        Kernel::TransposeElements { perm } => function("transpose", "transpose_elements", vec![list(perm)]),
+        Kernel::Softmax(p) => {
+            let fields =
+                vec![field("log", &p.log), field("columns", &p.columns), field("channels", &p.channels)];
+            vector("softmax", "softmax", vec![Argument::Struct("Softmax", fields)])
+        }
+        Kernel::SoftmaxElements { log, axes } => {
+            function("softmax", "softmax_elements", vec![text(log), list(axes)])
+        }
+        Kernel::Lrn(p) => {
+            let fields = vec![
+                field("size", &p.size),
+                field("alpha", &p.alpha),
+                field("beta", &p.beta),
+                field("bias", &p.bias),
+            ];
+            function("lrn", "lrn", vec![Argument::Struct("Lrn", fields)])
+        }
+        Kernel::DepthToSpace(p) => {
+            let fields = vec![field("block", &p.block), field("depth_first", &p.depth_first)];
+            function("depth_space", "depth_to_space", vec![Argument::Struct("DepthToSpace", fields)])
+        }
+        Kernel::InstanceNorm { epsilon } => function("instance_norm", "instance_norm", vec![text(epsilon)]),
+        Kernel::SpaceToDepth { block } => function("depth_space", "space_to_depth", vec![text(block)]),
+    }
+}
+
+/// Writes a variable that is the tensor as the kernel sees it.
+fn write_access(source: &mut Source, name: &str, data: &str, first: &str, access: Access, part: Part) {
+    let Part { is_output, only } = part;
+    let (binding, suffix) = if is_output { (format!("mut {name}"), "Mut") } else { (name.to_owned(), "") };
+    match access {
+        Access::Rows(shape) => {
+            let fields = [format!("data: {data}"), format!("shape: {}", row_shape(&shape, first))];
+            source.list(&format!("let {binding} = Rows{suffix} {{"), &fields, ";");
+        }
+        Access::Elements(shape, seen) => {
+            let shape_of = shape;
+            let (data, shape) = element_shape(&shape, data, first, part);
+            let mut fields = vec![format!("data: {data}"), format!("shape: {shape}")];
+            if !is_output {
+                fields.push(format!("seen: {}", if only { rows_seen(&shape_of) } else { dims(&seen) }));
+            }
+            source.list(&format!("let {binding} = Elements{suffix} {{"), &fields, ";");
+        }
+    }
+}
+
+/// Writes a variable that is a part of the layer's parameters.
+fn write_constant(source: &mut Source, name: &str, constant: &Constant, weights: usize, call: &Call) {
+    let Range { start, end } = constant.range;
+    let data = format!("&self.weights[{}..{}]", weights + start, weights + end);
+    match (constant.packing.access(), &call.kernel) {
+        // Scale and shift are slices.
+        (None, _) => source.line(format!("let {name} = {data};")),
+        (_, Kernel::BatchNorm(_) | Kernel::InstanceNorm { .. })
+            if !(call.p_relu && name == format!("c{}", call.constants.len())) =>
+        {
+            source.line(format!("let {name} = {data};"));
+        }
+        (Some(access), _) => write_access(source, name, &data, "0", access, READ),
+    }
+}
+
+fn row_shape(shape: &RowShape, first: &str) -> String {
+    let RowShape { height, width, channels, ring_rows, .. } = shape;
+    let dense = format!("RowShape::dense({height}, {width}, {channels}, {ring_rows})");
+    if first == "0" { dense } else { format!("RowShape {{ first: {first}, ..{dense} }}") }
+}
+
+/// The storage and shape of a tensor that is seen element by element.
+fn element_shape(shape: &ElementShape, data: &str, first: &str, part: Part) -> (String, String) {
+    let sizes = &shape.dims.sizes;
+    let rows = |height: usize, width: usize, channels: usize| {
+        if part.only {
+            let first = if first == "0" { String::new() } else { format!("{first} + ") };
+            let dense = format!("RowShape::dense(y.len(), {width}, {channels}, {})", shape.ring_rows);
+            return format!("RowShape {{ first: {first}y.start, ..{dense} }}");
+        }
+        row_shape(&RowShape::dense(height, width, channels, shape.ring_rows), first)
+    };
+    let text = match shape.row_axis {
+        Some(2) => format!("ElementShape::channels_first({})", rows(sizes[2], sizes[3], sizes[1])),
+        Some(_) => format!("ElementShape::channels_last({})", rows(sizes[1], sizes[2], sizes[3])),
+        None => format!("ElementShape::dense(&{:?})", &sizes[..shape.dims.rank]),
+    };
+    if first == "0" || shape.row_axis.is_some() {
+        return (data.to_owned(), text);
+    }
+    // One of several frames' worth.
+    let (elements, mutable) = (shape.dims.elements(), if part.is_output { "mut " } else { "" });
+    (format!("&{mutable}{data}[{first} * {elements}..][..{elements}]"), text)
+}
+
+/// The dimensions of rows `y` alone of an image.
+fn rows_seen(shape: &ElementShape) -> String {
+    let size = |(axis, size): (usize, &usize)| match shape.row_axis {
+        Some(row) if row == axis => "y.len()".to_owned(),
+        _ => size.to_string(),
+    };
+    let sizes: Vec<String> = shape.dims.sizes[..shape.dims.rank].iter().enumerate().map(size).collect();
+    format!("Dims::new(&[{}])", sizes.join(", "))
+}
+
+fn dims(dims: &Dims) -> String {
+    format!("Dims::new(&{:?})", &dims.sizes[..dims.rank])
+}
+
+fn activation_field(activation: Activation) -> String {
+    format!("activation: kernels::activation::Activation::{}", numbers(&activation))
+}
+
+/// The debug form of a constant, its numbers as Rust writes them.
+fn numbers(value: &dyn Debug) -> String {
+    let text = format!("{value:?}");
+    let mut numbers = String::new();
+    for word in text.split_inclusive([' ', ',', '(', '[', ')', ']']) {
+        let end = word.trim_end_matches([' ', ',', '(', '[', ')', ']']);
+        numbers += match end {
+            "inf" => "f32::INFINITY",
+            "-inf" => "f32::NEG_INFINITY",
+            "NaN" => "f32::NAN",
+            other => other,
+        };
+        numbers += &word[end.len()..];
+    }
+    numbers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_those_of_rust() {
+        let clip = Activation::Clip { min: f32::NEG_INFINITY, max: 6.0 };
+        assert_eq!(numbers(&clip), "Clip { min: f32::NEG_INFINITY, max: 6.0 }");
+        assert_eq!(numbers(&[f32::INFINITY, -1e-12, 3e20]), "[f32::INFINITY, -1e-12, 3e20]");
+        assert_eq!(numbers(&[1usize, 2]), "[1, 2]");
+    }
+}

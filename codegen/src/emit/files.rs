@@ -1,0 +1,219 @@
+//! The files of a crate that are not code of a model.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use crate::plan::Plan;
+
+use super::model::Model;
+use super::source::Source;
+use super::{hash, kernels, program};
+
+/// The file that lists the others, each with the hash of its content.
+pub const MANIFEST: &str = "csdfc-manifest.txt";
+
+/// A crate to be written.
+pub(super) struct Crate<'a> {
+    pub name: String,
+    pub plan: &'a Plan,
+    pub models: &'a [Model<'a>],
+    pub weights: Vec<u8>,
+}
+
+impl Crate<'_> {
+    /// All files.
+    pub fn files(self) -> Vec<(PathBuf, Vec<u8>)> {
+        let mut files: Vec<(PathBuf, Vec<u8>)> = Vec::new();
+        let mut add = |path: &str, text: String| files.push((path.into(), text.into_bytes()));
+        add("Cargo.toml", self.manifest());
+        add("README.md", self.readme());
+        add("LICENSE-APACHE", include_str!("../../../LICENSE-APACHE").into());
+        add("LICENSE-MIT", include_str!("../../../LICENSE-MIT").into());
+        add("rustfmt.toml", include_str!("../../../rustfmt.toml").into());
+        add(".gitignore", "/target\n".into());
+        add("src/lib.rs", self.library());
+        add("src/main.rs", self.head() + &program::write(&self.name, self.plan, self.models));
+        add("src/support.rs", self.head() + include_str!("template/support.rs"));
+        add("src/arena.rs", self.head() + include_str!("template/arena.rs"));
+        add("src/weights.rs", self.head() + include_str!("template/weights.rs"));
+        add("src/hash.rs", self.head() + include_str!("template/hash.rs"));
+        for model in self.models {
+            add(&format!("src/{}.rs", model.module), self.head() + &model.write());
+        }
+        let mut modules = BTreeSet::from(["arch", "rows"]);
+        modules.extend(self.models.iter().flat_map(Model::kernel_modules));
+        files.extend(kernels::files(&modules));
+        files.push(("weights.bin".into(), self.weights));
+        files.sort();
+        let list: String = files.iter().fold(String::new(), |mut list, (path, content)| {
+            // Paths are ours, with `/` between their parts.
+            let _ = writeln!(list, "{:016x} {}", hash::hash(content), path.display());
+            list
+        });
+        files.push((MANIFEST.into(), list.into_bytes()));
+        files
+    }
+
+    /// What stands at the top of every file.
+    fn head(&self) -> String {
+        format!(
+            "// Written by csdfc {} from a plan of `{}`. This code is yours, to use and to change as you like; the\n\
+             // kernels and what surrounds the models are also under the licences beside it. Emitting again replaces it.\n\n",
+            self.plan.csdfc,
+            one_line(&self.plan.application)
+        )
+    }
+
+    fn manifest(&self) -> String {
+        format!(
+            "[package]\nname = \"{name}\"\nversion = \"0.1.0\"\nedition = \"2024\"\nrust-version = \"1.88\"\n\
+             publish = false\n\n\
+             [features]\ndefault = [\"std\", \"weights\"]\n\
+             # The instruction set is chosen at start, and there is a program.\nstd = []\n\
+             # The weights are embedded; without it they are handed over.\nweights = []\n\n\
+             [[bin]]\nname = \"{name}\"\npath = \"src/main.rs\"\nrequired-features = [\"std\", \"weights\"]\n\n\
+             # The crate is a workspace of its own, wherever it lies.\n[workspace]\n",
+            name = self.name
+        )
+    }
+
+    fn library(&self) -> String {
+        let (plan, memory) = (self.plan, &self.plan.memory);
+        let mut source = Source::default();
+        source.comment(
+            "//!",
+            &format!(
+                "The models of `{}`, in the memory that their plan promised.",
+                one_line(&plan.application)
+            ),
+        );
+        source.line("//!");
+        let of = |what: &str, bytes: u64| format!("- {what}: {bytes} bytes");
+        source.line(format!("//! {}", of("parameters", memory.parameters)));
+        source.line(format!("//! {}", of("buffers", memory.buffers)));
+        source.line(format!("//! {}", of("workspace", memory.workspace)));
+        source.line(format!("//! {}", of("held by the caller, inputs", memory.external.inputs)));
+        source.line(format!("//! {}", of("held by the caller, outputs", memory.external.outputs)));
+        source.line("//!");
+        source.comment(
+            "//!",
+            &format!(
+                "With no reuse and no processing by parts the buffers would take {} bytes; no placement of these rings \
+                 takes less than {}.",
+                memory.naive, memory.bound
+            ),
+        );
+        source.line("#![no_std]");
+        source.line("#![deny(unsafe_code)]");
+        source.line("#![warn(missing_docs)]");
+        source.gap();
+        source.line("#[cfg(feature = \"std\")]");
+        source.line("extern crate std;");
+        source.gap();
+        let mut modules: Vec<(&str, bool)> =
+            ["arena", "hash", "kernels", "weights"].map(|name| (name, false)).into();
+        modules.extend(self.models.iter().map(|model| (model.module.as_str(), true)));
+        modules.sort_unstable();
+        for (module, is_model) in modules {
+            if module == "kernels" {
+                source.line("#[doc(hidden)]");
+            }
+            let public = if is_model || module == "kernels" { "pub " } else { "" };
+            source.line(format!("{public}mod {module};"));
+        }
+        source.gap();
+        source.line("pub use arena::Arena;");
+        if let [model] = self.models {
+            source.line(format!(
+                "pub use {}::{{InputRows, Inputs, Model, OutputRows, Outputs}};",
+                model.module
+            ));
+        }
+        source.line("pub use weights::WeightsError;");
+        source.gap();
+        source.line("/// Bytes of the arena: the plan's buffers and workspace.");
+        source.line(format!("pub const ARENA_BYTES: usize = {};", memory.buffers + memory.workspace));
+        source.gap();
+        source.line("/// Bytes of the packed weights.");
+        source.line(format!("pub const WEIGHT_BYTES: usize = {};", self.weights.len()));
+        source.gap();
+        source.line("/// Hash of the packed weights.");
+        source.line(format!("pub const WEIGHT_HASH: u64 = 0x{:016x};", hash::hash(&self.weights)));
+        source.gap();
+        source.line("/// The best instruction set of the processor.");
+        source.line("#[cfg(feature = \"std\")]");
+        source.open("fn isa() -> kernels::arch::Isa {");
+        source.line("kernels::arch::Isa::detect()");
+        source.close("}");
+        source.gap();
+        source.line("/// The best instruction set that the crate is compiled for.");
+        source.line("#[cfg(not(feature = \"std\"))]");
+        source.open("fn isa() -> kernels::arch::Isa {");
+        source.line("kernels::arch::Isa::compiled()");
+        source.close("}");
+        self.head() + &source.finish()
+    }
+
+    fn readme(&self) -> String {
+        let (plan, name) = (self.plan, &self.name);
+        let library = name.replace('-', "_");
+        let mut text = format!(
+            "# {name}\n\n\
+             Written by csdfc {} from a plan of `{}`. It needs nothing but Rust 1.88.\n\n\
+             | memory | bytes |\n| --- | ---: |\n\
+             | parameters | {} |\n| weights as packed | {} |\n| arena: buffers and workspace | {} |\n\
+             | inputs held by the caller | {} |\n| outputs held by the caller | {} |\n\n",
+            plan.csdfc,
+            one_line(&plan.application),
+            plan.memory.parameters,
+            self.weights.len(),
+            plan.memory.buffers + plan.memory.workspace,
+            plan.memory.external.inputs,
+            plan.memory.external.outputs,
+        );
+        let several = self.models.len() > 1;
+        let cnn = if several { "CNN " } else { "" };
+        let _ = write!(
+            text,
+            "## The program\n\n    cargo build --release\n    \
+             target/release/{name} {cnn}INPUT.npy --frames 100 --output DIR\n\n\
+             It takes one file for each input, in the order below, prints frames per second and the peak memory of\n\
+             the process, and writes the outputs of the last frame.\n\n\
+             For another processor add its target, and say which it is if vector code shall be chosen when the crate\n\
+             is compiled:\n\n    \
+             rustup target add aarch64-unknown-linux-gnu\n    \
+             RUSTFLAGS=\"-C target-cpu=cortex-a57 -C target-feature=+crt-static\" \\\n    \
+             CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \\\n    \
+             cargo build --release --target aarch64-unknown-linux-gnu\n\n\
+             ## The library\n\n"
+        );
+        for model in self.models {
+            let path = if several { format!("{library}::{}", model.module) } else { library.clone() };
+            let inputs: Vec<&str> = model.inputs.iter().map(|field| field.name.as_str()).collect();
+            let outputs: Vec<&str> = model.outputs.iter().map(|field| field.name.as_str()).collect();
+            let _ = write!(
+                text,
+                "`{path}` is the model `{}`. Inputs: {}. Outputs: {}.\n\n",
+                one_line(&model.cnn().cnn.name),
+                inputs.join(", "),
+                outputs.join(", ")
+            );
+        }
+        text += "Images are rows of pixels of channels (HWC), whatever the order of the model's dimensions: element\n\
+                 `(y * width + x) * channels + c`. `Model::new` takes the arena, `Arena::take()` or one of your own;\n\
+                 `infer` runs whole frames, `infer_rows` takes rows as they come from a camera, say.\n\n\
+                 Without the default features the crate is `no_std` and allocates nothing. Feature `weights` embeds\n\
+                 `weights.bin`; without it `Model::with_weights` takes its bytes, from flash or a mapped file. Feature\n\
+                 `std` chooses vector code at start instead of when the crate is compiled.\n\n\
+                 ## Licence\n\n\
+                 The models' code is yours. The kernels and what surrounds the models are under MIT or Apache-2.0, at\n\
+                 your choice.\n";
+        text
+    }
+}
+
+/// A name of the plan in which no line ends.
+fn one_line(name: &str) -> String {
+    name.replace(char::is_control, " ")
+}

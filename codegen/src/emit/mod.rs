@@ -1,0 +1,122 @@
+//! Emits a plan as a Rust crate that needs nothing but the compiler.
+//!
+//! A crate is made in memory, as paths and bytes: [`emit`] does no I/O. Each model becomes a file with its schedule's
+//! loops, in which each firing is a call of a kernel with constants; the kernels' sources come along, and so does one
+//! file of packed weights. Only the arena, the weights and the kernels are `unsafe` inside.
+
+mod call;
+mod files;
+#[path = "template/hash.rs"]
+mod hash;
+mod kernels;
+mod layer;
+mod model;
+mod names;
+mod program;
+mod schedule;
+mod source;
+
+use std::path::PathBuf;
+
+use crate::check::{self, Resolved};
+use crate::plan::Plan;
+use crate::run::Parameters;
+use crate::weights::Blob;
+
+use model::Model;
+use names::Names;
+
+pub use files::MANIFEST;
+pub use hash::hash;
+
+/// What is asked of a crate beside its plan.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Name of the crate; that of the application if absent.
+    pub crate_name: Option<String>,
+}
+
+/// Why a plan cannot be emitted.
+#[derive(Debug, thiserror::Error)]
+pub enum EmitError {
+    /// The checker refuses the plan.
+    #[error("the plan is not safe to run: {first}")]
+    Refused {
+        /// The first violation.
+        first: String,
+    },
+    /// A layer cannot be computed.
+    #[error("layer {layer} of CNN {cnn}: {why}")]
+    Layer {
+        /// The CNN.
+        cnn: String,
+        /// The layer.
+        layer: String,
+        /// What is in the way.
+        why: String,
+    },
+    /// The name given is none that a crate can have.
+    #[error("`{name}` is no name for a crate: letters, digits, `-` and `_`, beginning with a letter")]
+    CrateName {
+        /// The name.
+        name: String,
+    },
+}
+
+impl EmitError {
+    fn layer(resolved: &Resolved<'_>, c: usize, l: usize, why: impl Into<String>) -> Self {
+        let cnn = &resolved.index.cnns[c];
+        let layer = cnn.layers[l].layer.name.clone();
+        EmitError::Layer { cnn: cnn.cnn.name.clone(), layer, why: why.into() }
+    }
+}
+
+/// The files of a crate, by their paths in its folder, in the order of the paths. The same plan and weights give the
+/// same bytes.
+///
+/// # Errors
+/// When the checker refuses the plan, a layer cannot be computed, parameters cannot be had, or the name is none.
+pub fn emit(
+    plan: &Plan,
+    parameters: &Parameters<'_>,
+    options: &Options,
+) -> Result<Vec<(PathBuf, Vec<u8>)>, EmitError> {
+    let name = crate_name(plan, options)?;
+    let resolved = check::resolve(plan).map_err(|violations| EmitError::Refused {
+        first: violations.first().map(ToString::to_string).unwrap_or_default(),
+    })?;
+    let mut weights = Blob::default();
+    let mut modules = Names::except(&["arena", "kernels", "weights", "hash", "core", "std"]);
+    let mut models = Vec::new();
+    for (c, cnn) in resolved.index.cnns.iter().enumerate() {
+        let module = match resolved.index.cnns.len() {
+            1 => "model".into(),
+            _ => modules.give(&cnn.cnn.name),
+        };
+        models.push(Model::bind(&resolved, c, module, parameters, &mut weights)?);
+    }
+    let krate = files::Crate {
+        name,
+        plan,
+        models: &models,
+        weights: weights.data().iter().flat_map(|value| value.to_le_bytes()).collect(),
+    };
+    let mut files = krate.files();
+    files.sort();
+    Ok(files)
+}
+
+fn crate_name(plan: &Plan, options: &Options) -> Result<String, EmitError> {
+    let is_name = |name: &str| {
+        name.len() <= 64
+            && name.starts_with(|first: char| first.is_ascii_alphabetic())
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
+    };
+    match &options.crate_name {
+        Some(name) if is_name(name) && !names::is_word(name) && name != "test" => Ok(name.clone()),
+        Some(name) => Err(EmitError::CrateName { name: name.clone() }),
+        None => {
+            Ok(Names::except(&["test", "core", "std", "alloc"]).give(&plan.application).replace('_', "-"))
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! What the program needs beside its models: arguments, `.npy` files, and the measurement of time and memory.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// What stands on the command line.
+#[derive(Debug)]
+pub struct Arguments {
+    /// Names and files, in order.
+    pub names: Vec<String>,
+    /// Frames to run.
+    pub frames: usize,
+    /// Folder for the outputs of the last frame.
+    pub output: Option<PathBuf>,
+}
+
+impl Arguments {
+    /// Reads the command line.
+    ///
+    /// # Errors
+    /// When an option is unknown or its value is wrong.
+    pub fn read(arguments: impl Iterator<Item = String>) -> Result<Self, String> {
+        let mut read = Arguments { names: Vec::new(), frames: 1, output: None };
+        let mut arguments = arguments.skip(1);
+        while let Some(argument) = arguments.next() {
+            let mut value = || arguments.next().ok_or_else(|| format!("`{argument}` needs a value"));
+            match argument.as_str() {
+                "--frames" => {
+                    let frames = value()?.parse().ok().filter(|frames| *frames > 0);
+                    read.frames = frames.ok_or("`--frames` needs a number above 0")?;
+                }
+                "--output" => read.output = Some(value()?.into()),
+                option if option.starts_with('-') => return Err(format!("there is no option `{option}`")),
+                _ => read.names.push(argument),
+            }
+        }
+        Ok(read)
+    }
+}
+
+/// How a tensor of a file lies in a frame.
+#[derive(Debug, Clone, Copy)]
+pub enum Layout {
+    /// As in the file.
+    Plain,
+    /// As rows of pixels of channels, in the file as planes of channels.
+    Rows {
+        /// Rows.
+        height: usize,
+        /// Pixels of a row.
+        width: usize,
+        /// Channels of a pixel.
+        channels: usize,
+    },
+}
+
+impl Layout {
+    /// The element of the file at which each element of the frame lies.
+    fn places(self, elements: usize) -> impl Iterator<Item = usize> {
+        (0..elements).map(move |i| match self {
+            Layout::Plain => i,
+            Layout::Rows { height, width, channels } => {
+                let (pixel, channel) = (i / channels, i % channels);
+                channel * height * width + pixel
+            }
+        })
+    }
+}
+
+/// An element of a `.npy` file.
+pub trait Element: Copy + Default {
+    /// Its name in the file.
+    const NAME: &'static str;
+    /// Its bytes.
+    const BYTES: usize;
+    /// From little-endian bytes.
+    fn read(bytes: &[u8]) -> Self;
+    /// To little-endian bytes.
+    fn write(self, bytes: &mut Vec<u8>);
+}
+
+impl Element for f32 {
+    const NAME: &'static str = "<f4";
+    const BYTES: usize = 4;
+
+    fn read(bytes: &[u8]) -> Self {
+        bytes.first_chunk().map_or(0.0, |bytes| f32::from_le_bytes(*bytes))
+    }
+
+    fn write(self, bytes: &mut Vec<u8>) {
+        bytes.extend(self.to_le_bytes());
+    }
+}
+
+impl Element for u8 {
+    const NAME: &'static str = "|u1";
+    const BYTES: usize = 1;
+
+    fn read(bytes: &[u8]) -> Self {
+        bytes.first().copied().unwrap_or(0)
+    }
+
+    fn write(self, bytes: &mut Vec<u8>) {
+        bytes.push(self);
+    }
+}
+
+impl Element for i64 {
+    const NAME: &'static str = "<i8";
+    const BYTES: usize = 8;
+
+    fn read(bytes: &[u8]) -> Self {
+        bytes.first_chunk().map_or(0, |bytes| i64::from_le_bytes(*bytes))
+    }
+
+    fn write(self, bytes: &mut Vec<u8>) {
+        bytes.extend(self.to_le_bytes());
+    }
+}
+
+/// Room for a frame.
+///
+/// # Errors
+/// None: the length is right.
+pub fn room<T: Element, const N: usize>() -> Result<Box<[T; N]>, String> {
+    vec![T::default(); N].try_into().map_err(|_| "a frame has another length than it should".into())
+}
+
+/// A frame from a `.npy` file of so many elements, the batch in its shape or not.
+///
+/// # Errors
+/// When the file cannot be read or holds something else.
+pub fn read<T: Element, const N: usize>(path: &str, layout: Layout) -> Result<Box<[T; N]>, String> {
+    let wrong = |why: &str| format!("{path}: {why}");
+    let bytes = std::fs::read(path).map_err(|error| wrong(&error.to_string()))?;
+    let version = bytes.strip_prefix(b"\x93NUMPY").and_then(|rest| rest.first()).copied();
+    let (start, length) = match (version, bytes.get(8..12)) {
+        (Some(1), Some(&[a, b, _, _])) => (10, usize::from(u16::from_le_bytes([a, b]))),
+        (Some(2 | 3), Some(&[a, b, c, d])) => (12, u32::from_le_bytes([a, b, c, d]) as usize),
+        _ => return Err(wrong("it is no .npy file")),
+    };
+    let header =
+        bytes.get(start..).and_then(|rest| rest.get(..length)).ok_or_else(|| wrong("it is cut off"))?;
+    let header = String::from_utf8_lossy(header);
+    if !header.contains(T::NAME) {
+        return Err(wrong(&format!("its elements are not of type {}", T::NAME)));
+    }
+    if header.contains("'fortran_order': True") {
+        return Err(wrong("it is in Fortran order"));
+    }
+    let data = &bytes[start + length..];
+    if data.len() != N * T::BYTES {
+        return Err(wrong(&format!("it has {} bytes of data, not {}", data.len(), N * T::BYTES)));
+    }
+    let mut frame = room::<T, N>()?;
+    for (element, place) in frame.iter_mut().zip(layout.places(N)) {
+        *element = T::read(&data[place * T::BYTES..]);
+    }
+    Ok(frame)
+}
+
+/// Writes a frame to a `.npy` file.
+///
+/// # Errors
+/// When the file cannot be written.
+pub fn write<T: Element>(path: &Path, dims: &[usize], layout: Layout, frame: &[T]) -> Result<(), String> {
+    let shape = match dims {
+        [dim] => format!("{dim},"),
+        dims => dims.iter().map(ToString::to_string).collect::<Vec<String>>().join(", "),
+    };
+    let mut header = format!("{{'descr': '{}', 'fortran_order': False, 'shape': ({shape}), }}", T::NAME);
+    // The data begins at a multiple of 64 bytes.
+    while (10 + header.len() + 1) % 64 != 0 {
+        header.push(' ');
+    }
+    header.push('\n');
+    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+    bytes.extend((header.len() as u16).to_le_bytes());
+    bytes.extend(header.as_bytes());
+    let mut values = vec![T::default(); frame.len()];
+    for (element, place) in frame.iter().zip(layout.places(frame.len())) {
+        values[place] = *element;
+    }
+    values.into_iter().for_each(|value| value.write(&mut bytes));
+    std::fs::write(path, bytes).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// Runs frames, and tells how long they took and how much memory the process had at most.
+pub fn time(frames: usize, mut frame: impl FnMut()) {
+    let mut times = vec![Duration::ZERO; frames];
+    for time in &mut times {
+        let start = Instant::now();
+        frame();
+        *time = start.elapsed();
+    }
+    report(&mut times);
+}
+
+/// Tells how long frames took and how much memory the process had at most.
+pub fn report(times: &mut [Duration]) {
+    let total: Duration = times.iter().sum();
+    times.sort_unstable();
+    println!("frames: {}", times.len());
+    println!("fps: {:.2}", times.len() as f64 / total.as_secs_f64());
+    println!("median: {:.3} ms", times[times.len() / 2].as_secs_f64() * 1e3);
+    match peak_memory() {
+        Some(peak) => println!("peak memory: {peak}"),
+        None => println!("peak memory: not known on this system"),
+    }
+}
+
+/// Most memory that the process had so far, as Linux tells it.
+fn peak_memory() -> Option<String> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    Some(peak.trim().to_owned())
+}
