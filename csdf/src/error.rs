@@ -15,6 +15,16 @@ pub enum Error {
         /// Where in the text, from 0.
         at: usize,
     },
+    /// A file is not in the SDF3 format, or holds what is not supported.
+    #[error("line {line}, column {column}: {reason}")]
+    Sdf3 {
+        /// The line, from 1.
+        line: u32,
+        /// The column, from 1.
+        column: u32,
+        /// What is wrong.
+        reason: String,
+    },
     /// An actor has no phase.
     #[error("actor `{actor}` has no phase")]
     NoPhases {

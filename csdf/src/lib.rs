@@ -62,6 +62,7 @@ mod rates;
 mod repetition;
 mod runs;
 mod schedule;
+pub mod sdf3;
 #[cfg(test)]
 mod testing;
 mod verify;
