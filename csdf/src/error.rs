@@ -4,6 +4,8 @@ use std::fmt;
 
 use thiserror::Error;
 
+use crate::{Ratio, Throughput};
+
 /// Everything that can be wrong with a graph, a schedule, or the text of a rate sequence.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Error {
@@ -242,6 +244,35 @@ pub enum Error {
         left: u64,
         /// Initial tokens.
         initial: u64,
+    },
+    /// The text of a ratio is not in the notation.
+    #[error("`{text}` is no ratio such as `1/30`, `2` or `0.05`")]
+    BadRatio {
+        /// The text.
+        text: String,
+    },
+    /// An analysis has used up its budget before it had anything to say.
+    #[error("the analysis has used up its budget")]
+    Exhausted,
+    /// No capacities achieve the throughput that is asked for.
+    #[error("a throughput of {goal} is out of reach: the most is {maximal}")]
+    OutOfReach {
+        /// What is asked for.
+        goal: Ratio,
+        /// What unbounded channels achieve.
+        maximal: Throughput,
+    },
+    /// A list of granularities has not one entry per channel, or an entry is 0.
+    #[error("granularities must be at least 1, one for each of the {channels} channels")]
+    Granularity {
+        /// Channels of the graph.
+        channels: usize,
+    },
+    /// A certificate does not prove what it is for.
+    #[error("bad certificate: {reason}")]
+    BadCertificate {
+        /// What does not hold.
+        reason: String,
     },
 }
 

@@ -1,5 +1,7 @@
 //! Actors and channels.
 
+use std::num::NonZero;
+
 use crate::{Error, Rates};
 
 /// Most phases of an actor; each analysis is at least linear in them.
@@ -36,12 +38,15 @@ pub struct Actor {
     pub phases: u64,
     /// Time of each phase; as long as the phases, or a divisor of them.
     pub execution_times: Rates,
+    /// Most firings of it that are under way at a time. Only analyses of time consult it.
+    pub concurrency: NonZero<u64>,
 }
 
 impl Actor {
-    /// An actor whose every phase takes one unit of time.
+    /// An actor whose every phase takes one unit of time, one firing at a time.
     pub fn new(name: impl Into<String>, phases: u64) -> Actor {
-        Actor { name: name.into(), phases, execution_times: Rates::constant(phases.min(1), 1) }
+        let execution_times = Rates::constant(phases.min(1), 1);
+        Actor { name: name.into(), phases, execution_times, concurrency: NonZero::<u64>::MIN }
     }
 }
 

@@ -53,26 +53,38 @@
 //! # Ok::<(), csdf::Error>(())
 //! ```
 
+mod budget;
+mod certificate;
 mod error;
 mod expand;
 mod graph;
 mod liveness;
 mod looped;
 mod rates;
+mod ratio;
 mod repetition;
 mod runs;
 mod schedule;
 pub mod sdf3;
+mod storage;
 #[cfg(test)]
 mod testing;
+mod throughput;
+mod timed;
 mod verify;
 
+pub use budget::Budget;
+pub use certificate::{Certificate, Conflict, Dependency, Reason, verify_storage};
 pub use error::{Error, Missing, Wait};
 pub use expand::{Expanded, MAX_FIRINGS};
 pub use graph::{Actor, ActorId, Channel, ChannelId, Graph, MAX_PHASES, Reader};
 pub use liveness::check_liveness;
 pub use looped::{Firings, Step, compress, firings, notation};
 pub use rates::{Rates, Run};
+pub use ratio::Ratio;
 pub use repetition::{RepetitionVector, repetition_vector};
 pub use schedule::{Execution, sequential};
+pub use storage::{Goal, Pareto, Storage, StorageOptions, Unit, pareto, smallest};
+pub use throughput::{Method, Throughput, throughput, throughput_by};
+pub use timed::{SelfTimed, self_timed};
 pub use verify::verify;

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use crate::ratio::gcd;
 use crate::{ActorId, Error, Graph};
 
 /// How often each actor fires in one iteration, the shortest sequence of firings after which every channel
@@ -180,13 +181,6 @@ fn overflow(of: String) -> Error {
 fn multiply(left: (u128, u128), right: (u128, u128)) -> Option<(u128, u128)> {
     let (first, second) = (gcd(left.0, right.1), gcd(right.0, left.1));
     Some(((left.0 / first).checked_mul(right.0 / second)?, (left.1 / second).checked_mul(right.1 / first)?))
-}
-
-fn gcd(mut left: u128, mut right: u128) -> u128 {
-    while right != 0 {
-        (left, right) = (right, left % right);
-    }
-    left
 }
 
 #[cfg(test)]

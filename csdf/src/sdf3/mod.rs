@@ -12,8 +12,8 @@
 //! Rates with an initial part (`1,2;3,4`): the phases of [`Graph`] are cyclic from the first firing on. Token
 //! sizes have no unit here: a file that counts bits gets totals in bits.
 //!
-//! Auto-concurrency is off, that is, an actor never overlaps its own firings, whereas the SDF3 tools let it unless a
-//! self-loop forbids.
+//! The SDF3 tools let an actor overlap its own firings unless a self-loop forbids it; here the caller says how many
+//! may be under way at a time.
 
 mod dot;
 mod read;

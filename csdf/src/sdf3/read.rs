@@ -1,6 +1,7 @@
 //! Reads SDF3 XML.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZero;
 
 use roxmltree::{Attribute, Node, ParsingOptions};
 
@@ -18,12 +19,13 @@ const MOST_NAMESPACES: usize = 100;
 /// Longest part of a user's text that a message repeats, in characters.
 const LONGEST_QUOTE: usize = 60;
 
-/// Reads a graph from a file in the SDF3 format; see the [module](super) for what of it is read.
+/// Reads a graph from a file in the SDF3 format; see the [module](super) for what of it is read. Each actor has at
+/// most `concurrency` firings under way at a time.
 ///
 /// # Errors
 /// [`Error::Sdf3`] with the line and column of whatever is no XML, missing, unknown, repeated, or not supported, or
 /// that [`Graph`] refuses.
-pub fn read(bytes: &[u8]) -> Result<Document, Error> {
+pub fn read(bytes: &[u8], concurrency: NonZero<u64>) -> Result<Document, Error> {
     let text = check_text(bytes)?;
     let options = ParsingOptions { allow_dtd: false, nodes_limit: MOST_NODES, entity_resolver: None };
     let document = roxmltree::Document::parse_with_options(text, options).map_err(|error| {
@@ -33,7 +35,7 @@ pub fn read(bytes: &[u8]) -> Result<Document, Error> {
         let reason = message.split(" at ").next().unwrap_or_default();
         Error::Sdf3 { line: place.row, column: place.col, reason: format!("bad XML: {}", clip(reason)) }
     })?;
-    build(&document).map_err(|fault| {
+    build(&document, concurrency).map_err(|fault| {
         let place = document.text_pos_at(fault.at);
         Error::Sdf3 { line: place.row, column: place.col, reason: fault.reason }
     })
@@ -75,7 +77,7 @@ fn check_text(bytes: &[u8]) -> Result<&str, Error> {
     Ok(text)
 }
 
-fn build(document: &roxmltree::Document) -> Result<Document, Fault> {
+fn build(document: &roxmltree::Document, concurrency: NonZero<u64>) -> Result<Document, Fault> {
     let root = document.root_element();
     if root.tag_name().name() != "sdf3" {
         return Err(at_node(
@@ -90,7 +92,8 @@ fn build(document: &roxmltree::Document) -> Result<Document, Fault> {
     let properties = Properties::collect(elements(application, &properties))?;
     let name = application.attribute("name").or(body.attribute("name")).unwrap_or(kind).to_owned();
 
-    let mut reader = GraphReader { graph: Graph::new(), actors: BTreeMap::new(), connected: BTreeSet::new() };
+    let mut reader =
+        GraphReader { graph: Graph::new(), concurrency, actors: BTreeMap::new(), connected: BTreeSet::new() };
     for actor in elements(body, "actor") {
         reader.add_actor(actor, kind, &properties)?;
     }
@@ -191,6 +194,7 @@ struct ActorPorts<'a> {
 
 struct GraphReader<'a> {
     graph: Graph,
+    concurrency: NonZero<u64>,
     actors: BTreeMap<&'a str, ActorPorts<'a>>,
     /// Actor and port of every channel's ends so far.
     connected: BTreeSet<(&'a str, &'a str)>,
@@ -226,7 +230,11 @@ impl<'a> GraphReader<'a> {
         }
         let times = properties.execution_times(name.value())?.unwrap_or_else(|| Rates::constant(1, 1));
         phases = common_phases(phases, times.len()).ok_or_else(|| too_many_phases(name, &shown))?;
-        let actor = Actor { execution_times: times, ..Actor::new(name.value(), phases) };
+        let actor = Actor {
+            execution_times: times,
+            concurrency: self.concurrency,
+            ..Actor::new(name.value(), phases)
+        };
         let id = self.graph.add_actor(actor).map_err(|error| at_node(element, error.to_string()))?;
         if self.actors.insert(name.value(), ActorPorts { id, ports }).is_some() {
             return Err(at_value(name, format!("a second actor `{shown}`")));

@@ -2,9 +2,15 @@
 
 use proptest::prelude::*;
 
-use super::*;
+use std::num::NonZero;
+
+use super::{Document, dot, write};
 use crate::testing::graph;
-use crate::{Actor, ActorId, Channel, Graph, Rates, Reader};
+use crate::{Actor, ActorId, Channel, Error, Graph, Rates, Reader};
+
+fn read(bytes: &[u8]) -> Result<Document, Error> {
+    super::read(bytes, NonZero::<u64>::MIN)
+}
 
 /// A file around these actors, channels and properties.
 fn file(kind: &str, body: &str, properties: &str) -> String {

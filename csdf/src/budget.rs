@@ -1,0 +1,61 @@
+//! How much an analysis may cost.
+
+use std::time::{Duration, Instant};
+
+use crate::Error;
+
+/// What an analysis may spend before it ends with what it has, or with [`Error::Exhausted`] if it has nothing.
+///
+/// A bound on work gives the same answer on any machine; one on time does not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Budget {
+    /// Steps: about one for each firing simulated and each dependency followed.
+    pub work: u64,
+    /// Wall time; unbounded if none.
+    pub time: Option<Duration>,
+}
+
+impl Default for Budget {
+    /// 2^34 steps, a minute or so, and no bound on time.
+    fn default() -> Budget {
+        Budget { work: 1 << 34, time: None }
+    }
+}
+
+/// What is left of a budget.
+#[derive(Debug, Clone)]
+pub(crate) struct Meter {
+    left: u64,
+    deadline: Option<Instant>,
+}
+
+impl Meter {
+    pub(crate) fn new(budget: &Budget) -> Meter {
+        Meter {
+            left: budget.work,
+            // A time too long for the clock is none.
+            deadline: budget.time.and_then(|time| Instant::now().checked_add(time)),
+        }
+    }
+
+    /// Takes `work` steps. The clock is looked at each time, so that callers come after many steps at once.
+    pub(crate) fn spend(&mut self, work: u64) -> Result<(), Error> {
+        if work > self.left || self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            self.left = 0;
+            return Err(Error::Exhausted);
+        }
+        self.left -= work;
+        Ok(())
+    }
+
+    /// A part of what is left, `share` of `of`, to be spent apart.
+    pub(crate) fn part(&self, share: u64, of: u64) -> Meter {
+        let time = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let part = |whole: u128| (whole * u128::from(share) / u128::from(of.max(1))) as u64;
+        Meter {
+            left: part(u128::from(self.left)),
+            deadline: time
+                .and_then(|time| Instant::now().checked_add(Duration::from_nanos(part(time.as_nanos())))),
+        }
+    }
+}
