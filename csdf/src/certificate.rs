@@ -43,8 +43,13 @@ pub enum Reason {
     Tokens(ChannelId),
     /// It needs space that the other one frees.
     Space(ChannelId),
-    /// It is a later firing of the same actor, of concurrency 1; it waits for all between as well.
+    /// It is a firing of the same actor, at least as much later as the actor's concurrency. Where that is 1, it
+    /// waits for all between as well.
     Order,
+    /// It is a later firing of the same actor, which starts no earlier, whether or not the other one has ended.
+    Starts,
+    /// It is a later firing of the same actor, whose end takes effect no earlier.
+    Ends,
 }
 
 /// Checks a storage distribution and its certificate by means that share nothing with the search: the schedule is

@@ -58,6 +58,7 @@ mod certificate;
 mod error;
 mod expand;
 mod graph;
+mod layout;
 mod liveness;
 mod looped;
 mod rates;

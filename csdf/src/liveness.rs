@@ -15,16 +15,7 @@ use crate::{Error, Expanded, Graph, Missing, Wait};
 /// [`Error::Deadlock`] names the actors that wait for each other; [`Error::CapacityBelowInitial`];
 /// [`Error::CapacityCount`]; those of [`Expanded::new`].
 pub fn check_liveness(graph: &Graph, capacities: &[Option<u64>]) -> Result<(), Error> {
-    let channels = graph.channels();
-    if capacities.len() != channels.len() {
-        return Err(Error::CapacityCount { given: capacities.len(), channels: channels.len() });
-    }
-    for (channel, &capacity) in channels.iter().zip(capacities) {
-        if let Some(capacity) = capacity.filter(|&capacity| capacity < channel.initial_tokens) {
-            let initial = channel.initial_tokens;
-            return Err(Error::CapacityBelowInitial { channel: channel.name.clone(), capacity, initial });
-        }
-    }
+    check_capacities(graph, capacities)?;
     let expanded = Expanded::new(graph)?;
     let mut state = State::new(&expanded);
     let actors = graph.actors().len();
@@ -55,6 +46,21 @@ pub fn check_liveness(graph: &Graph, capacities: &[Option<u64>]) -> Result<(), E
         None => Ok(()),
         Some(blocked) => Err(deadlock(&expanded, &state, capacities, blocked)),
     }
+}
+
+/// Whether there is one capacity per channel, and none below the initial tokens.
+pub(crate) fn check_capacities(graph: &Graph, capacities: &[Option<u64>]) -> Result<(), Error> {
+    let channels = graph.channels();
+    if capacities.len() != channels.len() {
+        return Err(Error::CapacityCount { given: capacities.len(), channels: channels.len() });
+    }
+    for (channel, &capacity) in channels.iter().zip(capacities) {
+        if let Some(capacity) = capacity.filter(|&capacity| capacity < channel.initial_tokens) {
+            let initial = channel.initial_tokens;
+            return Err(Error::CapacityBelowInitial { channel: channel.name.clone(), capacity, initial });
+        }
+    }
+    Ok(())
 }
 
 /// What keeps an actor from firing.

@@ -2,13 +2,17 @@
 
 use crate::{Actor, ActorId, Channel, Graph, Reader};
 
-/// Reads a graph: first the actors as `name:phases`, then the channels as
+/// Reads a graph: first the actors as `name:phases[@times][^concurrency]`, then the channels as
 /// `producer rates > reader acquire[/release] | reader acquire[/release] +initial`, named `producer>reader`.
 pub(crate) fn graph(text: &str) -> Graph {
     let mut graph = Graph::new();
     let mut words = text.split_whitespace().peekable();
-    while let Some((name, phases)) = words.peek().and_then(|word| word.split_once(':')) {
-        graph.add_actor(Actor::new(name, phases.parse().unwrap())).unwrap();
+    while let Some((name, rest)) = words.peek().and_then(|word| word.split_once(':')) {
+        let (rest, concurrency) = rest.split_once('^').unwrap_or((rest, "1"));
+        let (phases, times) = rest.split_once('@').unwrap_or((rest, "1"));
+        let (execution_times, concurrency) = (times.parse().unwrap(), concurrency.parse().unwrap());
+        let actor = Actor::new(name, phases.parse().unwrap());
+        graph.add_actor(Actor { execution_times, concurrency, ..actor }).unwrap();
         words.next();
     }
     let find = |graph: &Graph, name: &str| -> ActorId {

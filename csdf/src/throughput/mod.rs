@@ -1,8 +1,15 @@
 //! How many iterations a graph completes in a unit of time.
 
+pub(crate) mod cycle_ratio;
+
 use std::fmt;
 
-use crate::{Budget, Error, Graph, Ratio};
+use crate::budget::Meter;
+use crate::layout::{Layout, strong_parts};
+use crate::liveness::check_capacities;
+use crate::timed::recurrence;
+use crate::{Actor, Budget, Error, Graph, Ratio, repetition_vector};
+use cycle_ratio::Constraints;
 
 /// Iterations of the reduced [repetition vector](crate::repetition_vector) per unit of time, in the long run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -11,6 +18,13 @@ pub enum Throughput {
     Finite(Ratio),
     /// Infinitely many: whatever limits the graph takes no time.
     Unbounded,
+}
+
+impl Throughput {
+    /// Of a graph whose iterations take so long.
+    pub(crate) fn of_period(period: Ratio) -> Throughput {
+        period.inverse().map_or(Throughput::Unbounded, Throughput::Finite)
+    }
 }
 
 impl fmt::Display for Throughput {
@@ -66,6 +80,195 @@ pub fn throughput_by(
     capacities: &[Option<u64>],
     budget: &Budget,
 ) -> Result<Throughput, Error> {
-    let _ = (method, graph, capacities, budget);
-    Err(Error::Exhausted)
+    check_capacities(graph, capacities)?;
+    let repetition = repetition_vector(graph)?;
+    let mut meter = Meter::new(budget);
+    let mut slowest = Ratio::ZERO;
+    let linked = linked(graph);
+    for members in strong_parts(graph, capacities) {
+        meter.spend(members.len() as u64)?;
+        let alone = match members.as_slice() {
+            &[actor] if !linked[actor] => {
+                time_of_cycle(&graph.actors()[actor]).map(|time| (time, u128::from(repetition.cycles[actor])))
+            }
+            _ => None,
+        };
+        let (period, repeats) = match alone {
+            Some(alone) => alone,
+            None => {
+                let layout = Layout::new(graph, &repetition, &members)?;
+                let period = match method {
+                    Method::StateSpace => state_space(&layout, capacities, &mut meter)?,
+                    Method::CycleRatio => cycle_ratio(graph, &layout, capacities, &mut meter)?,
+                };
+                match period {
+                    Some(period) => (period, u128::from(layout.repeats)),
+                    None => return Ok(Throughput::Finite(Ratio::ZERO)),
+                }
+            }
+        };
+        let overflow = || Error::Overflow { what: "time of an iteration", of: members_name(graph, &members) };
+        slowest = slowest.max(period.times(repeats).ok_or_else(overflow)?);
+    }
+    Ok(Throughput::of_period(slowest))
+}
+
+/// Whether each actor reads a channel of its own.
+fn linked(graph: &Graph) -> Vec<bool> {
+    let mut linked = vec![false; graph.actors().len()];
+    for channel in graph.channels() {
+        let producer = channel.producer;
+        linked[producer.index()] |= channel.readers.iter().any(|reader| reader.actor == producer);
+    }
+    linked
+}
+
+/// Time that an actor by itself takes for a cycle of its phases; none if that takes more than a glance.
+fn time_of_cycle(actor: &Actor) -> Option<Ratio> {
+    let times = &actor.execution_times;
+    let concurrency = actor.concurrency.get();
+    let first = times.iter().next()?;
+    let same = times.runs().iter().all(|run| run.pattern.iter().all(|&time| time == first));
+    // At most 2^26 phases of 64 bits.
+    let total = times.total() * u128::from(actor.phases / times.len());
+    if concurrency == 1 || same { Ratio::new(total, u128::from(concurrency)) } else { None }
+}
+
+/// Time of an iteration of a strongly connected part; none if it is in deadlock.
+fn state_space(
+    layout: &Layout,
+    capacities: &[Option<u64>],
+    meter: &mut Meter,
+) -> Result<Option<Ratio>, Error> {
+    let scope = layout.scope();
+    if !layout.run(&scope, capacities, meter)?.is_complete(&scope) {
+        return Ok(None);
+    }
+    if layout.actors.iter().all(|actor| actor.times.iter().all(|&time| time == 0)) {
+        return Ok(Some(Ratio::ZERO));
+    }
+    let recurrence = recurrence(layout, capacities, meter, |_, _| Ok(()))?;
+    Ok(recurrence.and_then(|recurrence| {
+        let (from, to) = recurrence.started[0];
+        let firings = layout.actors[0].firings as u128;
+        Ratio::new(u128::from(recurrence.period) * firings, u128::from(to - from))
+    }))
+}
+
+/// The same by cycles of firings.
+fn cycle_ratio(
+    graph: &Graph,
+    layout: &Layout,
+    capacities: &[Option<u64>],
+    meter: &mut Meter,
+) -> Result<Option<Ratio>, Error> {
+    let scope = layout.scope();
+    let run = layout.run(&scope, capacities, meter)?;
+    if !run.is_complete(&scope) {
+        return Ok(None);
+    }
+    let floor = floor(graph, layout).unwrap_or(Ratio::ZERO);
+    let constraints = Constraints::new(layout, &scope, capacities, &run.order)?;
+    let greatest = constraints.greatest(floor, meter)?;
+    Ok(Some(greatest.map_or(floor, |(ratio, _)| ratio)))
+}
+
+/// Time of an iteration of a layout if nothing but its actors themselves took time.
+pub(crate) fn floor(graph: &Graph, layout: &Layout) -> Option<Ratio> {
+    let periods = layout.actors.iter().filter_map(|part| {
+        let actor = &graph.actors()[part.id];
+        time_of_cycle(actor)?.times(part.firings as u128 / u128::from(actor.phases))
+    });
+    periods.max()
+}
+
+fn members_name(graph: &Graph, members: &[usize]) -> String {
+    members.first().map_or_else(String::new, |&actor| graph.actors()[actor].name.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::graph;
+
+    /// Capacities are written as words, `-` for none; all unbounded if empty.
+    fn check(text: &str, capacities: &str, expected: &str) {
+        let graph = graph(text);
+        let mut words: Vec<Option<u64>> =
+            capacities.split_whitespace().map(|word| word.parse().ok()).collect();
+        words.resize(graph.channels().len(), None);
+        for method in [Method::StateSpace, Method::CycleRatio] {
+            let found = throughput_by(method, &graph, &words, &Budget::default()).unwrap();
+            assert_eq!(found.to_string(), expected, "{text} {capacities} {method:?}");
+        }
+    }
+
+    #[test]
+    fn unbounded_channels() {
+        check("a:1", "", "1");
+        check("a:1@3", "", "1/3");
+        check("a:1@0", "", "unbounded");
+        check("a:2@1,5 b:1@2  a 1 > b 1", "", "1/6");
+        check("a:1@1 b:1@1  a 2 > b 3", "", "1/3");
+        check("a:1@0 b:1@0  a 2 > b 3", "", "unbounded");
+        check("a:1@2 b:1@3  a 1 > b 1  b 1 > a 1 +1", "", "1/5");
+        check("a:1@2 b:1@3  a 1 > b 1  b 1 > a 1 +2", "", "1/3");
+        check("a:1@2 b:1@3  a 1 > b 1  b 1 > a 1", "", "0");
+        // A loop of two tokens lets nothing run ahead while one firing is under way at a time.
+        check("a:1@4  a 1 > a 1 +2", "", "1/4");
+        // Two cycles that share no actor, of different speeds, one far upstream.
+        check(
+            "a:1@2 b:1@3 c:1@7 d:1@1  a 1 > b 1  b 1 > a 1 +1  b 1 > c 1  c 1 > d 1  d 1 > c 1 +1",
+            "",
+            "1/8",
+        );
+        // Two parts that share nothing.
+        check("a:1@2 b:1@3", "", "1/3");
+    }
+
+    #[test]
+    fn capacities() {
+        // The example of Stuijk, Geilen and Basten 2006: a of 1, b of 2, c of 2 units of time.
+        let example = "a:1@1 b:1@2 c:1@2  a 2 > b 3  b 1 > c 2";
+        check(example, "", "1/4");
+        check(example, "4 2", "1/7");
+        check(example, "6 2", "1/6");
+        check(example, "6 3", "1/5");
+        check(example, "7 3", "1/4");
+        check(example, "3 2", "0");
+        check(example, "- 2", "1/6");
+        check("a:1@1 b:1@1 c:1@3  a 1 > b 1 | c 1", "1", "1/4");
+        check("a:1@1 b:1@1 c:1@3  a 1 > b 1 | c 1", "2", "1/3");
+        check("a:4@1 b:4@0  a 1 > b 1", "1", "1/4");
+        check("a:4@0 b:4@0  a 1 > b 1", "1", "unbounded");
+    }
+
+    #[test]
+    fn concurrency() {
+        check("a:1@4^2", "", "1/2");
+        // The second firing takes effect after the first.
+        check("a:2@4,2^2", "", "1/4");
+        check("a:1@4^3  a 1 > a 1 +2", "", "1/2");
+        check("a:1@4^2 b:1@1  a 1 > b 1", "1", "1/5");
+        check("a:1@4^2 b:1@1  a 1 > b 1", "2", "2/5");
+        check("a:1@4^9 b:1@1  a 1 > b 1", "5", "1");
+        check("a:1@0^18446744073709551615", "", "unbounded");
+    }
+
+    #[test]
+    fn refused() {
+        fn check(text: &str, capacities: &[Option<u64>], budget: u64, expected: &str) {
+            let budget = Budget { work: budget, time: None };
+            let found = throughput(&graph(text), capacities, &budget).unwrap_err();
+            assert_eq!(found.to_string(), expected);
+        }
+        check("a:1 b:1  a 1 > b 1", &[], 9, "0 capacities for 1 channels");
+        check("a:1 b:1  a 1000000 > b 1", &[Some(1_000_000)], 9, "the analysis has used up its budget");
+        check(
+            "a:1 b:1  a 100000000 > b 1",
+            &[Some(100_000_000)],
+            9,
+            "one iteration has a number of firings of 100000001; the most that is walked through is 67108864",
+        );
+    }
 }

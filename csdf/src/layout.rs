@@ -1,0 +1,310 @@
+//! A part of a graph laid out over one iteration of its own, rates accumulated firing by firing.
+
+use std::collections::VecDeque;
+
+use crate::budget::Meter;
+use crate::ratio::gcd;
+use crate::{Error, Graph, MAX_FIRINGS, RepetitionVector};
+
+/// Some actors of a graph and the channels among them.
+///
+/// Everything is counted over the smallest iteration of the part: tokens by the ends of the firings that move
+/// them, so that "what has been produced after k firings" is one look-up.
+pub(crate) struct Layout {
+    pub(crate) actors: Vec<Part>,
+    /// Channels that move tokens and have a reader within the part.
+    pub(crate) channels: Vec<Pipe>,
+    pub(crate) links: Vec<Link>,
+    /// How often the part's iteration happens in one of the graph.
+    pub(crate) repeats: u64,
+}
+
+/// An actor of a part.
+pub(crate) struct Part {
+    /// Its place in the graph.
+    pub(crate) id: usize,
+    /// Firings in an iteration of the part.
+    pub(crate) firings: usize,
+    /// Execution times, cyclic.
+    pub(crate) times: Vec<u64>,
+    pub(crate) concurrency: u64,
+    /// Links that it reads.
+    pub(crate) inputs: Vec<usize>,
+    /// Channels that it writes.
+    pub(crate) outputs: Vec<usize>,
+}
+
+impl Part {
+    pub(crate) fn time(&self, firing: usize) -> u64 {
+        self.times[firing % self.times.len()]
+    }
+}
+
+/// A channel of a part.
+pub(crate) struct Pipe {
+    /// Its place in the graph.
+    pub(crate) id: usize,
+    pub(crate) producer: usize,
+    pub(crate) initial: u64,
+    /// Tokens in an iteration.
+    pub(crate) total: u64,
+    /// Tokens produced by the first k firings, at k.
+    pub(crate) produced: Vec<u64>,
+    /// Its readers within the part.
+    pub(crate) links: std::ops::Range<usize>,
+}
+
+/// A reader of a channel.
+pub(crate) struct Link {
+    pub(crate) channel: usize,
+    pub(crate) reader: usize,
+    /// Tokens acquired by the first k firings, at k.
+    pub(crate) acquired: Vec<u64>,
+    /// Tokens released by the first k firings, at k.
+    pub(crate) released: Vec<u64>,
+}
+
+impl Layout {
+    /// Lays out the actors that `members` lists, with the channels among them.
+    pub(crate) fn new(
+        graph: &Graph,
+        repetition: &RepetitionVector,
+        members: &[usize],
+    ) -> Result<Layout, Error> {
+        let repeats =
+            members.iter().fold(0, |common, &id| gcd(common, u128::from(repetition.cycles[id]))).max(1);
+        let firings = |id: usize| u128::from(repetition.firings[id]) / repeats;
+        let mut place = vec![usize::MAX; graph.actors().len()];
+        let mut size = 0;
+        let mut actors = Vec::with_capacity(members.len());
+        for (index, &id) in members.iter().enumerate() {
+            place[id] = index;
+            size += firings(id);
+            let actor = &graph.actors()[id];
+            // Lists of times are bounded by phases, and so by firings.
+            let times = if size <= u128::from(MAX_FIRINGS) {
+                actor.execution_times.iter().collect()
+            } else {
+                Vec::new()
+            };
+            actors.push(Part {
+                id,
+                firings: firings(id) as usize,
+                times,
+                concurrency: actor.concurrency.get(),
+                inputs: Vec::new(),
+                outputs: Vec::new(),
+            });
+        }
+        let within = |id: usize| place[id] != usize::MAX;
+        let mut rates = 0;
+        for channel in graph.channels().iter().filter(|channel| within(channel.producer.index())) {
+            let readers = channel.readers.iter().filter(|reader| within(reader.actor.index()));
+            rates += firings(channel.producer.index())
+                + readers.map(|reader| 2 * firings(reader.actor.index())).sum::<u128>();
+        }
+        for (what, count) in [("a number of firings", size), ("a number of rates", rates)] {
+            if count > u128::from(MAX_FIRINGS) {
+                return Err(Error::TooLong { what, count, limit: MAX_FIRINGS });
+            }
+        }
+        let mut layout = Layout { actors, channels: Vec::new(), links: Vec::new(), repeats: repeats as u64 };
+        for id in 0..graph.channels().len() {
+            layout.add_channel(graph, id, &place)?;
+        }
+        Ok(layout)
+    }
+
+    fn add_channel(&mut self, graph: &Graph, id: usize, place: &[usize]) -> Result<(), Error> {
+        let channel = &graph.channels()[id];
+        let producer = place[channel.producer.index()];
+        let readers: Vec<_> =
+            channel.readers.iter().filter(|reader| place[reader.actor.index()] != usize::MAX).collect();
+        if producer == usize::MAX || readers.is_empty() || channel.production.total() == 0 {
+            return Ok(());
+        }
+        let firings = self.actors[producer].firings;
+        let total = channel.production.total() * (firings as u128 / u128::from(channel.production.len()));
+        let fits = total.checked_add(u128::from(channel.initial_tokens)).is_some_and(|most| most <= 1 << 63);
+        if !fits {
+            return Err(Error::Overflow { what: "count of tokens", of: channel.name.clone() });
+        }
+        let index = self.channels.len();
+        self.actors[producer].outputs.push(index);
+        let from = self.links.len();
+        for reader in readers {
+            let actor = place[reader.actor.index()];
+            let firings = self.actors[actor].firings;
+            self.actors[actor].inputs.push(self.links.len());
+            self.links.push(Link {
+                channel: index,
+                reader: actor,
+                acquired: accumulate(reader.acquire.iter(), firings),
+                released: accumulate(reader.release.iter(), firings),
+            });
+        }
+        self.channels.push(Pipe {
+            id,
+            producer,
+            initial: channel.initial_tokens,
+            // Checked to fit just above.
+            total: total as u64,
+            produced: accumulate(channel.production.iter(), firings),
+            links: from..self.links.len(),
+        });
+        Ok(())
+    }
+
+    /// All of it.
+    pub(crate) fn scope(&self) -> Scope {
+        self.scope_of(&vec![true; self.actors.len()])
+    }
+
+    /// The actors that are marked and the channels among them.
+    pub(crate) fn scope_of(&self, marked: &[bool]) -> Scope {
+        let mut first = vec![usize::MAX; self.actors.len()];
+        let mut actors = Vec::new();
+        let mut firings = 0;
+        for (actor, part) in self.actors.iter().enumerate().filter(|&(actor, _)| marked[actor]) {
+            first[actor] = firings;
+            firings += part.firings;
+            actors.push(actor);
+        }
+        Scope { actors, first, firings }
+    }
+
+    /// Fires whatever can, from the initial tokens on, until an iteration is complete or nothing can. Channels
+    /// that lead into the scope or out of it are no obstacle. Any order ends alike, since no firing disables
+    /// another.
+    pub(crate) fn run(
+        &self,
+        scope: &Scope,
+        capacities: &[Option<u64>],
+        meter: &mut Meter,
+    ) -> Result<Run, Error> {
+        meter.spend(scope.firings as u64)?;
+        let mut run = Run { fired: vec![0; self.actors.len()], order: Vec::with_capacity(scope.firings) };
+        let mut queue: VecDeque<usize> = scope.actors.iter().copied().collect();
+        let mut queued: Vec<bool> = scope.first.iter().map(|&first| first != usize::MAX).collect();
+        while let Some(actor) = queue.pop_front() {
+            queued[actor] = false;
+            let part = &self.actors[actor];
+            let before = run.fired[actor];
+            while run.fired[actor] < part.firings && self.can_fire(scope, capacities, &run.fired, actor) {
+                run.order.push((scope.first[actor] + run.fired[actor]) as u32);
+                run.fired[actor] += 1;
+            }
+            if run.fired[actor] == before {
+                continue;
+            }
+            let readers = part.outputs.iter().flat_map(|&channel| self.channels[channel].links.clone());
+            let readers = readers.map(|link| self.links[link].reader);
+            let producers = part.inputs.iter().map(|&link| self.channels[self.links[link].channel].producer);
+            for neighbour in readers.chain(producers) {
+                if scope.has(neighbour) && !queued[neighbour] {
+                    queued[neighbour] = true;
+                    queue.push_back(neighbour);
+                }
+            }
+        }
+        Ok(run)
+    }
+
+    fn can_fire(&self, scope: &Scope, capacities: &[Option<u64>], fired: &[usize], actor: usize) -> bool {
+        let part = &self.actors[actor];
+        let firing = fired[actor];
+        part.inputs.iter().all(|&link| {
+            let link = &self.links[link];
+            let channel = &self.channels[link.channel];
+            !scope.has(channel.producer)
+                || link.acquired[firing + 1] <= channel.initial + channel.produced[fired[channel.producer]]
+        }) && part.outputs.iter().all(|&channel| {
+            let channel = &self.channels[channel];
+            let Some(capacity) = capacities[channel.id] else { return true };
+            let stored = channel.initial + channel.produced[firing + 1];
+            channel.produced[firing] == channel.produced[firing + 1]
+                || stored <= capacity
+                || channel.links.clone().map(|link| &self.links[link]).all(|link| {
+                    !scope.has(link.reader) || stored - link.released[fired[link.reader]] <= capacity
+                })
+        })
+    }
+}
+
+/// A set of actors of a layout, with their firings numbered one actor after the other.
+pub(crate) struct Scope {
+    pub(crate) actors: Vec<usize>,
+    /// The number of each actor's first firing; the greatest number there is for one outside.
+    pub(crate) first: Vec<usize>,
+    pub(crate) firings: usize,
+}
+
+impl Scope {
+    pub(crate) fn has(&self, actor: usize) -> bool {
+        self.first[actor] != usize::MAX
+    }
+
+    /// Actor and firing of a number.
+    pub(crate) fn firing(&self, number: usize) -> (usize, usize) {
+        let place = self.actors.partition_point(|&actor| self.first[actor] <= number) - 1;
+        let actor = self.actors[place];
+        (actor, number - self.first[actor])
+    }
+}
+
+/// How far an iteration came.
+pub(crate) struct Run {
+    /// Firings, by actor.
+    pub(crate) fired: Vec<usize>,
+    /// The numbers of the firings, in their order.
+    pub(crate) order: Vec<u32>,
+}
+
+impl Run {
+    pub(crate) fn is_complete(&self, scope: &Scope) -> bool {
+        self.order.len() == scope.firings
+    }
+}
+
+fn accumulate(rates: impl Iterator<Item = u64> + Clone, firings: usize) -> Vec<u64> {
+    let mut sums = Vec::with_capacity(firings + 1);
+    let mut sum = 0;
+    sums.push(sum);
+    for rate in rates.cycle().take(firings) {
+        sum += rate;
+        sums.push(sum);
+    }
+    sums
+}
+
+/// The strongly connected parts of a graph whose channels of some capacity connect both ways, as lists of actors.
+pub(crate) fn strong_parts(graph: &Graph, capacities: &[Option<u64>]) -> Vec<Vec<usize>> {
+    let mut edges = Vec::new();
+    for (channel, capacity) in graph.channels().iter().zip(capacities) {
+        if channel.production.total() == 0 {
+            continue;
+        }
+        let producer = channel.producer.index() as u32;
+        for reader in &channel.readers {
+            let reader = reader.actor.index() as u32;
+            edges.push((producer, reader));
+            if capacity.is_some() {
+                edges.push((reader, producer));
+            }
+        }
+    }
+    let mut connected: petgraph::graph::DiGraph<(), ()> =
+        petgraph::graph::DiGraph::with_capacity(graph.actors().len(), edges.len());
+    for _ in graph.actors() {
+        connected.add_node(());
+    }
+    connected.extend_with_edges(edges);
+    petgraph::algo::kosaraju_scc(&connected)
+        .into_iter()
+        .map(|part| {
+            let mut members: Vec<usize> = part.into_iter().map(petgraph::graph::NodeIndex::index).collect();
+            members.sort_unstable();
+            members
+        })
+        .collect()
+}

@@ -1,0 +1,387 @@
+//! The greatest ratio of time to iterations around a cycle of firings that wait for each other.
+//!
+//! Firing v can start no earlier than firing u, h iterations before, has ended: that is an edge from u to v of
+//! weight time(u) and distance h. In the long run an iteration takes the greatest Σ weight / Σ distance over the
+//! cycles. A ratio λ is too small exactly if the edges' weight − λ × distance have a positive cycle, which is
+//! looked for by relaxation in the order of an execution: within one iteration that takes one pass, and only
+//! edges that lead to a later iteration need more. Where there is one, λ becomes its ratio, until there is none
+//! (Cuninghame-Green; Dasdan, "Experimental analysis of the fastest optimum cycle ratio and mean algorithms",
+//! 2004).
+
+use crate::budget::Meter;
+use crate::layout::{Layout, Scope};
+use crate::{ActorId, ChannelId, Dependency, Error, Ratio, Reason};
+
+/// Firings that wait for each other in a circle.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Cycle {
+    pub(crate) steps: Vec<Dependency>,
+    pub(crate) iterations: u64,
+    pub(crate) time: u128,
+}
+
+impl Cycle {
+    /// Time for an iteration; none for a deadlock.
+    pub(crate) fn ratio(&self) -> Option<Ratio> {
+        Ratio::new(self.time, u128::from(self.iterations))
+    }
+
+    /// Channels whose space firings of the cycle wait for, in order.
+    pub(crate) fn channels(&self) -> Vec<usize> {
+        let mut channels: Vec<usize> = self
+            .steps
+            .iter()
+            .filter_map(|step| match step.reason {
+                Reason::Space(channel) => Some(channel.index()),
+                _ => None,
+            })
+            .collect();
+        channels.sort_unstable();
+        channels.dedup();
+        channels
+    }
+}
+
+/// The waits between the firings of a scope.
+///
+/// A firing of an actor that fires one at a time is one node, its start; one of greater concurrency is two, the
+/// second its end, since ends are in order too.
+pub(crate) struct Constraints<'l> {
+    layout: &'l Layout,
+    scope: &'l Scope,
+    /// Edges into node v are `edges[starts[v]..starts[v + 1]]`.
+    starts: Vec<u32>,
+    edges: Vec<Edge>,
+    /// Number of the first end of each actor that has ends.
+    ends: Vec<usize>,
+    /// Nodes in the order in which they are relaxed.
+    order: Vec<u32>,
+    /// More than any path weighs.
+    weight: u128,
+    /// Sum of all distances.
+    distance: u128,
+}
+
+#[derive(Clone, Copy)]
+struct Edge {
+    source: u32,
+    kind: Kind,
+    distance: u64,
+    weight: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Order,
+    Starts,
+    Ends,
+    Execution,
+    Tokens(u32),
+    Space(u32),
+}
+
+impl<'l> Constraints<'l> {
+    /// The waits of a scope that is live with these capacities, given an order of its firings.
+    pub(crate) fn new(
+        layout: &'l Layout,
+        scope: &'l Scope,
+        capacities: &[Option<u64>],
+        order: &[u32],
+    ) -> Result<Constraints<'l>, Error> {
+        let mut ends = vec![usize::MAX; layout.actors.len()];
+        let mut nodes = scope.firings;
+        for &actor in scope.actors.iter().filter(|&&actor| layout.actors[actor].concurrency > 1) {
+            ends[actor] = nodes;
+            nodes += layout.actors[actor].firings;
+        }
+        let mut constraints = Constraints {
+            layout,
+            scope,
+            starts: Vec::with_capacity(nodes + 1),
+            edges: Vec::with_capacity(4 * nodes),
+            ends,
+            order: Vec::with_capacity(nodes),
+            weight: 0,
+            distance: 0,
+        };
+        for &actor in &scope.actors {
+            constraints.add_starts(actor, capacities);
+        }
+        for &actor in &scope.actors {
+            constraints.add_ends(actor);
+        }
+        constraints.starts.push(constraints.edges.len() as u32);
+        for &number in order {
+            constraints.order.push(number);
+            let (actor, firing) = scope.firing(number as usize);
+            if constraints.ends[actor] != usize::MAX {
+                constraints.order.push((constraints.ends[actor] + firing) as u32);
+            }
+        }
+        for node in 0..nodes {
+            let (mut weight, mut distance) = (0, 0);
+            for edge in constraints.incoming(node) {
+                weight = weight.max(edge.weight);
+                distance += u128::from(edge.distance);
+            }
+            constraints.weight += u128::from(weight);
+            constraints.distance += distance;
+        }
+        // Numbers of firings around a cycle.
+        if constraints.distance * scope.firings as u128 >= 1 << 63 {
+            return Err(constraints.overflow("distance"));
+        }
+        Ok(constraints)
+    }
+
+    fn incoming(&self, node: usize) -> &[Edge] {
+        &self.edges[self.starts[node] as usize..self.starts[node + 1] as usize]
+    }
+
+    /// Waits for earlier firings of the actor itself, for tokens, for space.
+    fn add_starts(&mut self, actor: usize, capacities: &[Option<u64>]) {
+        let (layout, scope) = (self.layout, self.scope);
+        let part = &layout.actors[actor];
+        let links = part.inputs.iter().map(|&link| &layout.links[link]);
+        let mut tokens: Vec<Pointer> = links
+            .filter(|link| scope.has(layout.channels[link.channel].producer))
+            .map(|link| {
+                let channel = &layout.channels[link.channel];
+                Pointer {
+                    other: channel.producer,
+                    kind: Kind::Tokens(channel.id as u32),
+                    offset: -i128::from(channel.initial),
+                    own: &link.acquired,
+                    others: &channel.produced,
+                    at: 0,
+                    last: None,
+                }
+            })
+            .collect();
+        for channel in part.outputs.iter().map(|&channel| &layout.channels[channel]) {
+            let Some(capacity) = capacities[channel.id] else { continue };
+            for link in layout.links[channel.links.clone()].iter().filter(|link| scope.has(link.reader)) {
+                tokens.push(Pointer {
+                    other: link.reader,
+                    kind: Kind::Space(channel.id as u32),
+                    offset: i128::from(channel.initial) - i128::from(capacity),
+                    own: &channel.produced,
+                    others: &link.released,
+                    at: 0,
+                    last: None,
+                });
+            }
+        }
+        for firing in 0..part.firings {
+            self.starts.push(self.edges.len() as u32);
+            if part.concurrency == 1 {
+                self.add_edge(actor, Kind::Order, firing as i128 - 1);
+            } else {
+                self.add_edge(actor, Kind::Starts, firing as i128 - 1);
+                self.add_edge(actor, Kind::Order, firing as i128 - i128::from(part.concurrency));
+            }
+            for pointer in &mut tokens {
+                if let Some(needed) = pointer.next(firing) {
+                    self.add_edge(pointer.other, pointer.kind, needed);
+                }
+            }
+        }
+    }
+
+    fn add_ends(&mut self, actor: usize) {
+        let part = &self.layout.actors[actor];
+        if self.ends[actor] == usize::MAX {
+            return;
+        }
+        for firing in 0..part.firings {
+            self.starts.push(self.edges.len() as u32);
+            self.add_edge(actor, Kind::Execution, firing as i128);
+            self.add_edge(actor, Kind::Ends, firing as i128 - 1);
+        }
+    }
+
+    /// An edge to the node being made, from a firing counted from this iteration's first.
+    fn add_edge(&mut self, from: usize, kind: Kind, firing: i128) {
+        let part = &self.layout.actors[from];
+        let count = part.firings as i128;
+        // Both fit, as the counts of tokens that they come from do.
+        let (distance, firing) = (-firing.div_euclid(count), firing.rem_euclid(count) as usize);
+        let from_start = self.ends[from] == usize::MAX || matches!(kind, Kind::Starts | Kind::Execution);
+        let base = if from_start { self.scope.first[from] } else { self.ends[from] };
+        let weight = if from_start && kind != Kind::Starts { part.time(firing) } else { 0 };
+        self.edges.push(Edge { source: (base + firing) as u32, kind, distance: distance as u64, weight });
+    }
+
+    /// Cycles that take longer than `period` for an iteration; none if an iteration takes no longer.
+    pub(crate) fn slower_than(&self, period: Ratio, meter: &mut Meter) -> Result<Vec<Cycle>, Error> {
+        let (numerator, denominator) = (period.numerator(), period.denominator());
+        let fits =
+            |left: u128, right: u128| left.checked_mul(right).is_some_and(|product| product < 1 << 125);
+        if !fits(self.weight.max(1), denominator) || !fits(self.distance.max(1), numerator.max(1)) {
+            return Err(self.overflow("time of an iteration"));
+        }
+        let (numerator, denominator) = (numerator as i128, denominator as i128);
+        let nodes = self.starts.len() - 1;
+        let mut potentials = vec![0i128; nodes];
+        let mut parents = vec![u32::MAX; nodes];
+        loop {
+            meter.spend(self.edges.len() as u64)?;
+            let mut changed = false;
+            for &node in &self.order {
+                let node = node as usize;
+                let mut best = potentials[node];
+                let from = self.starts[node] as usize;
+                for (index, edge) in self.incoming(node).iter().enumerate() {
+                    let cost = i128::from(edge.weight) * denominator - numerator * i128::from(edge.distance);
+                    let candidate = potentials[edge.source as usize] + cost;
+                    if candidate > best {
+                        best = candidate;
+                        parents[node] = (from + index) as u32;
+                        changed = true;
+                    }
+                }
+                potentials[node] = best;
+            }
+            if !changed {
+                return Ok(Vec::new());
+            }
+            let cycles = self.cycles(&parents);
+            if !cycles.is_empty() {
+                return Ok(cycles);
+            }
+        }
+    }
+
+    /// The greatest ratio above `floor` with its cycle; none if all are at most that.
+    pub(crate) fn greatest(&self, floor: Ratio, meter: &mut Meter) -> Result<Option<(Ratio, Cycle)>, Error> {
+        let mut best: Option<(Ratio, Cycle)> = None;
+        loop {
+            let ratio = best.as_ref().map_or(floor, |&(ratio, _)| ratio);
+            let cycles = self.slower_than(ratio, meter)?;
+            let slowest = cycles
+                .into_iter()
+                .filter_map(|cycle| Some((cycle.ratio()?, cycle)))
+                .max_by(|left, right| left.0.cmp(&right.0));
+            match slowest {
+                Some(slowest) if slowest.0 > ratio => best = Some(slowest),
+                _ => return Ok(best),
+            }
+        }
+    }
+
+    /// The cycles of the edges that last improved their nodes. Each is positive, or it would not have closed.
+    fn cycles(&self, parents: &[u32]) -> Vec<Cycle> {
+        let mut found = Vec::new();
+        let mut met = vec![u32::MAX; parents.len()];
+        for root in 0..parents.len() {
+            let mut node = root;
+            while met[node] == u32::MAX && parents[node] != u32::MAX {
+                met[node] = root as u32;
+                node = self.edges[parents[node] as usize].source as usize;
+            }
+            if met[node] == root as u32 && parents[node] != u32::MAX {
+                found.push(self.cycle(parents, node));
+            }
+        }
+        found
+    }
+
+    fn cycle(&self, parents: &[u32], node: usize) -> Cycle {
+        let mut edges = Vec::new();
+        let mut at = node;
+        loop {
+            let edge = self.edges[parents[at] as usize];
+            edges.push(edge);
+            at = edge.source as usize;
+            if at == node {
+                break;
+            }
+        }
+        edges.reverse();
+        // A run of firings in order is one step; it must not lie across the place where the list begins.
+        if let Some(start) = edges.iter().position(|edge| edge.kind != Kind::Order) {
+            edges.rotate_left(start + 1);
+        }
+        let mut steps: Vec<Dependency> = Vec::new();
+        let (mut iterations, mut time) = (0, 0);
+        for edge in &edges {
+            let (actor, firing) = self.firing(edge.source as usize);
+            let part = &self.layout.actors[actor];
+            let step = |reason| Dependency {
+                actor: ActorId(part.id as u32),
+                firing: firing as u64 + iterations * part.firings as u64,
+                reason,
+            };
+            match edge.kind {
+                Kind::Order => {
+                    let goes_on = part.concurrency == 1
+                        && steps.last().is_some_and(|last| {
+                            last.reason == Reason::Order && last.actor.index() == part.id
+                        });
+                    if !goes_on {
+                        steps.push(step(Reason::Order));
+                    }
+                }
+                Kind::Starts => steps.push(step(Reason::Starts)),
+                Kind::Ends => steps.push(step(Reason::Ends)),
+                Kind::Execution => {}
+                Kind::Tokens(channel) => steps.push(step(Reason::Tokens(ChannelId(channel)))),
+                Kind::Space(channel) => steps.push(step(Reason::Space(ChannelId(channel)))),
+            }
+            iterations += edge.distance;
+            time += u128::from(edge.weight);
+        }
+        Cycle { steps, iterations, time }
+    }
+
+    /// Actor and firing of a node.
+    fn firing(&self, node: usize) -> (usize, usize) {
+        if node < self.scope.firings {
+            return self.scope.firing(node);
+        }
+        let ends = self.scope.actors.iter().filter(|&&actor| self.ends[actor] <= node);
+        let actor = ends.copied().max_by_key(|&actor| self.ends[actor]).unwrap_or(0);
+        (actor, node - self.ends[actor])
+    }
+
+    fn overflow(&self, what: &'static str) -> Error {
+        let first = self.scope.actors.first().map_or(0, |&actor| self.layout.actors[actor].id);
+        Error::Overflow { what, of: format!("part of actor number {first}") }
+    }
+}
+
+/// Follows which firing of another actor each firing of one has to wait for.
+struct Pointer<'l> {
+    other: usize,
+    kind: Kind,
+    /// What is needed is `own` plus this.
+    offset: i128,
+    /// Tokens that the first k firings need.
+    own: &'l [u64],
+    /// Tokens that the first k firings of the other one bring.
+    others: &'l [u64],
+    at: usize,
+    last: Option<i128>,
+}
+
+impl Pointer<'_> {
+    /// The firing of the other actor that is waited for, counted from this iteration's first; none if an earlier
+    /// firing has waited for it, or nothing is needed.
+    fn next(&mut self, firing: usize) -> Option<i128> {
+        if self.own[firing + 1] == self.own[firing] {
+            return None;
+        }
+        let total = i128::from(*self.others.last()?);
+        let needed = i128::from(self.own[firing + 1]) + self.offset;
+        let distance = -(needed - 1).div_euclid(total);
+        let needed = (needed - 1).rem_euclid(total) + 1;
+        if i128::from(self.others[self.at]) >= needed {
+            self.at = 0;
+        }
+        while i128::from(self.others[self.at + 1]) < needed {
+            self.at += 1;
+        }
+        let wanted = self.at as i128 - distance * (self.others.len() as i128 - 1);
+        (self.last.replace(wanted) != Some(wanted)).then_some(wanted)
+    }
+}
