@@ -1,10 +1,13 @@
 //! The command line.
 
 use std::io::IsTerminal;
+use std::num::NonZero;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::time::Duration;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use csdf::Ratio;
 use csdfc_codegen::plan::StorageModel;
 
 use crate::app::Origin;
@@ -25,6 +28,7 @@ use crate::units::MemoryGoal;
   csdfc inspect model.onnx                            layers, shapes and what they need
   csdfc plan app.ron --mem 8MB --fps 30 -o plan.json  a plan in 8 000 000 bytes at 30 frames per second
   csdfc check plan.json                               prove the plan safe by replaying it
+  csdfc analyze graph.xml --pareto                    storage and throughput of a dataflow graph
 
 Exit codes: 0 yes, 1 bad input or usage, 2 an honest no (constraints not met, plan refused), 3 a mistake of csdfc's own.")]
 pub struct Cli {
@@ -74,6 +78,16 @@ letters, digits, `.`, `_` and `-` replaced by `_`, and `.npy`; with several CNNs
   csdfc emit plan.json -o crate
   csdfc emit plan.json -o crate --crate-name my-net && cargo build --release --manifest-path crate/Cargo.toml")]
     Emit(EmitArgs),
+    /// Analyse a dataflow graph: consistency, deadlock, throughput, the smallest storage
+    #[command(after_help = "Examples:
+  csdfc analyze graph.xml --pareto
+  csdfc analyze graph.xml --at 1/40 --format json
+  csdfc analyze builtin:resnet50 --rows all --bytes --budget 10s
+
+A throughput is iterations of the repetition vector per unit of time. In a graph of layers each firing takes one unit.
+Totals leave out channels from an actor to itself. Exit code 2 where the graph deadlocks, a throughput is out of reach,
+or the budget ends before there is an answer.")]
+    Analyze(AnalyzeArgs),
 }
 
 /// Options of every command.
@@ -228,6 +242,56 @@ pub struct EmitArgs {
     pub crate_name: Option<String>,
 }
 
+/// Arguments of `csdfc analyze`.
+#[derive(Debug, Clone, Args)]
+pub struct AnalyzeArgs {
+    /// A graph in SDF3 XML, an application file, `-` for either on standard input, FILE.onnx, or builtin:NAME
+    #[arg(value_name = "FILE.xml|APP")]
+    pub source: String,
+    /// All trade-offs between storage and throughput
+    #[arg(long)]
+    pub pareto: bool,
+    /// The order of firings for one processor, and the start times for many
+    #[arg(long)]
+    pub schedule: bool,
+    /// The smallest storage for this throughput: `1/40`, `0.025`
+    #[arg(long, value_name = "THROUGHPUT")]
+    pub at: Option<Ratio>,
+    /// Count storage in bytes, not in tokens
+    #[arg(long)]
+    pub bytes: bool,
+    /// What all analyses together may take: seconds as `10s`, or a number of steps
+    #[arg(long, value_name = "10s|N")]
+    pub budget: Option<Effort>,
+    /// Most firings of an actor at a time, for a graph in SDF3 XML
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub concurrency: NonZero<u64>,
+    /// Rows per firing, for an application: no layer by parts, every layer row by row, or these layers so many rows at a time
+    #[arg(long, value_name = "none|all|[CNN/]LAYER=R,…", value_parser = rows)]
+    pub rows: Option<RowsSpec>,
+    /// Options of the models.
+    #[command(flatten)]
+    pub load: LoadArgs,
+    /// Write the graph to this file as GraphViz DOT; `-` for standard output instead of the analyses
+    #[arg(long, value_name = "FILE")]
+    pub dot: Option<PathBuf>,
+    /// Write the graph to this file as SDF3 XML; `-` for standard output instead of the analyses
+    #[arg(long, value_name = "FILE", conflicts_with = "dot")]
+    pub sdf3: Option<PathBuf>,
+    /// What is printed
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+}
+
+/// `10s`, or a number of steps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effort {
+    /// Wall time, above 0.
+    Time(Duration),
+    /// Steps, at least 1.
+    Steps(u64),
+}
+
 /// `NAME=FILE`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedFile {
@@ -326,6 +390,26 @@ impl LoadArgs {
     }
 }
 
+impl AnalyzeArgs {
+    /// Writes the options over what the application file says. Where neither speaks of rows, every layer goes by
+    /// rows: without parts there is little to analyse.
+    ///
+    /// # Errors
+    /// As [`LoadArgs::apply`].
+    pub fn apply(&self, spec: &mut AppSpec, origin: &mut Origin) -> Result<(), crate::error::Error> {
+        self.load.apply(spec, origin)?;
+        match &self.rows {
+            Some(rows) => {
+                spec.rows = rows.clone();
+                origin.replaced.push(("rows", "--rows"));
+            }
+            None if spec.rows == RowsSpec::default() => spec.rows = RowsSpec::All,
+            None => {}
+        }
+        Ok(())
+    }
+}
+
 impl PlanArgs {
     /// Writes the options over what the application file says.
     ///
@@ -387,6 +471,25 @@ impl FromStr for FpsFloor {
             Ok(fps) if fps.is_finite() && fps > 0.0 => Ok(FpsFloor { cnn, fps }),
             _ => Err("give frames per second above 0: `71`, or `CNN=71` for one CNN".into()),
         }
+    }
+}
+
+impl FromStr for Effort {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        let effort = match text.strip_suffix('s') {
+            Some(seconds) => seconds
+                .trim()
+                .parse()
+                .ok()
+                .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+                .filter(|time| !time.is_zero())
+                .map(Effort::Time),
+            None => text.parse().ok().filter(|&steps| steps > 0).map(Effort::Steps),
+        };
+        effort.ok_or_else(|| "give seconds above 0 as `10s`, or a number of steps: `1000000`".into())
     }
 }
 

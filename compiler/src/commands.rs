@@ -1,5 +1,6 @@
 //! What the commands do: results on standard output, what could not be reached on standard error.
 
+mod analyze;
 pub mod emit;
 mod run;
 
@@ -15,6 +16,7 @@ use crate::cost::DeviceProfile;
 use crate::error::{Error, Outcome};
 use crate::{driver, identity, output, report};
 
+pub use analyze::analyze;
 pub use emit::emit;
 pub use run::run;
 

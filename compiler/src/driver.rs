@@ -11,7 +11,6 @@ use crate::assemble::{self, Parts};
 use crate::cost::{DeviceProfile, Processor};
 use crate::error::Error;
 use crate::execution::{CnnTask, PartitionTask};
-use crate::network::LayerId;
 use crate::search::Variant;
 use crate::search::select::Selection;
 use crate::search::simple::{self, Choice, Front};
@@ -151,20 +150,7 @@ fn evaluate(
         let _span = info_span!("evaluate", cnn = cnn.name).entered();
         let processors: Vec<&Processor> =
             cnn.partitions.iter().map(|p| device.processor(&p.processor)).collect::<Result<_, _>>()?;
-        let given = match &application.rows {
-            RowsChoice::Default => None,
-            RowsChoice::None => Some(Choice::none(task.network)),
-            RowsChoice::All => Some(Choice::all(task.network)),
-            RowsChoice::Layers(given) => {
-                let mut choice = Choice { name: "given".into(), ..Choice::none(task.network) };
-                for ((of, LayerId(layer)), rows) in given {
-                    if *of == index {
-                        choice.rows[*layer] = *rows;
-                    }
-                }
-                Some(choice)
-            }
-        };
+        let given = Choice::given(application, index);
         let front = match given {
             None => simple::front(task, &processors, application.storage)?,
             Some(choice) => simple::evaluate(task, &processors, &[choice], application.storage)?,

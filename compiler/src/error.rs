@@ -67,8 +67,8 @@ pub enum Error {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Device(#[from] DeviceError),
-    /// A dataflow analysis refuses the application's graph, as too large, say.
-    #[error("the dataflow analysis refuses the application: {0}")]
+    /// A dataflow analysis refuses a graph: inconsistent or too large, say.
+    #[error("the dataflow analysis refuses the graph: {0}")]
     #[diagnostic(code(csdfc::dataflow))]
     Dataflow(#[from] csdf::Error),
     /// A mistake of csdfc's own: exit code 3.

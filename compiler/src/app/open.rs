@@ -23,23 +23,63 @@ pub struct Opened {
     pub folder: PathBuf,
 }
 
+/// What a name on the command line stands for.
+#[derive(Debug)]
+pub enum Source {
+    /// `FILE.onnx` or `builtin:NAME`.
+    Model,
+    /// A file, or standard input: the name of it, the folder that relative paths in it start from, and its text.
+    Text {
+        /// `standard input`, or the file.
+        name: String,
+        /// The folder.
+        folder: PathBuf,
+        /// The text.
+        bytes: Vec<u8>,
+    },
+}
+
+/// Reads what the command line names, `-` being standard input, up to `largest` bytes and one more.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn read(source: &str, largest: u64) -> Result<Source, Error> {
+    if is_onnx(source) || source.starts_with("builtin:") {
+        return Ok(Source::Model);
+    }
+    let all = |from: &mut dyn Read| -> std::io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        from.take(largest.saturating_add(1)).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    let (name, folder, bytes) = match source {
+        "-" => ("standard input", PathBuf::new(), all(&mut std::io::stdin().lock())),
+        path => {
+            let folder = Path::new(path).parent().map(Path::to_path_buf).unwrap_or_default();
+            (path, folder, std::fs::File::open(path).and_then(|mut file| all(&mut file)))
+        }
+    };
+    let bytes = bytes.map_err(|error| Error::read(name, error))?;
+    Ok(Source::Text { name: name.into(), folder, bytes })
+}
+
 /// Opens an application file, `-` for one on standard input, `FILE.onnx` or `builtin:NAME`.
 ///
 /// # Errors
 /// When the file cannot be read, is no text, or is no application.
 pub fn open(source: &str) -> Result<Opened, Error> {
-    if is_onnx(source) || source.starts_with("builtin:") {
+    application(source, read(source, LARGEST)?)
+}
+
+/// The application in what was read from `source`.
+///
+/// # Errors
+/// When it is too large, no text, or no application.
+pub fn application(source: &str, read: Source) -> Result<Opened, Error> {
+    let Source::Text { name, folder, bytes } = read else {
         let origin = Origin { name: source.into(), ..Origin::default() };
         return Ok(Opened { spec: AppSpec::of_model(source), origin, folder: PathBuf::new() });
-    }
-    let (name, folder, bytes) = match source {
-        "-" => ("standard input", PathBuf::new(), read(&mut std::io::stdin().lock())),
-        path => {
-            let folder = Path::new(path).parent().map(Path::to_path_buf).unwrap_or_default();
-            (path, folder, std::fs::File::open(path).and_then(|mut file| read(&mut file)))
-        }
     };
-    let bytes = bytes.map_err(|error| Error::read(name, error))?;
     if bytes.len() as u64 > LARGEST {
         return Err(Error::Input {
             message: format!("{name} is too large for an application file: more than {LARGEST} bytes"),
@@ -50,7 +90,7 @@ pub fn open(source: &str) -> Result<Opened, Error> {
         message: format!("{name} is no application file: it is not UTF-8 text"),
         help: Some("a model's file ends in .onnx".into()),
     })?;
-    let origin = Origin { name: name.into(), text: Some(text), replaced: Vec::new() };
+    let origin = Origin { name, text: Some(text), replaced: Vec::new() };
     let mut spec = spec::parse(&origin)?;
     if spec.name.is_none() && source != "-" {
         spec.name = Some(super::resolve::default_name(source));
@@ -66,10 +106,4 @@ impl Opened {
     pub fn resolve(&self) -> Result<Application, Error> {
         Ok(resolve(&self.spec, &self.origin, &self.folder, &mut load::load)?)
     }
-}
-
-fn read(source: &mut dyn Read) -> std::io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    source.take(LARGEST + 1).read_to_end(&mut bytes)?;
-    Ok(bytes)
 }

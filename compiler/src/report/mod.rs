@@ -1,5 +1,6 @@
 //! What the commands print for people. Machines read the same data as JSON or RON.
 
+pub mod analyze;
 pub mod check;
 pub mod inspect;
 pub mod plan;

@@ -3,10 +3,11 @@
 
 use rayon::prelude::*;
 
+use crate::app::resolve::{Application, RowsChoice};
 use crate::cost::Processor;
 use crate::execution::{self, CnnTask};
 use crate::lower::RateTable;
-use crate::network::Network;
+use crate::network::{LayerId, Network};
 use crate::search::Variant;
 use crate::storage::{self, Storage};
 use csdfc_codegen::plan::StorageModel;
@@ -29,6 +30,25 @@ impl Choice {
     /// Every layer that can, fires once per row.
     pub fn all(network: &Network) -> Self {
         Choice { name: "all".into(), rows: vec![1; network.layers.len()] }
+    }
+
+    /// What the application says of one of its CNNs; `None` where it leaves the choice to the planner.
+    pub fn given(application: &Application, cnn: usize) -> Option<Self> {
+        let network = &application.cnns[cnn].network;
+        match &application.rows {
+            RowsChoice::Default => None,
+            RowsChoice::None => Some(Choice::none(network)),
+            RowsChoice::All => Some(Choice::all(network)),
+            RowsChoice::Layers(given) => {
+                let mut choice = Choice { name: "given".into(), ..Choice::none(network) };
+                for ((of, LayerId(layer)), rows) in given {
+                    if *of == cnn {
+                        choice.rows[*layer] = *rows;
+                    }
+                }
+                Some(choice)
+            }
+        }
     }
 
     /// The first `length` layers fire once per row, the others once.
