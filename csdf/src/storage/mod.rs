@@ -1,6 +1,17 @@
 //! The smallest capacities that serve a goal.
 
-use crate::{Budget, Certificate, Error, Graph, Ratio, Throughput};
+mod conflict;
+mod cover;
+mod problem;
+mod search;
+
+use crate::budget::Meter;
+use crate::layout::Run;
+use crate::throughput::cycle_ratio::Constraints;
+use crate::{ActorId, Budget, Certificate, Error, Graph, Ratio, Step, Throughput, compress, sequential};
+use conflict::Target;
+use problem::Problem;
+use search::{Best, Search};
 
 /// What the capacities are for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,8 +85,59 @@ pub struct Pareto {
 /// channels state; [`Error::OutOfReach`] for a throughput above the maximal one; [`Error::Granularity`]; those of
 /// [`throughput`](crate::throughput()) and of [`Expanded::new`](crate::Expanded::new).
 pub fn smallest(graph: &Graph, goal: Goal, options: &StorageOptions) -> Result<Storage, Error> {
-    let _ = (graph, goal, options);
-    Err(Error::Exhausted)
+    let mut meter = Meter::new(&options.budget);
+    let problem = Problem::new(graph, options, &mut meter)?;
+    let target = target(&problem, goal)?;
+    let mut search = Search::new(&problem)?;
+    search.bound_channels(target, &mut meter)?;
+    let best = search.optimum(target, &mut meter)?;
+    storage(&search, best)
+}
+
+fn target(problem: &Problem, goal: Goal) -> Result<Target, Error> {
+    match goal {
+        Goal::DeadlockFree => Ok(Target::Live),
+        Goal::Maximal => Ok(Target::Within(problem.floor)),
+        Goal::AtLeast(ratio) => match ratio.inverse() {
+            None => Ok(Target::Live),
+            Some(period) if period >= problem.floor => Ok(Target::Within(period)),
+            Some(_) => Err(Error::OutOfReach { goal: ratio, maximal: Throughput::of_period(problem.floor) }),
+        },
+    }
+}
+
+/// A result of the search with all that goes with it.
+fn storage(search: &Search, best: Best) -> Result<Storage, Error> {
+    let problem = search.problem;
+    let capacities = problem.all_capacities(&best.values);
+    let total = problem.total(&capacities)?;
+    // The bound lacks what is fixed.
+    let bound = total - u64::try_from(best.cost - best.bound).unwrap_or(total);
+    // The answer is there; what completes it is not to be cut off.
+    let mut meter = Meter::new(&Budget { work: u64::MAX, time: None });
+    let values: Vec<Option<u64>> = best.values.iter().copied().map(Some).collect();
+    let limits = problem.spread(&values);
+    let run = problem.layout.run(&problem.scope, &limits, &mut meter)?;
+    let constraints = Constraints::new(&problem.layout, &problem.scope, &limits, &run.order)?;
+    let period = constraints.greatest(problem.floor, &mut meter)?.map_or(problem.floor, |(ratio, _)| ratio);
+    let certificate =
+        Certificate { conflicts: search.conflicts.clone(), schedule: schedule(problem, &capacities, &run) };
+    let throughput = Throughput::of_period(period);
+    Ok(Storage { capacities, total, bound, proven: bound == total, throughput, certificate })
+}
+
+/// An order of firing within the capacities: that on demand if it fits, since its loops are short, else the one of
+/// the search.
+fn schedule(problem: &Problem, capacities: &[u64], run: &Run) -> Vec<Step> {
+    let all = vec![problem.graph.actor_ids().collect()];
+    if let Ok(execution) = sequential(problem.graph, &all) {
+        let mut both = execution.capacities.iter().zip(capacities);
+        if both.all(|(used, capacity)| used <= capacity) {
+            return compress(&execution.firings);
+        }
+    }
+    let actor = |number: &u32| ActorId(problem.scope.firing(*number as usize).0 as u32);
+    compress(&run.order.iter().map(actor).collect::<Vec<_>>())
 }
 
 /// All trade-offs between the total of the capacities and the throughput, from the smallest total that is
@@ -85,6 +147,87 @@ pub fn smallest(graph: &Graph, goal: Goal, options: &StorageOptions) -> Result<S
 /// # Errors
 /// Those of [`smallest`].
 pub fn pareto(graph: &Graph, options: &StorageOptions) -> Result<Pareto, Error> {
-    let _ = (graph, options);
-    Err(Error::Exhausted)
+    let mut meter = Meter::new(&options.budget);
+    let problem = Problem::new(graph, options, &mut meter)?;
+    let mut search = Search::new(&problem)?;
+    let mut points: Vec<Storage> = Vec::new();
+    let mut target = Target::Live;
+    loop {
+        let best = match search.optimum(target, &mut meter) {
+            Err(Error::Exhausted) if !points.is_empty() => return Ok(Pareto { points, complete: false }),
+            best => best?,
+        };
+        let point = storage(&search, best)?;
+        let proven = point.proven;
+        let period = match point.throughput {
+            Throughput::Finite(ratio) => ratio.inverse().unwrap_or(Ratio::ZERO),
+            Throughput::Unbounded => Ratio::ZERO,
+        };
+        // As small and faster: the point before was none. What bounds the total is known from it.
+        match points.last_mut() {
+            Some(last) if last.total == point.total => {
+                last.capacities = point.capacities;
+                last.throughput = point.throughput;
+                last.certificate.schedule = point.certificate.schedule;
+            }
+            _ => points.push(point),
+        }
+        if !proven || period <= problem.floor {
+            return Ok(Pareto { points, complete: proven });
+        }
+        target = Target::Below(period);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::graph;
+
+    fn check(text: &str, goal: Goal, capacities: &[u64], throughput: &str) {
+        let storage = smallest(&graph(text), goal, &StorageOptions::default()).unwrap();
+        assert!(storage.proven, "{text}");
+        assert_eq!(storage.total, capacities.iter().sum::<u64>(), "{text} {storage:?}");
+        assert_eq!(storage.capacities, capacities, "{text} {goal:?}");
+        assert_eq!(storage.throughput.to_string(), throughput, "{text} {goal:?}");
+    }
+
+    fn ratio(text: &str) -> Goal {
+        Goal::AtLeast(text.parse().unwrap())
+    }
+
+    #[test]
+    fn pairs() {
+        // Minakova and Stefanov 2022, section 2.5.
+        let pair = "l1:32 l2:32  l1 1 > l2 3,29*1,2*0/2*0,29*1,3";
+        check(pair, Goal::DeadlockFree, &[5], "1/60");
+        check(pair, Goal::Maximal, &[6], "1/32");
+        check("a:3 b:2  a 6,1,1 > b 4,4", Goal::DeadlockFree, &[6], "1/5");
+    }
+
+    #[test]
+    fn example_of_stuijk() {
+        let example = "a:1@1 b:1@2 c:1@2  a 2 > b 3  b 1 > c 2";
+        check(example, Goal::DeadlockFree, &[4, 2], "1/7");
+        check(example, ratio("1/7"), &[4, 2], "1/7");
+        check(example, ratio("1/6"), &[6, 2], "1/6");
+        check(example, ratio("1/5"), &[6, 3], "1/5");
+        check(example, Goal::Maximal, &[7, 3], "1/4");
+        let error = smallest(&graph(example), ratio("1/3"), &StorageOptions::default()).unwrap_err();
+        assert_eq!(error.to_string(), "a throughput of 1/3 is out of reach: the most is 1/4");
+        let pareto = pareto(&graph(example), &StorageOptions::default()).unwrap();
+        assert!(pareto.complete);
+        let points: Vec<String> =
+            pareto.points.iter().map(|point| format!("{} {}", point.total, point.throughput)).collect();
+        assert_eq!(points, ["6 1/7", "8 1/6", "9 1/5", "10 1/4"]);
+    }
+
+    #[test]
+    fn skips() {
+        let skip = "x:32 a:32 b:32  x 1 > a 2,30*1,0  a 1 > b 2,30*1,0  x 1 > b 1";
+        let total = |goal| smallest(&graph(skip), goal, &StorageOptions::default()).unwrap();
+        let (least, fastest) = (total(Goal::DeadlockFree), total(Goal::Maximal));
+        assert_eq!((least.total, least.proven), (7, true), "{least:?}");
+        assert_eq!((fastest.total, fastest.proven), (11, true), "{fastest:?}");
+    }
 }

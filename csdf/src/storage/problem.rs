@@ -1,0 +1,213 @@
+//! What is to be sized: the channels with a capacity to choose, and bounds for each by itself.
+
+use super::conflict::{Target, conflicts};
+use super::cover::Variable;
+use super::{StorageOptions, Unit};
+use crate::budget::Meter;
+use crate::layout::{Layout, Pipe, Scope};
+use crate::throughput::cycle_ratio::{Constraints, Cycle};
+use crate::throughput::floor;
+use crate::{Error, Graph, Ratio, check_liveness, repetition_vector};
+
+/// A graph whose channels are to be sized.
+pub(crate) struct Problem<'g> {
+    pub(crate) graph: &'g Graph,
+    pub(crate) layout: Layout,
+    pub(crate) scope: Scope,
+    /// Time of an iteration with no capacities but those that are fixed.
+    pub(crate) floor: Ratio,
+    /// Channels to size, by place in the graph.
+    pub(crate) channels: Vec<usize>,
+    /// What the capacity of each of `channels` is a multiple of.
+    pub(crate) steps: Vec<u64>,
+    /// The place in `channels` of each channel of the graph that is to be sized.
+    pub(crate) variable_of: Vec<Option<usize>>,
+    /// Capacities that are not for us to choose.
+    pub(crate) fixed: Vec<Option<u64>>,
+    pub(crate) unit: Unit,
+}
+
+impl<'g> Problem<'g> {
+    pub(crate) fn new(
+        graph: &'g Graph,
+        options: &StorageOptions,
+        meter: &mut Meter,
+    ) -> Result<Problem<'g>, Error> {
+        let channels = graph.channels();
+        let granularity = &options.granularity;
+        let fits = granularity.is_empty() || granularity.len() == channels.len();
+        if !fits || granularity.contains(&0) {
+            return Err(Error::Granularity { channels: channels.len() });
+        }
+        let repetition = repetition_vector(graph)?;
+        let all: Vec<usize> = (0..graph.actors().len()).collect();
+        let layout = Layout::new(graph, &repetition, &all)?;
+        let scope = layout.scope();
+        let fixed = graph.capacities();
+        let run = layout.run(&scope, &fixed, meter)?;
+        if !run.is_complete(&scope) {
+            check_liveness(graph, &fixed)?;
+        }
+        let floor = floor(graph, &layout).unwrap_or(Ratio::ZERO);
+        let greatest = Constraints::new(&layout, &scope, &fixed, &run.order)?.greatest(floor, meter)?;
+        let floor = greatest.map_or(floor, |(ratio, _)| ratio);
+        let mut problem = Problem {
+            graph,
+            layout,
+            scope,
+            floor,
+            channels: Vec::new(),
+            steps: Vec::new(),
+            variable_of: vec![None; channels.len()],
+            fixed,
+            unit: options.unit,
+        };
+        for (id, channel) in channels.iter().enumerate() {
+            let own = is_own(graph, id);
+            if channel.capacity.is_none() && !own {
+                problem.variable_of[id] = Some(problem.channels.len());
+                problem.channels.push(id);
+                problem.steps.push(granularity.get(id).copied().unwrap_or(1));
+            }
+        }
+        Ok(problem)
+    }
+
+    /// What one more token of a channel adds to the total.
+    pub(crate) fn cost(&self, channel: usize) -> u64 {
+        match self.unit {
+            Unit::Tokens => 1,
+            Unit::Bytes => self.graph.channels()[channel].token_bytes,
+        }
+    }
+
+    /// Bounds of each channel by itself: the least with which it lets an execution go on at all.
+    pub(crate) fn variables(&self) -> Result<Vec<Variable>, Error> {
+        let mut low: Vec<u64> =
+            self.channels.iter().map(|&id| self.graph.channels()[id].initial_tokens).collect();
+        for pipe in &self.layout.channels {
+            if let Some(variable) = self.variable_of[pipe.id] {
+                low[variable] = least_alone(&self.layout, pipe);
+            }
+        }
+        let rounded = low.into_iter().zip(&self.steps).zip(&self.channels);
+        rounded
+            .map(|((low, step), &id)| {
+                let low = low.checked_next_multiple_of(*step).ok_or_else(|| self.overflow(id))?;
+                Ok(Variable { low, cost: self.cost(id) })
+            })
+            .collect()
+    }
+
+    /// Capacities by channel of the graph, from those of `channels`.
+    pub(crate) fn spread(&self, values: &[Option<u64>]) -> Vec<Option<u64>> {
+        let mut capacities = self.fixed.clone();
+        for (&channel, &value) in self.channels.iter().zip(values) {
+            capacities[channel] = value;
+        }
+        capacities
+    }
+
+    /// The channels to size whose space a cycle waits for.
+    pub(crate) fn variables_of(&self, cycle: &Cycle) -> Vec<usize> {
+        cycle.channels().into_iter().filter_map(|channel| self.variable_of[channel]).collect()
+    }
+
+    /// The actors of a cycle and those that read or write a channel whose space it waits for.
+    pub(crate) fn scope_around(&self, cycle: &Cycle) -> Scope {
+        let mut marked = vec![false; self.layout.actors.len()];
+        // The layout has all actors, in the graph's order.
+        cycle.steps.iter().for_each(|step| marked[step.actor.index()] = true);
+        self.layout.scope_of(&marked)
+    }
+
+    /// What keeps these values from the target, in a scope.
+    pub(crate) fn conflicts(
+        &self,
+        scope: &Scope,
+        values: &[Option<u64>],
+        target: Target,
+        meter: &mut Meter,
+    ) -> Result<Vec<Cycle>, Error> {
+        conflicts(&self.layout, scope, &self.spread(values), target, self.floor, meter)
+    }
+
+    /// The total of these capacities.
+    pub(crate) fn total(&self, capacities: &[u64]) -> Result<u64, Error> {
+        let mut total = 0u64;
+        for (id, &capacity) in capacities.iter().enumerate().filter(|&(id, _)| !is_own(self.graph, id)) {
+            total = capacity
+                .checked_mul(self.cost(id))
+                .and_then(|cost| total.checked_add(cost))
+                .ok_or_else(|| self.overflow(id))?;
+        }
+        Ok(total)
+    }
+
+    /// Capacities of all channels, from those of `channels`: the fixed ones, and for a channel that only its
+    /// producer reads what it holds at most.
+    pub(crate) fn all_capacities(&self, values: &[u64]) -> Vec<u64> {
+        let channels = self.graph.channels();
+        let mut capacities: Vec<u64> =
+            channels.iter().map(|channel| channel.capacity.unwrap_or(channel.initial_tokens)).collect();
+        for (&channel, &value) in self.channels.iter().zip(values) {
+            capacities[channel] = value;
+        }
+        for pipe in self.layout.channels.iter().filter(|pipe| is_own(self.graph, pipe.id)) {
+            if channels[pipe.id].capacity.is_none() {
+                capacities[pipe.id] = most_of_own(&self.layout, pipe);
+            }
+        }
+        capacities
+    }
+
+    fn overflow(&self, channel: usize) -> Error {
+        Error::Overflow { what: "storage", of: self.graph.channels()[channel].name.clone() }
+    }
+}
+
+/// Whether the producer of a channel is its only reader.
+pub(crate) fn is_own(graph: &Graph, channel: usize) -> bool {
+    let channel = &graph.channels()[channel];
+    channel.readers.iter().all(|reader| reader.actor == channel.producer)
+}
+
+/// The least capacity with which a channel by itself lets its producer and readers go on: a firing of the producer
+/// claims its space when the readers have done all that the tokens before it allow. Linear in the firings.
+fn least_alone(layout: &Layout, pipe: &Pipe) -> u64 {
+    let firings = pipe.produced.len() - 1;
+    let needs = (0..firings).filter(|&firing| pipe.produced[firing + 1] > pipe.produced[firing]);
+    let needs = needs.map(|firing| {
+        let available = pipe.initial + pipe.produced[firing];
+        let released = pipe.links.clone().map(|link| {
+            let link = &layout.links[link];
+            if link.reader == pipe.producer {
+                return link.released[firing];
+            }
+            let rest = available % pipe.total;
+            let fired = link.acquired.partition_point(|&acquired| acquired <= rest) - 1;
+            available - rest + link.released[fired]
+        });
+        (pipe.initial + pipe.produced[firing + 1]).saturating_sub(released.min().unwrap_or(0))
+    });
+    needs.max().unwrap_or(0).max(pipe.initial)
+}
+
+/// The most that a channel which only its producer reads can hold: with as many firings under way as the tokens
+/// and the actor's concurrency allow.
+fn most_of_own(layout: &Layout, pipe: &Pipe) -> u64 {
+    let part = &layout.actors[pipe.producer];
+    let firings = part.firings;
+    let most = (0..firings).map(|firing| {
+        let stored = pipe.initial + pipe.produced[firing + 1];
+        let freed = layout.links[pipe.links.clone()].iter().map(|link| {
+            // Firings that must have ended before this one starts: for its tokens, for a place.
+            let needed = link.acquired[firing + 1].saturating_sub(pipe.initial);
+            let for_tokens = pipe.produced.partition_point(|&produced| produced < needed);
+            let for_place = (firing as u64 + 1).saturating_sub(part.concurrency) as usize;
+            link.released[for_tokens.max(for_place).min(firing)]
+        });
+        stored - freed.min().unwrap_or(0)
+    });
+    most.max().unwrap_or(0).max(pipe.initial)
+}

@@ -1,0 +1,220 @@
+//! The search for the smallest total: conflicts one after another, each answered by the cheapest capacities that
+//! break them all (an implicit hitting set, as Davies and Bacchus 2011 do for MaxSAT).
+//!
+//! Throughput never falls when a capacity grows, so that what serves a goal is all that lies above some minimal
+//! points. A cycle of firings that wait for each other and are too slow shows that a point does not serve, nor
+//! does any other point whose capacities are no greater *in the channels whose space the cycle waits for*: one of
+//! those has to grow. Such a conflict is first made as strong as it can be, by leaving out channels and by
+//! raising the others as long as there still is a cycle; it then covers a maximal box of points that do not serve.
+//! The cheapest point outside of all boxes that are known bounds the optimum from below. If it serves it is the
+//! optimum, else there is another conflict. Cycles are found in the graph of all firings, where none can be missed
+//! whatever ways meet again.
+
+use super::conflict::Target;
+use super::cover::{Clause, Cover};
+use super::problem::Problem;
+use crate::budget::Meter;
+use crate::throughput::cycle_ratio::Cycle;
+use crate::{ChannelId, Conflict, Error};
+
+/// What is known of a problem so far. Targets may become harder from one search to the next, never easier.
+pub(crate) struct Search<'p, 'g> {
+    pub(crate) problem: &'p Problem<'g>,
+    pub(crate) cover: Cover,
+    pub(crate) conflicts: Vec<Conflict>,
+    /// The channels' bounds before any conflict.
+    low: u128,
+}
+
+/// The best values of the channels to size, and how small they could be.
+pub(crate) struct Best {
+    pub(crate) values: Vec<u64>,
+    /// Cost of the channels to size, at least.
+    pub(crate) bound: u128,
+    /// Cost of `values`.
+    pub(crate) cost: u128,
+}
+
+impl<'p, 'g> Search<'p, 'g> {
+    pub(crate) fn new(problem: &'p Problem<'g>) -> Result<Search<'p, 'g>, Error> {
+        let variables = problem.variables()?;
+        let low = variables.iter().map(|of| u128::from(of.low) * u128::from(of.cost)).sum();
+        Ok(Search { problem, cover: Cover::new(variables), conflicts: Vec::new(), low })
+    }
+
+    /// Bounds of each channel by itself for the target, its producer and readers otherwise unhindered.
+    pub(crate) fn bound_channels(&mut self, target: Target, meter: &mut Meter) -> Result<(), Error> {
+        if target == Target::Live {
+            return Ok(());
+        }
+        let problem = self.problem;
+        for pipe in &problem.layout.channels {
+            let Some(variable) = problem.variable_of[pipe.id] else { continue };
+            let mut marked = vec![false; problem.layout.actors.len()];
+            marked[pipe.producer] = true;
+            problem.layout.links[pipe.links.clone()].iter().for_each(|link| marked[link.reader] = true);
+            let scope = problem.layout.scope_of(&marked);
+            let mut values = vec![None; problem.channels.len()];
+            values[variable] = Some(self.cover.variables[variable].low);
+            let found = problem.conflicts(&scope, &values, target, meter)?;
+            if let Some(cycle) = found.into_iter().next() {
+                self.learn(cycle, &values, target, meter)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The values of least cost that meet the target.
+    ///
+    /// # Errors
+    /// [`Error::Exhausted`] if the budget ends before any values are known that do.
+    pub(crate) fn optimum(&mut self, target: Target, meter: &mut Meter) -> Result<Best, Error> {
+        let mut best: Option<(u128, Vec<u64>)> = None;
+        let outcome = self.improve(target, &mut best, meter);
+        let bound = self.low + self.cover.bound();
+        match (outcome, best) {
+            (Ok(()) | Err(Error::Exhausted), Some((cost, values))) => {
+                Ok(Best { values, bound: bound.min(cost), cost })
+            }
+            (Ok(()), None) => Err(Error::Exhausted),
+            (Err(error), _) => Err(error),
+        }
+    }
+
+    fn improve(
+        &mut self,
+        target: Target,
+        best: &mut Option<(u128, Vec<u64>)>,
+        meter: &mut Meter,
+    ) -> Result<(), Error> {
+        loop {
+            let mut values = self.cover.solve(meter)?;
+            let bound = self.low + self.cover.bound();
+            if best.as_ref().is_some_and(|&(cost, _)| cost <= bound) {
+                return Ok(());
+            }
+            // From the cheapest point on, whatever is in the way is learnt and broken, until nothing is.
+            loop {
+                let point: Vec<Option<u64>> = values.iter().copied().map(Some).collect();
+                let cycles = self.problem.conflicts(&self.problem.scope, &point, target, meter)?;
+                if cycles.is_empty() {
+                    break;
+                }
+                for cycle in cycles {
+                    let clause = self.learn(cycle, &point, target, meter)?;
+                    self.break_cheaply(&clause, &mut values);
+                }
+            }
+            let cost = self.cost(&values);
+            if best.as_ref().is_none_or(|&(least, _)| cost < least) {
+                *best = Some((cost, values));
+            }
+        }
+    }
+
+    pub(crate) fn cost(&self, values: &[u64]) -> u128 {
+        let priced = values.iter().zip(&self.cover.variables);
+        priced.map(|(&value, of)| u128::from(value) * u128::from(of.cost)).sum()
+    }
+
+    fn break_cheaply(&self, clause: &Clause, values: &mut [u64]) {
+        if clause.iter().any(|&(variable, threshold)| values[variable] >= threshold) {
+            return;
+        }
+        let price = |&&(variable, threshold): &&(usize, u64)| {
+            u128::from(threshold - values[variable]) * u128::from(self.cover.variables[variable].cost)
+        };
+        if let Some(&(variable, threshold)) = clause.iter().min_by_key(price) {
+            values[variable] = threshold;
+        }
+    }
+
+    /// Makes the conflict of a cycle that exists at a point as strong as it can be, and adds it.
+    fn learn(
+        &mut self,
+        cycle: Cycle,
+        point: &[Option<u64>],
+        target: Target,
+        meter: &mut Meter,
+    ) -> Result<Clause, Error> {
+        let problem = self.problem;
+        let scope = problem.scope_around(&cycle);
+        let mut strong = Strong { cycle, limits: vec![None; point.len()] };
+        for variable in problem.variables_of(&strong.cycle) {
+            strong.limits[variable] = point[variable];
+        }
+        let exists = |limits: &[Option<u64>], meter: &mut Meter| -> Result<Option<Cycle>, Error> {
+            Ok(problem.conflicts(&scope, limits, target, meter)?.into_iter().next())
+        };
+        for variable in problem.variables_of(&strong.cycle) {
+            if strong.limits[variable].is_some() && strong.limits.iter().flatten().count() > 1 {
+                let mut without = strong.limits.clone();
+                without[variable] = None;
+                if let Some(cycle) = exists(&without, meter)? {
+                    strong = Strong { limits: restricted(problem, &cycle, &without), cycle };
+                }
+            }
+        }
+        for variable in problem.variables_of(&strong.cycle) {
+            let step = problem.steps[variable];
+            let Some(mut limit) = strong.limits[variable] else { continue };
+            // Doubled strides up, then halved ones.
+            let (mut stride, mut growing) = (step, true);
+            while stride >= step {
+                let mut more = strong.limits.clone();
+                let next = limit.checked_add(stride);
+                more[variable] = next;
+                match next.map(|_| exists(&more, meter)).transpose()?.flatten() {
+                    Some(cycle) => {
+                        let limits = restricted(problem, &cycle, &more);
+                        let goes_on = limits[variable].is_some();
+                        strong = Strong { cycle, limits };
+                        if !goes_on {
+                            break;
+                        }
+                        limit = more[variable].unwrap_or(limit);
+                        stride = if growing { stride.saturating_mul(2) } else { stride / 2 };
+                    }
+                    None => {
+                        growing = false;
+                        stride /= 2;
+                    }
+                }
+                stride -= stride % step;
+            }
+        }
+        let clause: Clause = problem
+            .variables_of(&strong.cycle)
+            .into_iter()
+            .filter_map(|variable| {
+                Some((variable, strong.limits[variable]?.checked_add(problem.steps[variable])?))
+            })
+            .collect();
+        let limits = problem
+            .variables_of(&strong.cycle)
+            .into_iter()
+            .filter_map(|variable| {
+                Some((ChannelId(problem.channels[variable] as u32), strong.limits[variable]?))
+            })
+            .collect();
+        let Cycle { steps, iterations, .. } = strong.cycle;
+        self.conflicts.push(Conflict { limits, cycle: steps, iterations });
+        self.cover.add(clause.clone());
+        Ok(clause)
+    }
+}
+
+/// A cycle that exists as long as these values are not exceeded.
+struct Strong {
+    cycle: Cycle,
+    limits: Vec<Option<u64>>,
+}
+
+/// The values of the variables that a cycle waits for; no limits for others.
+fn restricted(problem: &Problem, cycle: &Cycle, values: &[Option<u64>]) -> Vec<Option<u64>> {
+    let mut limits = vec![None; values.len()];
+    for variable in problem.variables_of(cycle) {
+        limits[variable] = values[variable];
+    }
+    limits
+}
