@@ -231,7 +231,7 @@ impl Analyst<'_> {
         // What comes first may leave more to what comes after, which is harder.
         let mut to_come = 3 + usize::from(self.args.at.is_some()) + usize::from(self.args.pareto);
         let budget = self.purse.budget(to_come);
-        analysis.throughput = answered(csdf::throughput(graph, &graph.capacities(), &budget))?;
+        analysis.throughput = answered(csdf::throughput(graph, &stated(graph), &budget))?;
         to_come -= 1;
         analysis.deadlock_free = self.smallest(Goal::DeadlockFree, to_come)?;
         to_come -= 1;
@@ -315,7 +315,6 @@ impl Analyst<'_> {
             peak_bytes: csdf::peak_bytes(graph, steps)?,
             self_timed: times.map(|times| SelfTimed {
                 period: times.period,
-                iterations: times.iterations,
                 transient: by_actor(times.transient),
                 periodic: by_actor(times.periodic),
             }),
@@ -331,6 +330,12 @@ impl Analyst<'_> {
         let counted = named.enumerate().filter(|(index, _)| !is_own(&self.subject.graph, *index));
         Named(counted.map(|(_, entry)| entry).collect())
     }
+}
+
+/// The capacities that channels state, but for those from an actor to itself.
+fn stated(graph: &Graph) -> Vec<Option<u64>> {
+    let capacities = graph.capacities().into_iter().enumerate();
+    capacities.map(|(index, capacity)| capacity.filter(|_| !is_own(graph, index))).collect()
 }
 
 /// Whether a channel's producer is its only reader.

@@ -117,8 +117,6 @@ pub struct Schedule {
 pub struct SelfTimed {
     /// Time after which the periodic part repeats.
     pub period: u64,
-    /// Iterations in that time.
-    pub iterations: u64,
     /// By actor, start times before the periodic part.
     pub transient: Named<Vec<u64>>,
     /// By actor, start times in the first period.
@@ -278,11 +276,7 @@ fn schedule_lines(name: &str, schedule: &Schedule) -> String {
     match &schedule.self_timed {
         None => text.push_str("  start times: unknown, the budget ended\n"),
         Some(times) => {
-            let (period, iterations) = (grouped(times.period), grouped(times.iterations));
-            let _ = writeln!(
-                text,
-                "  self-timed: repeats every {period} units of time, {iterations} iterations each"
-            );
+            let _ = writeln!(text, "  self-timed: repeats every {} units of time", grouped(times.period));
         }
     }
     text
