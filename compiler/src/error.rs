@@ -68,7 +68,7 @@ pub enum Error {
     #[diagnostic(transparent)]
     Device(#[from] DeviceError),
     /// A dataflow analysis refuses a graph: inconsistent or too large, say.
-    #[error("the dataflow analysis refuses the graph: {0}")]
+    #[error("the dataflow analysis refuses the graph")]
     #[diagnostic(code(csdfc::dataflow))]
     Dataflow(#[from] csdf::Error),
     /// A mistake of csdfc's own: exit code 3.

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+mod analyze;
 mod bad_input;
 mod onnx;
 
@@ -70,6 +71,7 @@ fn help_of_all_commands() {
         ("help_inspect", &["inspect", "--help"]),
         ("help_plan", &["plan", "--help"]),
         ("help_check", &["check", "--help"]),
+        ("help_analyze", &["analyze", "--help"]),
     ] {
         let ended = run(folder.path(), args);
         assert_eq!((ended.code, ended.stderr.as_str()), (0, ""));

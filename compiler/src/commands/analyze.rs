@@ -44,7 +44,7 @@ pub fn analyze(args: &AnalyzeArgs) -> Result<Outcome, Error> {
         Report::Application { partitions: analyses }
     } else {
         match analyses.pop() {
-            Some(analysis) => Report::Graph(analysis),
+            Some(analysis) => Report::Graph(Box::new(analysis)),
             None => Report::Application { partitions: Vec::new() },
         }
     };
@@ -286,11 +286,13 @@ impl Analyst<'_> {
     }
 
     fn smallest(&mut self, goal: Goal, to_come: usize) -> Result<Option<Distribution>, Error> {
-        let options = self.options(to_come);
+        // As much again for its schedule, if that is asked for.
+        let parts = if self.args.schedule { 2 * to_come } else { to_come };
+        let options = self.options(parts);
         let Some(storage) = answered(csdf::smallest(&self.subject.graph, goal, &options))? else {
             return Ok(None);
         };
-        let schedule = self.args.schedule.then(|| self.schedule(&storage, to_come)).transpose()?;
+        let schedule = self.args.schedule.then(|| self.schedule(&storage, parts - 1)).transpose()?;
         Ok(Some(Distribution {
             total: storage.total,
             bound: storage.bound,

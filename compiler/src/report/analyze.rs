@@ -19,7 +19,7 @@ const SCHEDULE_WIDTH: usize = 400;
 #[serde(untagged)]
 pub enum Report {
     /// A graph from a file.
-    Graph(Analysis),
+    Graph(Box<Analysis>),
     /// An application.
     Application {
         /// Its partitions.
@@ -179,8 +179,12 @@ fn graph(analysis: &Analysis) -> String {
         analysis.repetition.0.len(),
         analysis.channels
     );
-    if analysis.self_loops > 0 {
-        let _ = writeln!(text, "{} channels from an actor to itself are not counted", analysis.self_loops);
+    match analysis.self_loops {
+        0 => {}
+        1 => text.push_str("1 channel from an actor to itself is not counted\n"),
+        count => {
+            let _ = writeln!(text, "{count} channels from an actor to itself are not counted");
+        }
     }
     if let Some(blocked) = &analysis.blocked {
         text.push_str("DEADLOCK: each waits for the next, the last for the first\n");

@@ -154,8 +154,11 @@ fn written_files() {
     assert!(write(&graph("a:1 b:1  a 1 > b 2"), "g").contains("<sdf name="));
 }
 
+/// Producer, reader, production, consumption and initial tokens of a plain channel.
+type Plain = (usize, usize, Vec<u64>, Vec<u64>, u64);
+
 /// What plain CSDF makes of a graph: per reader a data and perhaps a synchronisation channel.
-fn plain(graph: &Graph) -> Vec<(usize, usize, Vec<u64>, Vec<u64>, u64)> {
+fn plain(graph: &Graph) -> Vec<Plain> {
     let all = |rates: &Rates, actor: ActorId| -> Vec<u64> {
         rates.iter().cycle().take(graph.actors()[actor.index()].phases as usize).collect()
     };
