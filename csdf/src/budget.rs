@@ -48,14 +48,18 @@ impl Meter {
         Ok(())
     }
 
-    /// A part of what is left, `share` of `of`, to be spent apart.
-    pub(crate) fn part(&self, share: u64, of: u64) -> Meter {
-        let time = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+    /// Sets aside `share` of `of` of what is left; what is not spent of it is to be given back.
+    pub(crate) fn part(&mut self, share: u64, of: u64) -> Meter {
         let part = |whole: u128| (whole * u128::from(share) / u128::from(of.max(1))) as u64;
-        Meter {
-            left: part(u128::from(self.left)),
-            deadline: time
-                .and_then(|time| Instant::now().checked_add(Duration::from_nanos(part(time.as_nanos())))),
-        }
+        let left = part(u128::from(self.left));
+        self.left -= left;
+        let time = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let time = time.map(|time| Duration::from_nanos(part(time.as_nanos())));
+        Meter { left, deadline: time.and_then(|time| Instant::now().checked_add(time)) }
+    }
+
+    /// Takes back a part.
+    pub(crate) fn give_back(&mut self, part: Meter) {
+        self.left += part.left;
     }
 }

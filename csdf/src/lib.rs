@@ -25,6 +25,15 @@
 //! | the order as loops | [`compress`], [`notation`] |
 //! | an independent replay of the loops | [`verify`] |
 //!
+//! # From rates to capacities
+//! | question | function |
+//! | --- | --- |
+//! | how many iterations per unit of time, in given capacities | [`throughput()`] |
+//! | when each firing starts | [`self_timed`] |
+//! | the smallest capacities that run at all, at a throughput, at the maximal one | [`smallest`] |
+//! | all trade-offs between storage and throughput | [`pareto`] |
+//! | an independent check of the answer and its proof | [`verify_storage`] |
+//!
 //! # Example
 //! The two layers of Minakova and Stefanov 2022, section 2.5: `l1` delivers 32 rows, one a firing; `l2` is a
 //! 5×5 convolution with same padding, one row of output a firing. Its first window reaches rows 0 to 2 (two
@@ -50,6 +59,14 @@
 //! let steps = csdf::compress(&execution.firings);
 //! assert_eq!(csdf::notation(&steps, &graph.actor_names()), "[l1]×3,[l2],([l1],[l2])×29,[l2]×2");
 //! csdf::verify(&graph, &execution.capacities, &steps)?;
+//!
+//! // One row more, and the layers work at the same time. No smaller ring does.
+//! use csdf::{Goal, StorageOptions};
+//! let options = StorageOptions::default();
+//! let storage = csdf::smallest(&graph, Goal::Maximal, &options)?;
+//! assert_eq!((storage.capacities.as_slice(), storage.proven), ([6].as_slice(), true));
+//! assert_eq!(storage.throughput.to_string(), "1/32");
+//! csdf::verify_storage(&graph, Goal::Maximal, &options, &storage)?;
 //! # Ok::<(), csdf::Error>(())
 //! ```
 

@@ -89,7 +89,6 @@ pub fn smallest(graph: &Graph, goal: Goal, options: &StorageOptions) -> Result<S
     let problem = Problem::new(graph, options, &mut meter)?;
     let target = target(&problem, goal)?;
     let mut search = Search::new(&problem)?;
-    search.bound_channels(target, &mut meter)?;
     let best = search.optimum(target, &mut meter)?;
     storage(&search, best)
 }
@@ -120,8 +119,10 @@ fn storage(search: &Search, best: Best) -> Result<Storage, Error> {
     let run = problem.layout.run(&problem.scope, &limits, &mut meter)?;
     let constraints = Constraints::new(&problem.layout, &problem.scope, &limits, &run.order)?;
     let period = constraints.greatest(problem.floor, &mut meter)?.map_or(problem.floor, |(ratio, _)| ratio);
-    let certificate =
-        Certificate { conflicts: search.conflicts.clone(), schedule: schedule(problem, &capacities, &run) };
+    let certificate = Certificate {
+        conflicts: search.evidence(&mut meter)?,
+        schedule: schedule(problem, &capacities, &run),
+    };
     let throughput = Throughput::of_period(period);
     Ok(Storage { capacities, total, bound, proven: bound == total, throughput, certificate })
 }
@@ -183,9 +184,12 @@ pub fn pareto(graph: &Graph, options: &StorageOptions) -> Result<Pareto, Error> 
 mod tests {
     use super::*;
     use crate::testing::graph;
+    use crate::verify_storage;
 
     fn check(text: &str, goal: Goal, capacities: &[u64], throughput: &str) {
-        let storage = smallest(&graph(text), goal, &StorageOptions::default()).unwrap();
+        let (graph, options) = (graph(text), StorageOptions::default());
+        let storage = smallest(&graph, goal, &options).unwrap();
+        assert_eq!(verify_storage(&graph, goal, &options, &storage), Ok(()));
         assert!(storage.proven, "{text}");
         assert_eq!(storage.total, capacities.iter().sum::<u64>(), "{text} {storage:?}");
         assert_eq!(storage.capacities, capacities, "{text} {goal:?}");
@@ -229,5 +233,101 @@ mod tests {
         let (least, fastest) = (total(Goal::DeadlockFree), total(Goal::Maximal));
         assert_eq!((least.total, least.proven), (7, true), "{least:?}");
         assert_eq!((fastest.total, fastest.proven), (11, true), "{fastest:?}");
+    }
+
+    #[test]
+    fn channels_that_do_not_count() {
+        fn check(text: &str, capacities: &[u64], total: u64) {
+            let (graph, options) = (graph(text), StorageOptions::default());
+            let storage = smallest(&graph, Goal::Maximal, &options).unwrap();
+            assert_eq!((storage.capacities.as_slice(), storage.total), (capacities, total), "{text}");
+            assert_eq!(verify_storage(&graph, Goal::Maximal, &options, &storage), Ok(()), "{text}");
+        }
+        check("a:1  a 1 > a 1 +2", &[3], 0);
+        // The fourth firing starts while the third, which frees the first token of the channel, is under way.
+        check("a:3@1,0,3^2  a 1,0,0 > a 1,0,0/0,0,1 +1", &[3], 0);
+        check("a:1 b:1  a 1 > a 1 +1  a 1 > b 1", &[2, 2], 2);
+        // The producer and another actor read it, so that it counts.
+        check("a:1 b:1  a 1 > a 1 | b 1 +1", &[2], 2);
+        check("a:1 b:1  a 1 > b 1  a 0 > b 0 +4", &[2, 4], 6);
+    }
+
+    #[test]
+    fn capacities_that_channels_state() {
+        let example = graph("a:1@1 b:1@2 c:1@2  a 2 > b 3  b 1 > c 2");
+        let mut stated = Graph::new();
+        for actor in example.actors() {
+            stated.add_actor(actor.clone()).unwrap();
+        }
+        for (channel, capacity) in example.channels().iter().zip([None, Some(2)]) {
+            stated.add_channel(crate::Channel { capacity, ..channel.clone() }).unwrap();
+        }
+        let options = StorageOptions::default();
+        let storage = smallest(&stated, Goal::Maximal, &options).unwrap();
+        assert_eq!(
+            (storage.capacities.as_slice(), storage.throughput.to_string()),
+            ([6, 2].as_slice(), "1/6".into())
+        );
+        assert_eq!(verify_storage(&stated, Goal::Maximal, &options, &storage), Ok(()));
+        let error = smallest(&stated, ratio("1/5"), &options).unwrap_err();
+        assert_eq!(error.to_string(), "a throughput of 1/5 is out of reach: the most is 1/6");
+    }
+
+    #[test]
+    fn refused() {
+        fn check(text: &str, options: &StorageOptions, expected: &str) {
+            let error = smallest(&graph(text), Goal::DeadlockFree, options).unwrap_err();
+            assert_eq!(error.to_string(), expected);
+        }
+        let pair = "a:1 b:1  a 1 > b 1";
+        let granularity =
+            |steps: &[u64]| StorageOptions { granularity: steps.to_vec(), ..StorageOptions::default() };
+        let message = "granularities must be at least 1, one for each of the 1 channels";
+        check(pair, &granularity(&[0]), message);
+        check(pair, &granularity(&[1, 1]), message);
+        check(
+            "a:1  a 1 > a 1",
+            &granularity(&[]),
+            "deadlock: `a` lacks 1 token of channel `a>a`, which no firing can bring",
+        );
+        let budget = Budget { work: 1, time: None };
+        check(
+            pair,
+            &StorageOptions { budget, ..StorageOptions::default() },
+            "the analysis has used up its budget",
+        );
+    }
+
+    #[test]
+    fn certificates_that_do_not_hold() {
+        let (graph, options) = (graph("a:1@1 b:1@2 c:1@2  a 2 > b 3  b 1 > c 2"), StorageOptions::default());
+        let good = smallest(&graph, Goal::Maximal, &options).unwrap();
+        let check = |change: &dyn Fn(&mut Storage), expected: &str| {
+            let mut storage = good.clone();
+            change(&mut storage);
+            let error = verify_storage(&graph, Goal::Maximal, &options, &storage).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("bad certificate: {expected}")), "{error}");
+        };
+        check(&|storage| storage.total += 1, "the capacities add up to 10, not 11");
+        check(&|storage| storage.capacities[0] += 1, "the capacities add up to 11, not 10");
+        check(
+            &|storage| (storage.capacities, storage.total) = (vec![9, 9], 18),
+            "the bound contradicts the total",
+        );
+        check(&|storage| storage.throughput = Throughput::Unbounded, "the throughput is 1/4, not unbounded");
+        check(&|storage| storage.certificate.conflicts.clear(), "the conflicts allow a total of 0");
+        check(
+            &|storage| {
+                (storage.capacities, storage.total) = (vec![6, 2], 8);
+                storage.throughput = "1/6".parse().map(Throughput::Finite).unwrap();
+            },
+            "the throughput is 1/6, below the goal",
+        );
+        for index in 0..good.certificate.conflicts.len() {
+            check(&|storage| storage.certificate.conflicts[index].limits[0].1 += 1, "conflict");
+            check(&|storage| storage.certificate.conflicts[index].cycle[0].firing += 1, "conflict");
+            check(&|storage| storage.certificate.conflicts[index].iterations += 1, "conflict");
+            check(&|storage| storage.certificate.conflicts[index].cycle.clear(), "conflict");
+        }
     }
 }

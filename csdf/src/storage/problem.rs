@@ -113,11 +113,19 @@ impl<'g> Problem<'g> {
         cycle.channels().into_iter().filter_map(|channel| self.variable_of[channel]).collect()
     }
 
-    /// The actors of a cycle and those that read or write a channel whose space it waits for.
+    /// The actors of a cycle.
     pub(crate) fn scope_around(&self, cycle: &Cycle) -> Scope {
         let mut marked = vec![false; self.layout.actors.len()];
         // The layout has all actors, in the graph's order.
         cycle.steps.iter().for_each(|step| marked[step.actor.index()] = true);
+        self.layout.scope_of(&marked)
+    }
+
+    /// The producer and the readers of a channel.
+    pub(crate) fn scope_of_channel(&self, pipe: &Pipe) -> Scope {
+        let mut marked = vec![false; self.layout.actors.len()];
+        marked[pipe.producer] = true;
+        self.layout.links[pipe.links.clone()].iter().for_each(|link| marked[link.reader] = true);
         self.layout.scope_of(&marked)
     }
 
@@ -194,20 +202,24 @@ fn least_alone(layout: &Layout, pipe: &Pipe) -> u64 {
 }
 
 /// The most that a channel which only its producer reads can hold: with as many firings under way as the tokens
-/// and the actor's concurrency allow.
+/// and the actor's concurrency allow, long after the start.
 fn most_of_own(layout: &Layout, pipe: &Pipe) -> u64 {
     let part = &layout.actors[pipe.producer];
-    let firings = part.firings;
-    let most = (0..firings).map(|firing| {
-        let stored = pipe.initial + pipe.produced[firing + 1];
+    let (firings, total) = (part.firings as i128, i128::from(pipe.total));
+    let most = (0..part.firings).map(|firing| {
+        let stored = i128::from(pipe.initial) + i128::from(pipe.produced[firing + 1]);
         let freed = layout.links[pipe.links.clone()].iter().map(|link| {
-            // Firings that must have ended before this one starts: for its tokens, for a place.
-            let needed = link.acquired[firing + 1].saturating_sub(pipe.initial);
-            let for_tokens = pipe.produced.partition_point(|&produced| produced < needed);
-            let for_place = (firing as u64 + 1).saturating_sub(part.concurrency) as usize;
-            link.released[for_tokens.max(for_place).min(firing)]
+            // Firings that must have ended before this one starts: for its tokens, for a place. Those of earlier
+            // iterations are negative.
+            let needed = i128::from(link.acquired[firing + 1]) - i128::from(pipe.initial) - 1;
+            let rest = needed.rem_euclid(total) as u64;
+            let for_tokens = pipe.produced.partition_point(|&produced| produced <= rest) as i128
+                + needed.div_euclid(total) * firings;
+            let for_place = firing as i128 + 1 - i128::from(part.concurrency);
+            let ended = for_tokens.max(for_place).min(firing as i128);
+            i128::from(link.released[ended.rem_euclid(firings) as usize]) + ended.div_euclid(firings) * total
         });
-        stored - freed.min().unwrap_or(0)
+        u64::try_from(stored - freed.min().unwrap_or(0)).unwrap_or(u64::MAX)
     });
     most.max().unwrap_or(0).max(pipe.initial)
 }

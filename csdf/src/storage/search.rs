@@ -24,6 +24,8 @@ pub(crate) struct Search<'p, 'g> {
     pub(crate) conflicts: Vec<Conflict>,
     /// The channels' bounds before any conflict.
     low: u128,
+    /// Whether channels by themselves have been bounded for a throughput.
+    bounded: bool,
 }
 
 /// The best values of the channels to size, and how small they could be.
@@ -39,23 +41,17 @@ impl<'p, 'g> Search<'p, 'g> {
     pub(crate) fn new(problem: &'p Problem<'g>) -> Result<Search<'p, 'g>, Error> {
         let variables = problem.variables()?;
         let low = variables.iter().map(|of| u128::from(of.low) * u128::from(of.cost)).sum();
-        Ok(Search { problem, cover: Cover::new(variables), conflicts: Vec::new(), low })
+        Ok(Search { problem, cover: Cover::new(variables), conflicts: Vec::new(), low, bounded: false })
     }
 
-    /// Bounds of each channel by itself for the target, its producer and readers otherwise unhindered.
-    pub(crate) fn bound_channels(&mut self, target: Target, meter: &mut Meter) -> Result<(), Error> {
-        if target == Target::Live {
-            return Ok(());
-        }
+    /// Bounds of each channel by itself for a throughput, its producer and readers otherwise unhindered.
+    fn bound_channels(&mut self, target: Target, meter: &mut Meter) -> Result<(), Error> {
         let problem = self.problem;
         for pipe in &problem.layout.channels {
             let Some(variable) = problem.variable_of[pipe.id] else { continue };
-            let mut marked = vec![false; problem.layout.actors.len()];
-            marked[pipe.producer] = true;
-            problem.layout.links[pipe.links.clone()].iter().for_each(|link| marked[link.reader] = true);
-            let scope = problem.layout.scope_of(&marked);
             let mut values = vec![None; problem.channels.len()];
             values[variable] = Some(self.cover.variables[variable].low);
+            let scope = problem.scope_of_channel(pipe);
             let found = problem.conflicts(&scope, &values, target, meter)?;
             if let Some(cycle) = found.into_iter().next() {
                 self.learn(cycle, &values, target, meter)?;
@@ -64,13 +60,41 @@ impl<'p, 'g> Search<'p, 'g> {
         Ok(())
     }
 
+    /// All conflicts, first those that the bounds of the channels by themselves stand for.
+    pub(crate) fn evidence(&self, meter: &mut Meter) -> Result<Vec<Conflict>, Error> {
+        let problem = self.problem;
+        let mut conflicts = Vec::new();
+        for pipe in &problem.layout.channels {
+            let Some(variable) = problem.variable_of[pipe.id] else { continue };
+            let below = self.cover.variables[variable].low.checked_sub(problem.steps[variable]);
+            if let Some(limit) = below.filter(|&limit| limit >= pipe.initial) {
+                let mut values = vec![None; problem.channels.len()];
+                values[variable] = Some(limit);
+                let scope = problem.scope_of_channel(pipe);
+                let found = problem.conflicts(&scope, &values, Target::Live, meter)?.into_iter().next();
+                conflicts.extend(found.map(|cycle| Conflict {
+                    limits: vec![(ChannelId(pipe.id as u32), limit)],
+                    cycle: cycle.steps,
+                    iterations: cycle.iterations,
+                }));
+            }
+        }
+        conflicts.extend(self.conflicts.iter().cloned());
+        Ok(conflicts)
+    }
+
     /// The values of least cost that meet the target.
     ///
     /// # Errors
     /// [`Error::Exhausted`] if the budget ends before any values are known that do.
     pub(crate) fn optimum(&mut self, target: Target, meter: &mut Meter) -> Result<Best, Error> {
         let mut best: Option<(u128, Vec<u64>)> = None;
-        let outcome = self.improve(target, &mut best, meter);
+        let mut most = meter.part(7, 8);
+        let mut outcome = self.improve(target, &mut best, &mut most);
+        meter.give_back(most);
+        if best.is_none() && outcome == Err(Error::Exhausted) {
+            outcome = self.enlarge(target, &mut best, meter);
+        }
         let bound = self.low + self.cover.bound();
         match (outcome, best) {
             (Ok(()) | Err(Error::Exhausted), Some((cost, values))) => {
@@ -87,6 +111,10 @@ impl<'p, 'g> Search<'p, 'g> {
         best: &mut Option<(u128, Vec<u64>)>,
         meter: &mut Meter,
     ) -> Result<(), Error> {
+        if target != Target::Live && !self.bounded {
+            self.bounded = true;
+            self.bound_channels(target, meter)?;
+        }
         loop {
             let mut values = self.cover.solve(meter)?;
             let bound = self.low + self.cover.bound();
@@ -108,8 +136,68 @@ impl<'p, 'g> Search<'p, 'g> {
             let cost = self.cost(&values);
             if best.as_ref().is_none_or(|&(least, _)| cost < least) {
                 *best = Some((cost, values));
+                if cost > bound {
+                    self.shrink(target, best, meter)?;
+                }
             }
         }
+    }
+
+    /// Values that meet the target, found fast: whatever is in the way grows.
+    fn enlarge(
+        &self,
+        target: Target,
+        best: &mut Option<(u128, Vec<u64>)>,
+        meter: &mut Meter,
+    ) -> Result<(), Error> {
+        let problem = self.problem;
+        let mut values: Vec<u64> = self.cover.variables.iter().map(|variable| variable.low).collect();
+        loop {
+            let point: Vec<Option<u64>> = values.iter().copied().map(Some).collect();
+            let cycles = problem.conflicts(&problem.scope, &point, target, meter)?;
+            if cycles.is_empty() {
+                break;
+            }
+            for variable in cycles.iter().flat_map(|cycle| problem.variables_of(cycle)) {
+                let step = problem.steps[variable];
+                let growth = (values[variable] / 2).div_ceil(step).max(1).saturating_mul(step);
+                values[variable] = values[variable].checked_add(growth).ok_or(Error::Exhausted)?;
+            }
+        }
+        *best = Some((self.cost(&values), values));
+        self.shrink(target, best, meter)
+    }
+
+    /// Lowers the best values one by one as far as each goes.
+    fn shrink(
+        &self,
+        target: Target,
+        best: &mut Option<(u128, Vec<u64>)>,
+        meter: &mut Meter,
+    ) -> Result<(), Error> {
+        let problem = self.problem;
+        for (variable, of) in self.cover.variables.iter().enumerate() {
+            let Some((_, values)) = best.clone() else { return Ok(()) };
+            let step = problem.steps[variable];
+            // Of the steps above the bound, too few and enough.
+            let (mut few, mut enough) = (0, (values[variable] - of.low) / step);
+            let mut tried_least = false;
+            while few < enough {
+                // Most values that can be lowered go down to their bounds.
+                let middle = if tried_least { few + (enough - few) / 2 } else { 0 };
+                tried_least = true;
+                let mut lower = values.clone();
+                lower[variable] = of.low + middle * step;
+                let point: Vec<Option<u64>> = lower.iter().copied().map(Some).collect();
+                if problem.conflicts(&problem.scope, &point, target, meter)?.is_empty() {
+                    enough = middle;
+                    *best = Some((self.cost(&lower), lower));
+                } else {
+                    few = middle + 1;
+                }
+            }
+        }
+        Ok(())
     }
 
     pub(crate) fn cost(&self, values: &[u64]) -> u128 {

@@ -1,0 +1,117 @@
+//! Why no smaller capacities do, in a form that is checked without a search.
+
+mod cycle;
+mod execute;
+mod grid;
+
+use crate::budget::Meter;
+use crate::{
+    ActorId, ChannelId, Error, Goal, Graph, Method, Ratio, Step, Storage, StorageOptions, Throughput,
+    throughput_by, verify,
+};
+use grid::Grid;
+
+/// Evidence for the bound of a [`Storage`], and a schedule for its capacities.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Certificate {
+    /// Sets of limits that cannot all be kept; the bound is the least total that breaks one limit of each.
+    pub conflicts: Vec<Conflict>,
+    /// One iteration on one processor within the capacities.
+    pub schedule: Vec<Step>,
+}
+
+/// Channels that are too small together: with all of them within their limits the goal is out of reach, however
+/// large the others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Conflict {
+    /// Channels with the most tokens that they may hold for the cycle to exist.
+    pub limits: Vec<(ChannelId, u64)>,
+    /// Firings each of which must end before the next one starts; the last before the first one `iterations`
+    /// later.
+    pub cycle: Vec<Dependency>,
+    /// Iterations around the cycle. With none it is a deadlock, else it takes at least the firings' times for so
+    /// many iterations.
+    pub iterations: u64,
+}
+
+/// A firing of a cycle, and why the next one has to wait for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Dependency {
+    /// Who fires.
+    pub actor: ActorId,
+    /// Which firing, from 0 since the start of the execution.
+    pub firing: u64,
+    /// Why the next one waits.
+    pub reason: Reason,
+}
+
+/// Why a firing waits for another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reason {
+    /// It reads tokens that the other one makes.
+    Tokens(ChannelId),
+    /// It needs space that the other one frees.
+    Space(ChannelId),
+    /// It is a firing of the same actor, at least as much later as the actor's concurrency. Where that is 1, it
+    /// waits for all between as well.
+    Order,
+    /// It is a later firing of the same actor, which starts no earlier, whether or not the other one has ended.
+    Starts,
+    /// It is a later firing of the same actor, whose end takes effect no earlier.
+    Ends,
+}
+
+/// Checks a storage distribution and its certificate by means that share nothing with the search: the schedule is
+/// replayed, the throughput measured by an execution with counters of its own, each conflict's cycle is added up
+/// dependency by dependency, and the bound is derived from the conflicts again, cheapest combination first. Only
+/// that a throughput is the maximal one is left to [`Method::StateSpace`], which the search does not use.
+///
+/// # Errors
+/// [`Error::BadCertificate`] says what does not hold; those of [`verify`] and [`throughput_by`];
+/// [`Error::Exhausted`] if the budget of the options is not enough, as may be where conflicts are many.
+pub fn verify_storage(
+    graph: &Graph,
+    goal: Goal,
+    options: &StorageOptions,
+    storage: &Storage,
+) -> Result<(), Error> {
+    let mut meter = Meter::new(&options.budget);
+    verify(graph, &storage.capacities, &storage.certificate.schedule)?;
+    let grid = Grid::new(graph, options)?;
+    grid.check_capacities(&storage.capacities, storage.total)?;
+    let measured = execute::throughput(graph, &storage.capacities, &mut meter)?;
+    if measured != storage.throughput {
+        return bad(format!("the throughput is {measured}, not {}", storage.throughput));
+    }
+    let required = match goal {
+        Goal::DeadlockFree => Throughput::Finite(Ratio::ZERO),
+        Goal::AtLeast(ratio) => Throughput::Finite(ratio),
+        Goal::Maximal => throughput_by(Method::StateSpace, graph, &graph.capacities(), &options.budget)?,
+    };
+    if measured < required || measured == Throughput::Finite(Ratio::ZERO) {
+        return bad(format!("the throughput is {measured}, below the goal"));
+    }
+    let mut conflicts = Vec::new();
+    for (index, conflict) in storage.certificate.conflicts.iter().enumerate() {
+        let named = |error| match error {
+            Error::BadCertificate { reason } => {
+                Error::BadCertificate { reason: format!("conflict {index}: {reason}") }
+            }
+            other => other,
+        };
+        cycle::check(graph, conflict, required).map_err(named)?;
+        conflicts.push(grid.ways_out(conflict)?);
+    }
+    let least = grid.least_total(&conflicts, &mut meter)?;
+    if least < u128::from(storage.bound) {
+        return bad(format!("the conflicts allow a total of {least}, below the bound of {}", storage.bound));
+    }
+    if storage.bound > storage.total || storage.proven != (storage.bound == storage.total) {
+        return bad("the bound contradicts the total".to_owned());
+    }
+    Ok(())
+}
+
+fn bad<T>(reason: String) -> Result<T, Error> {
+    Err(Error::BadCertificate { reason })
+}
