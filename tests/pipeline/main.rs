@@ -67,7 +67,7 @@ fn check(plan: &Plan, application: &csdfc::app::resolve::Application) {
     write_with_harness(folder.path(), application, plan, &(HARNESS.to_owned() + MAIN));
     let harness = folder.path().join("harness");
     run(&harness, env!("CARGO"), &["build", "--offline"], &[]);
-    let program = folder.path().join("target/debug/harness");
+    let program = harness.join("target/debug/harness");
     let told = run(folder.path(), program.to_str().expect("a path in UTF-8"), &[], &[]);
     assert!(told.ends_with("done\n"), "{told}");
 }
