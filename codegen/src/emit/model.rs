@@ -262,7 +262,7 @@ impl<'r> Model<'r> {
             ("elements", &["Dims", "ElementShape", "Elements", "ElementsMut"][..]),
             ("rows", &["RowShape", "Rows", "RowsMut"]),
         ] {
-            let used = |name: &&&str| [" {", "::"].iter().any(|end| body.contains(&format!(" {name}{end}")));
+            let used = |name: &&&str| super::names::is_named(body, name);
             let names: Vec<&str> = names.iter().filter(used).copied().collect();
             match names.as_slice() {
                 [] => {}
@@ -357,7 +357,7 @@ impl<'r> Model<'r> {
             match (field.by_rows, field.input.element, field.planar()) {
                 (false, ..) => source.line(format!("self.{name}")),
                 (true, InputElement::F32, _) => {
-                    source.line(format!("row.copy_from_slice(&self.{name}[y * {row}..][..{row}]);"));
+                    source.line(format!("row.copy_from_slice(&self.{name}[{}..][..{row}]);", times("y", row)));
                 }
                 (true, InputElement::U8, false) => {
                     source.line(format!("&self.{name}.as_chunks::<{row}>().0[y]"));
@@ -381,13 +381,14 @@ impl<'r> Model<'r> {
             let (name, row) = (&field.name, entry.tensor.shape.row_elements());
             if self.written(field.layer).is_empty() {
                 source.open(format!("fn {name}(&mut self, y: Range<usize>) -> &mut [{element}] {{"));
+                let (start, end) = (times("y.start", row), times("y.end", row));
                 source.line(match entry.rows() {
-                    1 => format!("&mut self.{name}[y.start * {row}..]"),
-                    _ => format!("&mut self.{name}[y.start * {row}..y.end * {row}]"),
+                    1 => format!("&mut self.{name}[{start}..]"),
+                    _ => format!("&mut self.{name}[{start}..{end}]"),
                 });
             } else {
                 source.open(format!("fn {name}(&mut self, y: usize, row: &[{element}; {row}]) {{"));
-                source.line(format!("self.{name}[y * {row}..][..{row}].copy_from_slice(row);"));
+                source.line(format!("self.{name}[{}..][..{row}].copy_from_slice(row);", times("y", row)));
             }
             source.close("}");
         }
@@ -490,6 +491,7 @@ impl<'r> Model<'r> {
     /// The frame in the making: its schedule and its layers.
     fn frame(&self, source: &mut Source) {
         source.line("/// A frame in the making.");
+        source.line("#[allow(dead_code, reason = \"not every model has layers that need all of it\")]");
         source.open("struct Frame<'m, I, O> {");
         source.line("memory: Memory<'m>,");
         source.line("weights: &'m [f32],");
@@ -593,6 +595,11 @@ pub(super) fn summary(cnn: &CnnIndex<'_>, layer: usize) -> String {
 
 fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
+}
+
+/// Rows of so many elements.
+fn times(rows: &str, elements: usize) -> String {
+    if elements == 1 { rows.into() } else { format!("{rows} * {elements}") }
 }
 
 fn element(bytes: u64) -> &'static str {

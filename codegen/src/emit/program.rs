@@ -24,13 +24,9 @@ pub(super) fn write(name: &str, plan: &Plan, models: &[Model<'_>]) -> String {
     source.gap();
     source.line("use std::process::ExitCode;");
     source.gap();
-    let module = |model: &Model<'_>| model.module.clone();
     source.line(match models {
         [_] => format!("use {library}::{{Arena, Inputs, Model, Outputs}};"),
-        _ => {
-            let modules: Vec<String> = models.iter().map(module).collect();
-            format!("use {library}::{{Arena, {}}};", modules.join(", "))
-        }
+        _ => format!("use {library}::Arena;"),
     });
     source.gap();
     source.line("use support::{Arguments, Layout};");
@@ -62,7 +58,7 @@ pub(super) fn write(name: &str, plan: &Plan, models: &[Model<'_>]) -> String {
     source.close("}");
     for model in models {
         source.gap();
-        let path = if several { format!("{}::", model.module) } else { String::new() };
+        let path = if several { format!("{library}::{}::", model.module) } else { String::new() };
         write_run(&mut source, model, &path);
     }
     source.finish()
