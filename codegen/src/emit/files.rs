@@ -32,6 +32,7 @@ impl Crate<'_> {
         add("LICENSE-MIT", include_str!("../../../LICENSE-MIT").into());
         add("rustfmt.toml", include_str!("../../../rustfmt.toml").into());
         add(".gitignore", "/target\n".into());
+        add(".cargo/config.toml", include_str!("template/config.toml").into());
         add("src/lib.rs", self.library());
         add("src/main.rs", self.head() + &program::write(&self.name, self.plan, self.models));
         add("src/support.rs", self.head() + include_str!("template/support.rs"));
@@ -180,12 +181,18 @@ impl Crate<'_> {
              target/release/{name} {cnn}INPUT.npy --frames 100 --output DIR\n\n\
              It takes one file for each input, in the order below, prints frames per second and the peak memory of\n\
              the process, and writes the outputs of the last frame.\n\n\
-             For another processor add its target, and say which it is if vector code shall be chosen when the crate\n\
-             is compiled:\n\n    \
+             ## On a Jetson, or another 64-bit Arm\n\n\
+             On the PC, with Debian's or Ubuntu's `gcc-aarch64-linux-gnu` as the linker:\n\n    \
              rustup target add aarch64-unknown-linux-gnu\n    \
-             RUSTFLAGS=\"-C target-cpu=cortex-a57 -C target-feature=+crt-static\" \\\n    \
-             CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \\\n    \
-             cargo build --release --target aarch64-unknown-linux-gnu\n\n\
+             export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUSTFLAGS=\"-C target-cpu=cortex-a57\"\n    \
+             cargo build --release --target aarch64-unknown-linux-gnu\n    \
+             scp target/aarch64-unknown-linux-gnu/release/{name} INPUT.npy board:\n    \
+             ssh board ./{name} {cnn}INPUT.npy --frames 100 --output out\n\n\
+             The program is linked statically (`.cargo/config.toml`): it runs on boards whose system is old. The\n\
+             processor is `cortex-a57` on a TX1, TX2 or Nano, `carmel` on a Xavier, `cortex-a78ae` on an Orin,\n\
+             `cortex-a72` on a Raspberry Pi 4; without the line any 64-bit Arm will do. `RUSTFLAGS` would take the\n\
+             place of the configuration, static linking included. `qemu-aarch64 -cpu cortex-a57 {name} …` runs it on\n\
+             the PC, though not at the board's speed. Built on the board itself it needs nothing but Rust.\n\n\
              ## The library\n\n"
         );
         for model in self.models {

@@ -357,7 +357,8 @@ impl<'r> Model<'r> {
             match (field.by_rows, field.input.element, field.planar()) {
                 (false, ..) => source.line(format!("self.{name}")),
                 (true, InputElement::F32, _) => {
-                    source.line(format!("row.copy_from_slice(&self.{name}[{}..][..{row}]);", times("y", row)));
+                    source
+                        .line(format!("row.copy_from_slice(&self.{name}[{}..][..{row}]);", times("y", row)));
                 }
                 (true, InputElement::U8, false) => {
                     source.line(format!("&self.{name}.as_chunks::<{row}>().0[y]"));
