@@ -1,8 +1,10 @@
 //! Emitted crates: they build with nothing but the compiler and make the bytes that `run` makes.
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a panic is how a test fails")]
+#![allow(clippy::print_stdout, reason = "what a test skipped, or measured")]
 
 mod arm;
+mod capi;
 mod kernels;
 
 use std::path::{Path, PathBuf};
@@ -196,7 +198,7 @@ fn files_are_formatted() {
 
 #[test]
 fn files_are_free_of_lint() {
-    for features in ["default", "weights"] {
+    for features in ["default", "weights", "std weights capi"] {
         let arguments = ["clippy", "--offline", "--no-default-features", "--features", features];
         inspect("cargo", &[&arguments[..], &["--", "-D", "warnings"]].concat());
     }

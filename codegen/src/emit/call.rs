@@ -336,7 +336,9 @@ fn write_constant(source: &mut Source, name: &str, constant: &Constant, weights:
     let Range { start, end } = constant.range;
     let data = format!("&self.weights[{}..{}]", weights + start, weights + end);
     match constant.packing.access() {
-        Some(access) if !is_slice => write_access(source, name, &data, "0", access, READ),
+        Some(access) if !is_slice => {
+            write_access(source, name, &format!("Span::new({data})"), "0", access, READ)
+        }
         _ => source.line(format!("let {name} = {data};")),
     }
 }
@@ -374,8 +376,8 @@ fn element_shape(shape: &ElementShape, data: &str, first: &str, name: &str, part
         return (data.to_owned(), text);
     }
     // One of several frames' worth.
-    let (elements, mutable) = (shape.dims.elements(), if part.is_output { "mut " } else { "" });
-    (format!("&{mutable}{data}[{first} * {elements}..][..{elements}]"), text)
+    let elements = shape.dims.elements();
+    (format!("{data}.part({first} * {elements}, {elements})"), text)
 }
 
 /// The dimensions of rows `y` alone of an image.

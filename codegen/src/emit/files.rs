@@ -8,7 +8,7 @@ use crate::plan::Plan;
 
 use super::model::Model;
 use super::source::Source;
-use super::{hash, kernels, program};
+use super::{capi, hash, kernels, program};
 
 /// The file that lists the others, each with the hash of its content.
 pub const MANIFEST: &str = "csdfc-manifest.txt";
@@ -39,10 +39,19 @@ impl Crate<'_> {
         add("src/arena.rs", self.head() + include_str!("template/arena.rs"));
         add("src/weights.rs", self.head() + include_str!("template/weights.rs"));
         add("src/hash.rs", self.head() + include_str!("template/hash.rs"));
+        add("src/capi.rs", self.head() + &capi::write(&self.name, self.models));
+        let header = capi::header(&self.name, self.plan, self.models, self.weights.len());
+        add(&capi::header_path(&self.name), header);
+        if self.models.iter().any(program::is_piped) {
+            add("src/ends.rs", self.head() + include_str!("template/ends.rs"));
+        }
+        if self.has_stages() {
+            add("src/ring.rs", self.head() + include_str!("template/ring.rs"));
+        }
         for model in self.models {
             add(&format!("src/{}.rs", model.module), self.head() + &model.write());
         }
-        let mut modules = BTreeSet::from(["arch", "rows"]);
+        let mut modules = BTreeSet::from(["arch", "rows", "span"]);
         modules.extend(self.models.iter().flat_map(Model::kernel_modules));
         files.extend(kernels::files(&modules));
         files.push(("weights.bin".into(), self.weights));
@@ -54,6 +63,11 @@ impl Crate<'_> {
         });
         files.push((MANIFEST.into(), list.into_bytes()));
         files
+    }
+
+    /// Whether a model is a pipeline.
+    fn has_stages(&self) -> bool {
+        self.models.iter().any(|model| !model.stages.is_empty())
     }
 
     /// What stands at the top of every file.
@@ -72,7 +86,8 @@ impl Crate<'_> {
              publish = false\n\n\
              [features]\ndefault = [\"std\", \"weights\"]\n\
              # The instruction set is chosen at start, and there is a program.\nstd = []\n\
-             # The weights are embedded; without it they are handed over.\nweights = []\n\n\
+             # The weights are embedded; without it they are handed over.\nweights = []\n\
+             # Functions for C, as the header in `include` declares them.\ncapi = []\n\n\
              [[bin]]\nname = \"{name}\"\npath = \"src/main.rs\"\nrequired-features = [\"std\", \"weights\"]\n\n\
              # The crate is a workspace of its own, wherever it lies.\n[workspace]\n",
             name = self.name
@@ -112,8 +127,12 @@ impl Crate<'_> {
         source.line("#[cfg(feature = \"std\")]");
         source.line("extern crate std;");
         source.gap();
+        source.line("#[cfg(feature = \"capi\")]");
+        source.line("mod capi;");
+        source.gap();
         let mut modules: Vec<(&str, bool)> =
             ["arena", "hash", "kernels", "weights"].map(|name| (name, false)).into();
+        modules.extend(self.has_stages().then_some(("ring", false)));
         modules.extend(self.models.iter().map(|model| (model.module.as_str(), true)));
         modules.sort_unstable();
         for (module, is_model) in modules {
@@ -126,10 +145,18 @@ impl Crate<'_> {
         source.gap();
         source.line("pub use arena::Arena;");
         if let [model] = self.models {
+            if !model.stages.is_empty() {
+                source.line("#[cfg(feature = \"std\")]");
+                source.line(format!("pub use {}::{{InputFrames, OutputFrames}};", model.module));
+            }
             source.line(format!(
                 "pub use {}::{{InputRows, Inputs, Model, OutputRows, Outputs}};",
                 model.module
             ));
+        }
+        if self.has_stages() {
+            source.line("#[cfg(feature = \"std\")]");
+            source.line("pub use ring::PipelineError;");
         }
         source.line("pub use weights::WeightsError;");
         source.gap();
@@ -212,7 +239,16 @@ impl Crate<'_> {
                  `infer` runs whole frames, `infer_rows` takes rows as they come from a camera, say.\n\n\
                  Without the default features the crate is `no_std` and allocates nothing. Feature `weights` embeds\n\
                  `weights.bin`; without it `Model::with_weights` takes its bytes, from flash or a mapped file. Feature\n\
-                 `std` chooses vector code at start instead of when the crate is compiled.\n\n\
+                 `std` chooses vector code at start instead of when the crate is compiled.\n\n";
+        let header = capi::header_path(name);
+        let _ = write!(
+            text,
+            "## From C\n\n    \
+             cargo rustc --lib --release --features capi --crate-type staticlib\n    \
+             cc program.c -Iinclude target/release/lib{library}.a -lpthread -ldl -lm\n\n\
+             `{header}` declares the functions; `--crate-type cdylib` makes a shared library.\n\n"
+        );
+        text += "\
                  ## Licence\n\n\
                  The models' code is yours. The kernels and what surrounds the models are under MIT or Apache-2.0, at\n\
                  your choice.\n";
@@ -221,6 +257,6 @@ impl Crate<'_> {
 }
 
 /// A name of the plan in which no line ends.
-fn one_line(name: &str) -> String {
+pub(super) fn one_line(name: &str) -> String {
     name.replace(char::is_control, " ")
 }
