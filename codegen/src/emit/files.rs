@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use crate::plan::Plan;
 
-use super::model::Model;
+use super::model::{Model, together};
 use super::source::Source;
 use super::{capi, hash, kernels, program};
 
@@ -169,6 +169,7 @@ impl Crate<'_> {
         source.line("/// Hash of the packed weights.");
         source.line(format!("pub const WEIGHT_HASH: u64 = 0x{:016x};", hash::hash(&self.weights)));
         source.gap();
+        self.write_together(&mut source);
         source.line("/// The best instruction set of the processor.");
         source.line("#[cfg(feature = \"std\")]");
         source.open("fn isa() -> kernels::arch::Isa {");
@@ -181,6 +182,36 @@ impl Crate<'_> {
         source.line("kernels::arch::Isa::compiled()");
         source.close("}");
         self.head() + &source.finish()
+    }
+
+    /// Shares of the arena for models that may run at the same time.
+    fn write_together(&self, source: &mut Source) {
+        let Some(model) = self.models.first() else { return };
+        for cnns in together(model.resolved) {
+            let name = |what: &str| -> Vec<String> {
+                cnns.iter().map(|&c| format!("{}{what}", self.models[c].module)).collect()
+            };
+            source.open("impl Arena {");
+            source.comment(
+                "///",
+                &format!("The shares of {}, which may run at the same time.", name("").join(", ")),
+            );
+            let shares = name("::Share<'_>").join(", ");
+            source.open(format!("pub fn {}(&mut self) -> ({shares}) {{", name("").join("_and_")));
+            source.line("struct Together;");
+            source.open("impl arena::Division for Together {");
+            let parts = name("::ring::Whole as arena::Part>::PLACES")
+                .iter()
+                .map(|part| format!("<{part}"))
+                .collect::<Vec<_>>();
+            source.list("const PARTS: &'static [&'static [arena::Place]] = &[", &parts, ";");
+            source.close("}");
+            source.line("let mut parts = self.divide::<Together>();");
+            source.line(format!("({})", name("::Share(parts.take())").join(", ")));
+            source.close("}");
+            source.close("}");
+            source.gap();
+        }
     }
 
     fn readme(&self) -> String {

@@ -1,5 +1,6 @@
 //! The file of one model: its inputs and outputs, its rings, its schedule, and a method for each layer.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use crate::bind::{self, Call, Operand, Site};
@@ -38,6 +39,8 @@ pub(super) struct Model<'r> {
     pub stages: Vec<Stage>,
     /// The rings between them.
     pub links: Vec<Link>,
+    /// Whether it may run at the same time as other models.
+    pub is_shared: bool,
 }
 
 /// A network input.
@@ -216,8 +219,22 @@ impl<'r> Model<'r> {
         });
         let outputs = outputs.collect();
         let (calls, weights) = (Vec::new(), Vec::new());
+        let is_shared = together(resolved).iter().any(|cnns| cnns.contains(&c));
         let (stages, links) = (Vec::new(), Vec::new());
-        Ok(Model { resolved, c, module, methods, rings, calls, weights, inputs, outputs, stages, links })
+        Ok(Model {
+            resolved,
+            c,
+            module,
+            methods,
+            rings,
+            calls,
+            weights,
+            inputs,
+            outputs,
+            stages,
+            links,
+            is_shared,
+        })
     }
 
     /// The text of its file.
@@ -301,6 +318,21 @@ impl<'r> Model<'r> {
     }
 
     fn model(&self, source: &mut Source) {
+        let (arena, memory) = match self.is_shared {
+            false => ("&'a mut Arena", "arena.memory()"),
+            true => ("impl Into<Share<'a>>", "arena.into().0"),
+        };
+        if self.is_shared {
+            source.line("/// The model's share of an arena: all of it, or what it has beside others.");
+            source.line("pub struct Share<'a>(pub(crate) Memory<'a, ring::Whole>);");
+            source.gap();
+            source.open("impl<'a> From<&'a mut Arena> for Share<'a> {");
+            source.open("fn from(arena: &'a mut Arena) -> Self {");
+            source.line("Share(arena.memory())");
+            source.close("}");
+            source.close("}");
+            source.gap();
+        }
         source.line("/// The model, in an arena that is its own for as long as it lives.");
         source.open("pub struct Model<'a> {");
         source.line("memory: Memory<'a, ring::Whole>,");
@@ -311,18 +343,18 @@ impl<'r> Model<'r> {
         source.open("impl<'a> Model<'a> {");
         source.line("/// The model with the weights that are embedded in the crate.");
         source.line("#[cfg(feature = \"weights\")]");
-        source.open("pub fn new(arena: &'a mut Arena) -> Self {");
-        source.line("Model::on(arena.memory(), weights::embedded())");
+        source.open(format!("pub fn new(arena: {arena}) -> Self {{"));
+        source.line(format!("Model::on({memory}, weights::embedded())"));
         source.close("}");
         source.gap();
         source.line("/// The model with weights that lie somewhere else, in flash or a mapped file, say.");
         source.line("///");
         source.line("/// # Errors");
         source.line("/// When they are not the content of `weights.bin`.");
-        source.open(
-            "pub fn with_weights(arena: &'a mut Arena, weights: &'a [u8]) -> Result<Self, WeightsError> {",
-        );
-        source.line("Ok(Model::on(arena.memory(), weights::verify(weights)?))");
+        source.open(format!(
+            "pub fn with_weights(arena: {arena}, weights: &'a [u8]) -> Result<Self, WeightsError> {{"
+        ));
+        source.line(format!("Ok(Model::on({memory}, weights::verify(weights)?))"));
         source.close("}");
         source.gap();
         source.open("fn on(memory: Memory<'a, ring::Whole>, weights: &'a [f32]) -> Self {");
@@ -341,6 +373,18 @@ impl<'r> Model<'r> {
         source.close("}");
         source.gap();
     }
+}
+
+/// CNNs that may run at the same time as a whole: all their partitions are in one element of J.
+pub(super) fn together(resolved: &Resolved<'_>) -> BTreeSet<Vec<usize>> {
+    let index = &resolved.index;
+    let whole = |element: &Vec<String>, cnn: &CnnIndex<'_>| {
+        cnn.partitions.iter().all(|&p| element.contains(&index.partitions[p].partition.name))
+    };
+    let elements = index.plan.parallel.iter().map(|element| {
+        (0..index.cnns.len()).filter(|&c| whole(element, &index.cnns[c])).collect::<Vec<usize>>()
+    });
+    elements.filter(|cnns| cnns.len() > 1).collect()
 }
 
 /// What a layer computes, and how often.

@@ -9,7 +9,7 @@ use super::source::Source;
 pub(super) fn write(source: &mut Source, model: &Model<'_>) {
     let all: Vec<usize> = (0..model.stores().len()).collect();
     source.line("/// Where rows lie in the arena.");
-    source.open("mod ring {");
+    source.open(if model.is_shared { "pub(crate) mod ring {" } else { "mod ring {" });
     let constants = if all.is_empty() { "" } else { ", Ring" };
     if model.stages.is_empty() {
         source.line(format!("use crate::arena::{{Part, Place{constants}}};"));

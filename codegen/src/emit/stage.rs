@@ -179,8 +179,8 @@ fn write_new(
     variable: &str,
 ) {
     let stage = &model.stages[place];
-    let mut fields: Vec<String> =
-        ["memory: parts.take()", "weights: self.weights", "isa: self.isa"].map(str::to_owned).into();
+    let mut fields = vec!["memory: parts.take()".to_owned()];
+    fields.extend(needs(model, place).map(|(name, _)| format!("{name}: self.{name}")));
     if model.period() > 1 {
         fields.push("frame: 0".into());
     }
@@ -336,8 +336,9 @@ fn write_stage(source: &mut Source, model: &Model<'_>, place: usize) {
     source.line("#[allow(dead_code, reason = \"not every stage has layers that need all of it\")]");
     source.open(format!("struct {}<'m> {{", stage.kind));
     source.line(format!("memory: Memory<'m, ring::{}::Stage>,", stage.name));
-    source.line("weights: &'m [f32],");
-    source.line("isa: Isa,");
+    for (name, kind) in needs(model, place) {
+        source.line(format!("{name}: {kind},"));
+    }
     if model.period() > 1 {
         source.comment(
             "//",
@@ -394,6 +395,17 @@ fn write_stage(source: &mut Source, model: &Model<'_>, place: usize) {
         }
     }
     source.close("}");
+}
+
+/// The fields of a model that the layers of a stage need too: names and types.
+fn needs(model: &Model<'_>, place: usize) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let mut text = Source::default();
+    let partition = model.stages[place].partition;
+    let layers = (0..model.methods.len()).filter(|&l| model.cnn().layers[l].partition == partition);
+    layers.for_each(|l| layer::write(&mut text, model, l));
+    let text = text.finish();
+    let fields = [("weights", "&'m [f32]"), ("isa", "Isa")];
+    fields.into_iter().filter(move |(name, _)| text.contains(&format!("self.{name}")))
 }
 
 /// Layers of a stage that fire several times a frame, and so count their rows.

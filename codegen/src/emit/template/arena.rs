@@ -42,6 +42,14 @@ impl Arena {
         Some(unsafe { &mut *READY.0.get() })
     }
 
+    /// Splits it up among parts that run at the same time.
+    ///
+    /// # Panics
+    /// If they have bytes in common. In a plan that was checked they have not.
+    pub(crate) fn divide<D: Division>(&mut self) -> Parts<'_, D> {
+        Parts::of(self.elements.as_mut_ptr())
+    }
+
     /// All of it, for one part.
     pub(crate) fn memory<P: Part>(&mut self) -> Memory<'_, P> {
         Memory { start: self.elements.as_mut_ptr(), part: PhantomData }
@@ -150,6 +158,17 @@ pub(crate) struct Parts<'a, D> {
 }
 
 impl<'a, D: Division> Parts<'a, D> {
+    /// The parts of a block that is borrowed as long as they are.
+    fn of(start: *mut f32) -> Self {
+        for (i, part) in D::PARTS.iter().enumerate() {
+            for place in *part {
+                let mut others = D::PARTS[..i].iter().flat_map(|other| other.iter());
+                assert!(others.all(|other| place.is_apart_from(*other)));
+            }
+        }
+        Parts { start, taken: 0, division: PhantomData }
+    }
+
     /// The memory of the next part.
     ///
     /// # Panics
@@ -157,7 +176,7 @@ impl<'a, D: Division> Parts<'a, D> {
     pub fn take<P: Part>(&mut self) -> Memory<'a, P> {
         assert!(D::PARTS[self.taken] == P::PLACES);
         self.taken += 1;
-        // Each part is taken once, and `divide` has seen that no two have a byte in common, rings between stages
+        // Each part is taken once, and `of` has seen that no two have a byte in common, rings between stages
         // excepted.
         Memory { start: self.start, part: PhantomData }
     }
@@ -174,14 +193,8 @@ impl<P: Part> Memory<'_, P> {
     /// # Panics
     /// If they have bytes in common, or rings that are none of this part. In a plan that was checked neither happens.
     pub fn divide<D: Division>(&mut self) -> Parts<'_, D> {
-        for (i, part) in D::PARTS.iter().enumerate() {
-            for place in *part {
-                assert!(P::PLACES.contains(place));
-                let mut others = D::PARTS[..i].iter().flat_map(|other| other.iter());
-                assert!(others.all(|other| place.is_apart_from(*other)));
-            }
-        }
-        Parts { start: self.start, taken: 0, division: PhantomData }
+        assert!(D::PARTS.iter().copied().flatten().all(|place| P::PLACES.contains(place)));
+        Parts::of(self.start)
     }
 
     /// Some rings, to be read, and another, to be written. With constant rings the conditions are decided when the
