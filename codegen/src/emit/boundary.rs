@@ -83,7 +83,8 @@ impl Model<'_> {
             match (field.by_rows, field.input.element, field.planar()) {
                 (false, ..) => source.line(format!("self.{name}")),
                 (true, InputElement::F32, _) => {
-                    source.line(format!("row.copy_from_slice(&self.{name}[y * {row}..][..{row}]);"));
+                    let start = times("y", row);
+                    source.line(format!("row.copy_from_slice(&self.{name}[{start}..][..{row}]);"));
                 }
                 (true, InputElement::U8, false) => {
                     source.line(format!("&self.{name}.as_chunks::<{row}>().0[y]"));
@@ -106,12 +107,14 @@ impl Model<'_> {
             let (name, row) = (&field.name, entry.tensor.shape.row_elements());
             source.open(format!("{} {{", self.output_signature(field)));
             if self.written(field.layer).is_empty() {
+                let (start, end) = (times("y.start", row), times("y.end", row));
                 source.line(match entry.rows() {
-                    1 => format!("&mut self.{name}[y.start * {row}..]"),
-                    _ => format!("&mut self.{name}[y.start * {row}..y.end * {row}]"),
+                    1 => format!("&mut self.{name}[{start}..]"),
+                    _ => format!("&mut self.{name}[{start}..{end}]"),
                 });
             } else {
-                source.line(format!("self.{name}[y * {row}..][..{row}].copy_from_slice(row);"));
+                let start = times("y", row);
+                source.line(format!("self.{name}[{start}..][..{row}].copy_from_slice(row);"));
             }
             source.close("}");
         }
@@ -163,11 +166,18 @@ impl InputField<'_> {
     }
 }
 
-fn element(bytes: u64) -> &'static str {
+/// The elements of so many rows.
+fn times(rows: &str, elements: usize) -> String {
+    if elements == 1 { rows.into() } else { format!("{rows} * {elements}") }
+}
+
+/// The type of elements of so many bytes.
+pub(super) fn element(bytes: u64) -> &'static str {
     if bytes == 8 { "i64" } else { "f32" }
 }
 
-fn describe(label: &str, seen: &Shape, own: &Shape) -> String {
+/// An output, or input, by its name in the model, its shape there, and how its elements lie.
+pub(super) fn describe(label: &str, seen: &Shape, own: &Shape) -> String {
     let order = match own.row_axis().and(own.column_axis()) {
         Some(columns) if own.rows() * own.dims[columns] > 1 && own.channels() > 1 => {
             format!(", as {} rows of {} pixels of {} channels", own.rows(), own.dims[columns], own.channels())
@@ -177,7 +187,8 @@ fn describe(label: &str, seen: &Shape, own: &Shape) -> String {
     format!("`{label}`, {seen}{order}")
 }
 
-fn describe_input(field: &InputField<'_>, shape: &Shape) -> String {
+/// An input, and how its elements lie.
+pub(super) fn describe_input(field: &InputField<'_>, shape: &Shape) -> String {
     let kind = match &field.input.camera {
         None => return describe(&field.name, shape, shape),
         Some(camera) => camera,

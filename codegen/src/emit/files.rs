@@ -8,7 +8,7 @@ use crate::plan::Plan;
 
 use super::model::{Model, together};
 use super::source::Source;
-use super::{hash, kernels, program};
+use super::{capi, hash, kernels, program};
 
 /// The file that lists the others, each with the hash of its content.
 pub const MANIFEST: &str = "csdfc-manifest.txt";
@@ -32,12 +32,16 @@ impl Crate<'_> {
         add("LICENSE-MIT", include_str!("../../../LICENSE-MIT").into());
         add("rustfmt.toml", include_str!("../../../rustfmt.toml").into());
         add(".gitignore", "/target\n".into());
+        add(".cargo/config.toml", include_str!("template/config.toml").into());
         add("src/lib.rs", self.library());
         add("src/main.rs", self.head() + &program::write(&self.name, self.plan, self.models));
         add("src/support.rs", self.head() + include_str!("template/support.rs"));
         add("src/arena.rs", self.head() + include_str!("template/arena.rs"));
         add("src/weights.rs", self.head() + include_str!("template/weights.rs"));
         add("src/hash.rs", self.head() + include_str!("template/hash.rs"));
+        add("src/capi.rs", self.head() + &capi::write(&self.name, self.models));
+        let header = capi::header(&self.name, self.plan, self.models, self.weights.len());
+        add(&capi::header_path(&self.name), header);
         if self.models.iter().any(program::is_piped) {
             add("src/ends.rs", self.head() + include_str!("template/ends.rs"));
         }
@@ -82,7 +86,8 @@ impl Crate<'_> {
              publish = false\n\n\
              [features]\ndefault = [\"std\", \"weights\"]\n\
              # The instruction set is chosen at start, and there is a program.\nstd = []\n\
-             # The weights are embedded; without it they are handed over.\nweights = []\n\n\
+             # The weights are embedded; without it they are handed over.\nweights = []\n\
+             # Functions for C, as the header in `include` declares them.\ncapi = []\n\n\
              [[bin]]\nname = \"{name}\"\npath = \"src/main.rs\"\nrequired-features = [\"std\", \"weights\"]\n\n\
              # The crate is a workspace of its own, wherever it lies.\n[workspace]\n",
             name = self.name
@@ -121,6 +126,9 @@ impl Crate<'_> {
         source.gap();
         source.line("#[cfg(feature = \"std\")]");
         source.line("extern crate std;");
+        source.gap();
+        source.line("#[cfg(feature = \"capi\")]");
+        source.line("mod capi;");
         source.gap();
         let mut modules: Vec<(&str, bool)> =
             ["arena", "hash", "kernels", "weights"].map(|name| (name, false)).into();
@@ -231,12 +239,18 @@ impl Crate<'_> {
              target/release/{name} {cnn}INPUT.npy --frames 100 --output DIR\n\n\
              It takes one file for each input, in the order below, prints frames per second and the peak memory of\n\
              the process, and writes the outputs of the last frame.\n\n\
-             For another processor add its target, and say which it is if vector code shall be chosen when the crate\n\
-             is compiled:\n\n    \
+             ## On a Jetson, or another 64-bit Arm\n\n\
+             On the PC, with Debian's or Ubuntu's `gcc-aarch64-linux-gnu` as the linker:\n\n    \
              rustup target add aarch64-unknown-linux-gnu\n    \
-             RUSTFLAGS=\"-C target-cpu=cortex-a57 -C target-feature=+crt-static\" \\\n    \
-             CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \\\n    \
-             cargo build --release --target aarch64-unknown-linux-gnu\n\n\
+             export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUSTFLAGS=\"-C target-cpu=cortex-a57\"\n    \
+             cargo build --release --target aarch64-unknown-linux-gnu\n    \
+             scp target/aarch64-unknown-linux-gnu/release/{name} INPUT.npy board:\n    \
+             ssh board ./{name} {cnn}INPUT.npy --frames 100 --output out\n\n\
+             The program is linked statically (`.cargo/config.toml`): it runs on boards whose system is old. The\n\
+             processor is `cortex-a57` on a TX1, TX2 or Nano, `carmel` on a Xavier, `cortex-a78ae` on an Orin,\n\
+             `cortex-a72` on a Raspberry Pi 4; without the line any 64-bit Arm will do. `RUSTFLAGS` would take the\n\
+             place of the configuration, static linking included. `qemu-aarch64 -cpu cortex-a57 {name} …` runs it on\n\
+             the PC, though not at the board's speed. Built on the board itself it needs nothing but Rust.\n\n\
              ## The library\n\n"
         );
         for model in self.models {
@@ -256,7 +270,16 @@ impl Crate<'_> {
                  `infer` runs whole frames, `infer_rows` takes rows as they come from a camera, say.\n\n\
                  Without the default features the crate is `no_std` and allocates nothing. Feature `weights` embeds\n\
                  `weights.bin`; without it `Model::with_weights` takes its bytes, from flash or a mapped file. Feature\n\
-                 `std` chooses vector code at start instead of when the crate is compiled.\n\n\
+                 `std` chooses vector code at start instead of when the crate is compiled.\n\n";
+        let header = capi::header_path(name);
+        let _ = write!(
+            text,
+            "## From C\n\n    \
+             cargo rustc --lib --release --features capi --crate-type staticlib\n    \
+             cc program.c -Iinclude target/release/lib{library}.a -lpthread -ldl -lm\n\n\
+             `{header}` declares the functions; `--crate-type cdylib` makes a shared library.\n\n"
+        );
+        text += "\
                  ## Licence\n\n\
                  The models' code is yours. The kernels and what surrounds the models are under MIT or Apache-2.0, at\n\
                  your choice.\n";
@@ -265,6 +288,6 @@ impl Crate<'_> {
 }
 
 /// A name of the plan in which no line ends.
-fn one_line(name: &str) -> String {
+pub(super) fn one_line(name: &str) -> String {
     name.replace(char::is_control, " ")
 }

@@ -25,6 +25,7 @@ pub(super) fn write_infer(source: &mut Source, model: &Model<'_>) {
 /// Writes the frame in the making: its schedule and its layers.
 pub(super) fn write(source: &mut Source, model: &Model<'_>) {
     source.line("/// A frame in the making.");
+    source.line("#[allow(dead_code, reason = \"not every model has layers that need all of it\")]");
     source.open("struct Frame<'m, I, O> {");
     source.line("memory: Memory<'m, ring::Whole>,");
     source.line("weights: &'m [f32],");

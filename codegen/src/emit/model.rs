@@ -295,7 +295,7 @@ impl<'r> Model<'r> {
             ("rows", &["RowShape", "Rows", "RowsMut"]),
             ("span", &["Span", "SpanMut"]),
         ] {
-            let used = |name: &&&str| [" {", "::"].iter().any(|end| body.contains(&format!(" {name}{end}")));
+            let used = |name: &&&str| super::names::is_named(body, name);
             let names: Vec<&str> = names.iter().filter(used).copied().collect();
             match names.as_slice() {
                 [] => {}

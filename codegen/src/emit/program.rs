@@ -32,17 +32,13 @@ pub(super) fn write(name: &str, plan: &Plan, models: &[Model<'_>]) -> String {
     }
     source.line("use std::process::ExitCode;");
     source.gap();
-    let module = |model: &Model<'_>| model.module.clone();
     source.line(match models {
         [model] if !is_piped(model) => format!("use {library}::{{Arena, Inputs, Model, Outputs}};"),
         [_] => {
             let names = "InputFrames, InputRows, Inputs, Model, OutputFrames, OutputRows, Outputs";
             format!("use {library}::{{Arena, {names}}};")
         }
-        _ => {
-            let modules: Vec<String> = models.iter().map(module).collect();
-            format!("use {library}::{{Arena, {}}};", modules.join(", "))
-        }
+        _ => format!("use {library}::Arena;"),
     });
     source.gap();
     source.line("use support::{Arguments, Layout};");
@@ -74,7 +70,7 @@ pub(super) fn write(name: &str, plan: &Plan, models: &[Model<'_>]) -> String {
     source.close("}");
     for model in models {
         source.gap();
-        let path = if several { format!("{}::", model.module) } else { String::new() };
+        let path = if several { format!("{library}::{}::", model.module) } else { String::new() };
         write_run(&mut source, model, &path);
         if is_piped(model) {
             source.gap();

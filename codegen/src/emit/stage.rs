@@ -333,6 +333,7 @@ fn write_stage(source: &mut Source, model: &Model<'_>, place: usize) {
     let stage = &model.stages[place];
     let partition = model.resolved.index.partitions[stage.partition].partition;
     source.comment("///", &format!("Stage `{}`.", stage.label));
+    source.line("#[allow(dead_code, reason = \"not every stage has layers that need all of it\")]");
     source.open(format!("struct {}<'m> {{", stage.kind));
     source.line(format!("memory: Memory<'m, ring::{}::Stage>,", stage.name));
     for (name, kind) in needs(model, place) {
