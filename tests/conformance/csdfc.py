@@ -1,5 +1,6 @@
 """The command under test."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -53,6 +54,38 @@ class Csdfc:
         if code != 0:
             raise Failed(f"run ends with {code}: {words}")
         return [np.load(folder / "out" / file_name(name)) for name in names]
+
+    def run_crate(self, plan, arrays, folder):
+        """The outputs of the plan's crate, emitted anew: files in the order of its inputs, and so its outputs."""
+        shutil.rmtree(folder, ignore_errors=True)
+        self._call("emit", plan, "-o", folder, "--crate-name", "emitted")
+        self._cargo(folder, "build", "--release", "--offline")
+        files = []
+        for number, array in enumerate(arrays):
+            files.append(folder / f"in-{number}.npy")
+            np.save(files[-1], array)
+        program = folder / "target" / "release" / "emitted"
+        done = self._process([program, *files, "--output", folder / "out"])
+        if done.returncode != 0:
+            raise Failed(f"the crate ends with {done.returncode}: {done.stderr}")
+        fields = (folder / "src" / "model.rs").read_text().split("pub struct Outputs<'a> {")[1].split("}")[0]
+        return [np.load(folder / "out" / f"{name}.npy") for name in re.findall(r"pub (\w+):", fields)]
+
+    def _cargo(self, folder, *arguments):
+        # Bytes do not depend on the optimisation, and it builds faster.
+        environment = os.environ | {"CARGO_PROFILE_RELEASE_OPT_LEVEL": "1", "CARGO_TARGET_DIR": str(folder / "target")}
+        environment.pop("RUSTFLAGS", None)
+        done = self._process(["cargo", *arguments], cwd=folder, env=environment)
+        if done.returncode != 0 or "warning" in done.stderr:
+            raise Failed(f"cargo {arguments[0]}: {done.stderr}")
+
+    @staticmethod
+    def _process(call, **options):
+        try:
+            return subprocess.run(list(map(str, call)), capture_output=True, text=True, timeout=SECONDS, check=False,
+                                  **options)
+        except subprocess.TimeoutExpired as late:
+            raise Failed(f"{call[0]}: no end after {SECONDS} s") from late
 
     def _call(self, *arguments):
         code, words = self._run(*arguments)

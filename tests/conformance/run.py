@@ -13,6 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 WORK = ROOT / "target" / "conformance"
+PARTS = ["models", "emitted", "light", "suite", "drawn"]
 PACKAGES = ["numpy==2.4.6", "onnx==1.23.2", "onnxruntime==1.31.1"]
 
 
@@ -41,7 +42,7 @@ def arguments():
     parser.add_argument("--csdfc", type=Path, metavar="PATH", help="the command; built in release if not given")
     parser.add_argument("--models", type=Path, metavar="DIR", default=ROOT.parent / "shared" / "models",
                         help="folder of .onnx models that are run beside ONNX Runtime")
-    parser.add_argument("--part", action="append", choices=["models", "suite", "light", "drawn"], help="only this part; repeatable")
+    parser.add_argument("--part", action="append", choices=PARTS, help="only this part; repeatable")
     parser.add_argument("--only", metavar="REGEX", default="", help="only models and cases whose name matches")
     parser.add_argument("--plan-only", action="store_true", help="plan and check, run nothing")
     parser.add_argument("--update", action="store_true", help="write refused.json anew from what is refused now")
@@ -81,9 +82,11 @@ def main():
     given.models = given.models.resolve()
     tool = Csdfc(command(given), WORK / "work", given.plan_only)
     summary = Summary(Path(__file__).parent / "refused.json", given.update and not given.only and not given.part)
-    parts = given.part or ["models", "light", "suite", "drawn"]
+    parts = given.part or PARTS
     if "models" in parts:
         models.run(tool, summary, given.models, given.only, given.seed)
+    if "emitted" in parts and not given.plan_only:
+        models.run_emitted(tool, summary, given.models, given.only, given.seed)
     if "light" in parts:
         suite.run_light(tool, summary, given.only)
     if "suite" in parts:

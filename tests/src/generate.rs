@@ -32,7 +32,7 @@ impl Choices<'_> {
 }
 
 /// Adds a layer, unless its operator cannot take these operands.
-fn push(network: &mut Network, operator: Operator, inputs: Vec<Operand>) -> Option<Operand> {
+pub fn push(network: &mut Network, operator: Operator, inputs: Vec<Operand>) -> Option<Operand> {
     let shapes: Vec<Shape> = inputs.iter().map(|operand| operand.shape.clone()).collect();
     let shape = match &operator {
         Operator::Input(_) => return None,
@@ -44,13 +44,15 @@ fn push(network: &mut Network, operator: Operator, inputs: Vec<Operand>) -> Opti
     Some(add(network, operator, inputs, shape))
 }
 
-fn add(network: &mut Network, operator: Operator, inputs: Vec<Operand>, shape: Shape) -> Operand {
+/// Adds a layer of this output shape, its parameters drawn.
+pub fn add(network: &mut Network, operator: Operator, inputs: Vec<Operand>, shape: Shape) -> Operand {
     let shapes: Vec<Shape> = inputs.iter().map(|operand| operand.shape.clone()).collect();
     let weights = |dims: Vec<usize>| {
         let source = Source::Seeded { seed: 1, bound: 1.0, centre: 0.0 };
         Weights { dims, source, scale: None }
     };
     let name = format!("{}{}", operator.kind(), network.layers.len());
+    let element_bytes = if matches!(operator, Operator::ArgMax(_)) { 8 } else { 4 };
     let layer = network.add(Layer {
         output: format!("t{}", network.layers.len()),
         name,
@@ -59,14 +61,14 @@ fn add(network: &mut Network, operator: Operator, inputs: Vec<Operand>, shape: S
         operator,
         inputs,
         shape: shape.clone(),
-        element_bytes: 4,
+        element_bytes,
     });
     Operand { layer, shape }
 }
 
-fn input(network: &mut Network, random: &mut Choices<'_>) {
-    let shape = Shape::image(random.pick(1, 4), random.pick(1, 14), random.pick(1, 6));
-    add(network, Operator::Input(Input { element: InputElement::F32, camera: None }), Vec::new(), shape);
+/// Adds a network input.
+pub fn input(network: &mut Network, shape: Shape) -> Operand {
+    add(network, Operator::Input(Input { element: InputElement::F32, camera: None }), Vec::new(), shape)
 }
 
 /// A tensor that is there, one of the latest more likely.
@@ -244,7 +246,8 @@ fn grow(network: &mut Network, random: &mut Choices<'_>) {
 fn network(random: &mut Choices<'_>) -> Network {
     let mut network = Network::default();
     for _ in 0..random.pick(1, 2) {
-        input(&mut network, random);
+        let shape = Shape::image(random.pick(1, 4), random.pick(1, 14), random.pick(1, 6));
+        input(&mut network, shape);
     }
     let inputs = network.layers.len();
     for _ in 0..random.pick(1, 12) {
@@ -288,8 +291,13 @@ fn cnn(name: &str, random: &mut Choices<'_>) -> (Cnn, Vec<Vec<String>>) {
             partition.layers.push(id);
         }
     }
+    (of_network(name, network, partitions), together)
+}
+
+/// The CNN of a network that comes from no file.
+pub fn of_network(name: &str, network: Network, partitions: Vec<Partition>) -> Cnn {
     let model = ModelSource { name: name.into(), file: None, bytes: 0, sha256: String::new() };
-    (Cnn { name: name.into(), network, model, partitions }, together)
+    Cnn { name: name.into(), network, model, partitions }
 }
 
 /// The application that these bytes describe: one or two CNNs in up to three partitions each, some of which run at the
@@ -320,6 +328,16 @@ pub fn application(bytes: &[u8], storage: StorageModel) -> Application {
             rows.insert((c, id), of_layer as u64);
         }
     }
+    of_cnns(cnns, parallel, storage, RowsChoice::Layers(rows))
+}
+
+/// The application of these CNNs.
+pub fn of_cnns(
+    cnns: Vec<Cnn>,
+    parallel: Vec<Vec<String>>,
+    storage: StorageModel,
+    rows: RowsChoice,
+) -> Application {
     Application {
         name: "random".into(),
         cnns,
@@ -328,7 +346,7 @@ pub fn application(bytes: &[u8], storage: StorageModel) -> Application {
         constraints: Constraints::default(),
         search: SearchSpec::default(),
         storage,
-        rows: RowsChoice::Layers(rows),
+        rows,
         fuse: true,
         threads: 1,
         prefer: Prefer::default(),

@@ -2,6 +2,7 @@
 
 #![expect(clippy::expect_used, reason = "a panic is how a test fails")]
 
+pub mod crates;
 pub mod generate;
 
 use std::path::{Path, PathBuf};

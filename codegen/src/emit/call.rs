@@ -87,7 +87,7 @@ pub(super) fn write(
         );
     }
     for (i, constant) in call.constants.iter().enumerate() {
-        write_constant(source, &format!("c{}", i + 1), constant, weights, call);
+        write_constant(source, &format!("c{}", i + 1), constant, weights, is_per_channel(call, i));
     }
     let only = matches!(call.kernel, Kernel::MatMulRows);
     write_access(source, "output", &output.data, &output.first, call.output, Part { only, is_output: true });
@@ -117,7 +117,7 @@ pub(super) fn write(
     let borrowed = if by_elements { "&" } else { "" };
     let x = |i: usize| format!("{borrowed}x{}", i + 1);
     let constant = |i: usize| match call.constants.get(i).map(|constant| constant.packing.access()) {
-        Some(Some(Access::Elements(..))) if by_elements => format!("&c{}", i + 1),
+        Some(Some(Access::Elements(..))) if by_elements && !is_per_channel(call, i) => format!("&c{}", i + 1),
         _ => format!("c{}", i + 1),
     };
     let finish = |before: Vec<String>, rows: &[String]| {
@@ -313,7 +313,10 @@ fn write_access(source: &mut Source, name: &str, data: &str, first: &str, access
         }
         Access::Elements(shape, seen) => {
             let shape_of = shape;
-            let (data, shape) = element_shape(&shape, data, first, part);
+            if let (true, Some(axis)) = (only, shape.row_axis) {
+                write_only_rows(source, &format!("{name}_rows"), &shape, axis, first);
+            }
+            let (data, shape) = element_shape(&shape, data, first, name, part);
             let mut fields = vec![format!("data: {data}"), format!("shape: {shape}")];
             if !is_output {
                 fields.push(format!("seen: {}", if only { rows_seen(&shape_of) } else { dims(&seen) }));
@@ -323,19 +326,20 @@ fn write_access(source: &mut Source, name: &str, data: &str, first: &str, access
     }
 }
 
+/// Whether a constant is one of a norm's scales and shifts, which kernels take as slices.
+fn is_per_channel(call: &Call, constant: usize) -> bool {
+    constant < 2 && matches!(call.kernel, Kernel::BatchNorm(_) | Kernel::InstanceNorm { .. })
+}
+
 /// Writes a variable that is a part of the layer's parameters.
-fn write_constant(source: &mut Source, name: &str, constant: &Constant, weights: usize, call: &Call) {
+fn write_constant(source: &mut Source, name: &str, constant: &Constant, weights: usize, is_slice: bool) {
     let Range { start, end } = constant.range;
     let data = format!("&self.weights[{}..{}]", weights + start, weights + end);
-    match (constant.packing.access(), &call.kernel) {
-        // Scale and shift are slices.
-        (None, _) => source.line(format!("let {name} = {data};")),
-        (_, Kernel::BatchNorm(_) | Kernel::InstanceNorm { .. })
-            if !(call.p_relu && name == format!("c{}", call.constants.len())) =>
-        {
-            source.line(format!("let {name} = {data};"));
+    match constant.packing.access() {
+        Some(access) if !is_slice => {
+            write_access(source, name, &format!("Span::new({data})"), "0", access, READ)
         }
-        (Some(access), _) => write_access(source, name, &data, "0", access, READ),
+        _ => source.line(format!("let {name} = {data};")),
     }
 }
 
@@ -345,14 +349,21 @@ fn row_shape(shape: &RowShape, first: &str) -> String {
     if first == "0" { dense } else { format!("RowShape {{ first: {first}, ..{dense} }}") }
 }
 
-/// The storage and shape of a tensor that is seen element by element.
-fn element_shape(shape: &ElementShape, data: &str, first: &str, part: Part) -> (String, String) {
+/// Writes a variable that is the shape of rows `y` alone of an image.
+fn write_only_rows(source: &mut Source, name: &str, shape: &ElementShape, row_axis: usize, first: &str) {
+    let sizes = &shape.dims.sizes;
+    let (width, channels) = if row_axis == 2 { (sizes[3], sizes[1]) } else { (sizes[2], sizes[3]) };
+    let first = if first == "0" { "y.start".to_owned() } else { format!("{first} + y.start") };
+    let dense = format!("RowShape::dense(y.len(), {width}, {channels}, {})", shape.ring_rows);
+    source.line(format!("let {name} = RowShape {{ first: {first}, ..{dense} }};"));
+}
+
+/// The storage and shape of a tensor that is seen element by element, a variable of this name.
+fn element_shape(shape: &ElementShape, data: &str, first: &str, name: &str, part: Part) -> (String, String) {
     let sizes = &shape.dims.sizes;
     let rows = |height: usize, width: usize, channels: usize| {
         if part.only {
-            let first = if first == "0" { String::new() } else { format!("{first} + ") };
-            let dense = format!("RowShape::dense(y.len(), {width}, {channels}, {})", shape.ring_rows);
-            return format!("RowShape {{ first: {first}y.start, ..{dense} }}");
+            return format!("{name}_rows");
         }
         row_shape(&RowShape::dense(height, width, channels, shape.ring_rows), first)
     };
@@ -365,8 +376,8 @@ fn element_shape(shape: &ElementShape, data: &str, first: &str, part: Part) -> (
         return (data.to_owned(), text);
     }
     // One of several frames' worth.
-    let (elements, mutable) = (shape.dims.elements(), if part.is_output { "mut " } else { "" });
-    (format!("&{mutable}{data}[{first} * {elements}..][..{elements}]"), text)
+    let elements = shape.dims.elements();
+    (format!("{data}.part({first} * {elements}, {elements})"), text)
 }
 
 /// The dimensions of rows `y` alone of an image.

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 
 use crate::plan::Plan;
 
-use super::model::Model;
+use super::model::{Model, together};
 use super::source::Source;
-use super::{hash, kernels, program};
+use super::{capi, hash, kernels, program};
 
 /// The file that lists the others, each with the hash of its content.
 pub const MANIFEST: &str = "csdfc-manifest.txt";
@@ -32,16 +32,26 @@ impl Crate<'_> {
         add("LICENSE-MIT", include_str!("../../../LICENSE-MIT").into());
         add("rustfmt.toml", include_str!("../../../rustfmt.toml").into());
         add(".gitignore", "/target\n".into());
+        add(".cargo/config.toml", include_str!("template/config.toml").into());
         add("src/lib.rs", self.library());
         add("src/main.rs", self.head() + &program::write(&self.name, self.plan, self.models));
         add("src/support.rs", self.head() + include_str!("template/support.rs"));
         add("src/arena.rs", self.head() + include_str!("template/arena.rs"));
         add("src/weights.rs", self.head() + include_str!("template/weights.rs"));
         add("src/hash.rs", self.head() + include_str!("template/hash.rs"));
+        add("src/capi.rs", self.head() + &capi::write(&self.name, self.models));
+        let header = capi::header(&self.name, self.plan, self.models, self.weights.len());
+        add(&capi::header_path(&self.name), header);
+        if self.models.iter().any(program::is_piped) {
+            add("src/ends.rs", self.head() + include_str!("template/ends.rs"));
+        }
+        if self.has_stages() {
+            add("src/ring.rs", self.head() + include_str!("template/ring.rs"));
+        }
         for model in self.models {
             add(&format!("src/{}.rs", model.module), self.head() + &model.write());
         }
-        let mut modules = BTreeSet::from(["arch", "rows"]);
+        let mut modules = BTreeSet::from(["arch", "rows", "span"]);
         modules.extend(self.models.iter().flat_map(Model::kernel_modules));
         files.extend(kernels::files(&modules));
         files.push(("weights.bin".into(), self.weights));
@@ -53,6 +63,11 @@ impl Crate<'_> {
         });
         files.push((MANIFEST.into(), list.into_bytes()));
         files
+    }
+
+    /// Whether a model is a pipeline.
+    fn has_stages(&self) -> bool {
+        self.models.iter().any(|model| !model.stages.is_empty())
     }
 
     /// What stands at the top of every file.
@@ -71,7 +86,8 @@ impl Crate<'_> {
              publish = false\n\n\
              [features]\ndefault = [\"std\", \"weights\"]\n\
              # The instruction set is chosen at start, and there is a program.\nstd = []\n\
-             # The weights are embedded; without it they are handed over.\nweights = []\n\n\
+             # The weights are embedded; without it they are handed over.\nweights = []\n\
+             # Functions for C, as the header in `include` declares them.\ncapi = []\n\n\
              [[bin]]\nname = \"{name}\"\npath = \"src/main.rs\"\nrequired-features = [\"std\", \"weights\"]\n\n\
              # The crate is a workspace of its own, wherever it lies.\n[workspace]\n",
             name = self.name
@@ -111,8 +127,12 @@ impl Crate<'_> {
         source.line("#[cfg(feature = \"std\")]");
         source.line("extern crate std;");
         source.gap();
+        source.line("#[cfg(feature = \"capi\")]");
+        source.line("mod capi;");
+        source.gap();
         let mut modules: Vec<(&str, bool)> =
             ["arena", "hash", "kernels", "weights"].map(|name| (name, false)).into();
+        modules.extend(self.has_stages().then_some(("ring", false)));
         modules.extend(self.models.iter().map(|model| (model.module.as_str(), true)));
         modules.sort_unstable();
         for (module, is_model) in modules {
@@ -125,10 +145,18 @@ impl Crate<'_> {
         source.gap();
         source.line("pub use arena::Arena;");
         if let [model] = self.models {
+            if !model.stages.is_empty() {
+                source.line("#[cfg(feature = \"std\")]");
+                source.line(format!("pub use {}::{{InputFrames, OutputFrames}};", model.module));
+            }
             source.line(format!(
                 "pub use {}::{{InputRows, Inputs, Model, OutputRows, Outputs}};",
                 model.module
             ));
+        }
+        if self.has_stages() {
+            source.line("#[cfg(feature = \"std\")]");
+            source.line("pub use ring::PipelineError;");
         }
         source.line("pub use weights::WeightsError;");
         source.gap();
@@ -141,6 +169,7 @@ impl Crate<'_> {
         source.line("/// Hash of the packed weights.");
         source.line(format!("pub const WEIGHT_HASH: u64 = 0x{:016x};", hash::hash(&self.weights)));
         source.gap();
+        self.write_together(&mut source);
         source.line("/// The best instruction set of the processor.");
         source.line("#[cfg(feature = \"std\")]");
         source.open("fn isa() -> kernels::arch::Isa {");
@@ -153,6 +182,36 @@ impl Crate<'_> {
         source.line("kernels::arch::Isa::compiled()");
         source.close("}");
         self.head() + &source.finish()
+    }
+
+    /// Shares of the arena for models that may run at the same time.
+    fn write_together(&self, source: &mut Source) {
+        let Some(model) = self.models.first() else { return };
+        for cnns in together(model.resolved) {
+            let name = |what: &str| -> Vec<String> {
+                cnns.iter().map(|&c| format!("{}{what}", self.models[c].module)).collect()
+            };
+            source.open("impl Arena {");
+            source.comment(
+                "///",
+                &format!("The shares of {}, which may run at the same time.", name("").join(", ")),
+            );
+            let shares = name("::Share<'_>").join(", ");
+            source.open(format!("pub fn {}(&mut self) -> ({shares}) {{", name("").join("_and_")));
+            source.line("struct Together;");
+            source.open("impl arena::Division for Together {");
+            let parts = name("::ring::Whole as arena::Part>::PLACES")
+                .iter()
+                .map(|part| format!("<{part}"))
+                .collect::<Vec<_>>();
+            source.list("const PARTS: &'static [&'static [arena::Place]] = &[", &parts, ";");
+            source.close("}");
+            source.line("let mut parts = self.divide::<Together>();");
+            source.line(format!("({})", name("::Share(parts.take())").join(", ")));
+            source.close("}");
+            source.close("}");
+            source.gap();
+        }
     }
 
     fn readme(&self) -> String {
@@ -180,12 +239,18 @@ impl Crate<'_> {
              target/release/{name} {cnn}INPUT.npy --frames 100 --output DIR\n\n\
              It takes one file for each input, in the order below, prints frames per second and the peak memory of\n\
              the process, and writes the outputs of the last frame.\n\n\
-             For another processor add its target, and say which it is if vector code shall be chosen when the crate\n\
-             is compiled:\n\n    \
+             ## On a Jetson, or another 64-bit Arm\n\n\
+             On the PC, with Debian's or Ubuntu's `gcc-aarch64-linux-gnu` as the linker:\n\n    \
              rustup target add aarch64-unknown-linux-gnu\n    \
-             RUSTFLAGS=\"-C target-cpu=cortex-a57 -C target-feature=+crt-static\" \\\n    \
-             CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \\\n    \
-             cargo build --release --target aarch64-unknown-linux-gnu\n\n\
+             export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUSTFLAGS=\"-C target-cpu=cortex-a57\"\n    \
+             cargo build --release --target aarch64-unknown-linux-gnu\n    \
+             scp target/aarch64-unknown-linux-gnu/release/{name} INPUT.npy board:\n    \
+             ssh board ./{name} {cnn}INPUT.npy --frames 100 --output out\n\n\
+             The program is linked statically (`.cargo/config.toml`): it runs on boards whose system is old. The\n\
+             processor is `cortex-a57` on a TX1, TX2 or Nano, `carmel` on a Xavier, `cortex-a78ae` on an Orin,\n\
+             `cortex-a72` on a Raspberry Pi 4; without the line any 64-bit Arm will do. `RUSTFLAGS` would take the\n\
+             place of the configuration, static linking included. `qemu-aarch64 -cpu cortex-a57 {name} …` runs it on\n\
+             the PC, though not at the board's speed. Built on the board itself it needs nothing but Rust.\n\n\
              ## The library\n\n"
         );
         for model in self.models {
@@ -205,7 +270,16 @@ impl Crate<'_> {
                  `infer` runs whole frames, `infer_rows` takes rows as they come from a camera, say.\n\n\
                  Without the default features the crate is `no_std` and allocates nothing. Feature `weights` embeds\n\
                  `weights.bin`; without it `Model::with_weights` takes its bytes, from flash or a mapped file. Feature\n\
-                 `std` chooses vector code at start instead of when the crate is compiled.\n\n\
+                 `std` chooses vector code at start instead of when the crate is compiled.\n\n";
+        let header = capi::header_path(name);
+        let _ = write!(
+            text,
+            "## From C\n\n    \
+             cargo rustc --lib --release --features capi --crate-type staticlib\n    \
+             cc program.c -Iinclude target/release/lib{library}.a -lpthread -ldl -lm\n\n\
+             `{header}` declares the functions; `--crate-type cdylib` makes a shared library.\n\n"
+        );
+        text += "\
                  ## Licence\n\n\
                  The models' code is yours. The kernels and what surrounds the models are under MIT or Apache-2.0, at\n\
                  your choice.\n";
@@ -214,6 +288,6 @@ impl Crate<'_> {
 }
 
 /// A name of the plan in which no line ends.
-fn one_line(name: &str) -> String {
+pub(super) fn one_line(name: &str) -> String {
     name.replace(char::is_control, " ")
 }

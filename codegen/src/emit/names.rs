@@ -62,6 +62,15 @@ pub(super) fn snake(name: &str) -> String {
     }
 }
 
+/// Whether a text names this type by itself, to construct one or to call a function of it.
+pub(super) fn is_named(text: &str, name: &str) -> bool {
+    text.match_indices(name).any(|(at, _)| {
+        let follows = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
+        let rest = &text[at + name.len()..];
+        !text[..at].ends_with(follows) && (rest.starts_with(" {") || rest.starts_with("::"))
+    })
+}
+
 /// Whether this is a word of Rust.
 pub(super) fn is_word(name: &str) -> bool {
     TAKEN.contains(&name)
@@ -80,5 +89,12 @@ mod tests {
         let expected =
             ["conv_37", "conv_37_0", "n7x7", "re_lu", "match_2", "unnamed", "unnamed_2", "y_2", "conv_37_2"];
         assert_eq!(given, expected);
+    }
+
+    #[test]
+    fn types_are_named_by_themselves() {
+        let text = "f(RowShape::dense(1)); let x = Rows { a }; ElementsMut {}; rows::Dims::new()";
+        let names = ["RowShape", "Rows", "ElementsMut", "Elements", "RowsMut", "Dims"];
+        assert_eq!(names.map(|name| is_named(text, name)), [true, true, true, false, false, false]);
     }
 }

@@ -40,6 +40,7 @@ impl Arguments {
 
 /// How a tensor of a file lies in a frame.
 #[derive(Debug, Clone, Copy)]
+#[allow(dead_code, reason = "not every application has images, or tensors that are none")]
 pub enum Layout {
     /// As in the file.
     Plain,

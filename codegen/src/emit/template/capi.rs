@@ -1,0 +1,170 @@
+//! The models for C: the header in `include` declares what is here and says what callers owe.
+#![allow(unsafe_code, reason = "pointers come from C")]
+#![allow(missing_docs, reason = "the header has the documentation")]
+
+use core::ffi::c_void;
+use core::mem::MaybeUninit;
+use core::ptr;
+
+use crate::arena::Arena;
+use crate::{ARENA_BYTES, WEIGHT_HASH};
+
+/// What came of a call.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    Ok = 0,
+    Null = 1,
+    Length = 2,
+    Alignment = 3,
+    Weights = 4,
+    NotCreated = 5,
+}
+
+/// A model's place in the caller's memory.
+#[repr(C)]
+pub struct Place([MaybeUninit<u64>; PLACE_WORDS]);
+
+/// Words of 8 bytes of a place, as the header has them.
+const PLACE_WORDS: usize = 32;
+
+/// A model in its place.
+struct Created<M> {
+    /// Tells a place with this model from all others.
+    tag: u64,
+    model: M,
+}
+
+impl<M> Created<M> {
+    const FITS: () = assert!(size_of::<Self>() <= size_of::<Place>() && align_of::<Self>() <= align_of::<Place>());
+}
+
+/// The tag of the model of this number.
+const fn tag(model: u64) -> u64 {
+    (WEIGHT_HASH ^ 0x6373_6466_6320_4320).wrapping_add(model)
+}
+
+fn status(result: Result<(), Status>) -> Status {
+    result.err().unwrap_or(Status::Ok)
+}
+
+/// Makes a model in its place, which must be writable or null, on memory that is the model's for as long as it lives.
+unsafe fn create<M>(
+    model: u64,
+    place: *mut Place,
+    memory: *mut c_void,
+    bytes: usize,
+    make: impl FnOnce(&'static mut Arena) -> Result<M, Status>,
+) -> Status {
+    const { Created::<M>::FITS };
+    let create = || {
+        if place.is_null() || memory.is_null() {
+            return Err(Status::Null);
+        }
+        let arena = memory.cast::<Arena>();
+        if !arena.is_aligned() || !place.is_aligned() {
+            return Err(Status::Alignment);
+        }
+        if bytes < ARENA_BYTES {
+            return Err(Status::Length);
+        }
+        // SAFETY: the memory is long enough, aligned, the caller's to give, and by the zeros that are written
+        // initialised.
+        let arena = unsafe {
+            arena.write_bytes(0, 1);
+            &mut *arena
+        };
+        let created = Created { tag: tag(model), model: make(arena)? };
+        // SAFETY: a place is the caller's, and as large and aligned as the model needs.
+        unsafe { place.cast::<Created<M>>().write(created) };
+        Ok(())
+    };
+    status(create())
+}
+
+/// The model in a place, if it is the one of this number. The place must be null, zeros or what `create` made of it.
+unsafe fn created<'a, M>(model: u64, place: *mut Place) -> Result<&'a mut M, Status> {
+    if place.is_null() {
+        return Err(Status::Null);
+    }
+    if !place.is_aligned() {
+        return Err(Status::Alignment);
+    }
+    let created = place.cast::<Created<M>>();
+    // SAFETY: the place is initialised, and as long as the tag at least.
+    if unsafe { (&raw const (*created).tag).read() } != tag(model) {
+        return Err(Status::NotCreated);
+    }
+    // SAFETY: by its tag it holds this model, which no other thread uses meanwhile.
+    Ok(unsafe { &mut (*created).model })
+}
+
+/// Ends the model in a place, which may hold none.
+unsafe fn destroy<M>(model: u64, place: *mut Place) -> Status {
+    // SAFETY: as of `created`.
+    let result = unsafe { created::<M>(model, place) }.map(|found| {
+        // SAFETY: the model is used no more: its place is made one of none.
+        unsafe {
+            ptr::drop_in_place(found);
+            place.cast::<u64>().write(0);
+        }
+    });
+    status(result)
+}
+
+/// What a pointer leads to, which must be initialised and stay unchanged meanwhile.
+unsafe fn read<'a, T>(data: *const T) -> Result<&'a T, Status> {
+    if data.is_null() {
+        return Err(Status::Null);
+    }
+    if !data.is_aligned() {
+        return Err(Status::Alignment);
+    }
+    // SAFETY: neither null nor unaligned, and initialised as the caller says.
+    Ok(unsafe { &*data })
+}
+
+/// A frame of so many elements, which must be initialised and stay unchanged meanwhile.
+unsafe fn frame<'a, T, const N: usize>(data: *const T, elements: usize) -> Result<&'a [T; N], Status> {
+    if elements != N && !data.is_null() {
+        return Err(Status::Length);
+    }
+    // SAFETY: as many elements as the caller says.
+    unsafe { read(data.cast()) }
+}
+
+/// Room for a frame of so many elements, which nobody else uses meanwhile.
+unsafe fn room<'a, T, const N: usize>(data: *mut T, elements: usize) -> Result<&'a mut [T; N], Status> {
+    if data.is_null() {
+        return Err(Status::Null);
+    }
+    if elements != N {
+        return Err(Status::Length);
+    }
+    if !data.is_aligned() {
+        return Err(Status::Alignment);
+    }
+    // SAFETY: neither null nor unaligned, of as many elements as the caller says, and initialised by the zeros.
+    unsafe {
+        data.write_bytes(0, N);
+        Ok(&mut *data.cast())
+    }
+}
+
+/// So many bytes of weights, which must stay unchanged for as long as the model lives.
+unsafe fn bytes(data: *const u8, length: usize) -> Result<&'static [u8], Status> {
+    if data.is_null() {
+        return Err(Status::Null);
+    }
+    // SAFETY: not null, and as long as the caller says.
+    Ok(unsafe { core::slice::from_raw_parts(data, length) })
+}
+
+/// Why weights were refused.
+fn refused(error: crate::WeightsError) -> Status {
+    match error {
+        crate::WeightsError::Length => Status::Length,
+        crate::WeightsError::Alignment => Status::Alignment,
+        crate::WeightsError::Hash => Status::Weights,
+    }
+}

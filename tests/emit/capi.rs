@@ -1,0 +1,149 @@
+//! The C interface of emitted crates, called from a C program.
+
+use std::path::Path;
+use std::process::Command;
+
+use csdfc::app::resolve::Application;
+use csdfc_codegen::run::{Data, Value};
+use csdfc_codegen::shape::Shape;
+use csdfc_tests::application;
+
+use super::{Emitted, FRAMES, cargo, inputs};
+
+/// A program that calls each model as often as the Rust program does and writes its outputs, and that hands over
+/// whatever must be refused.
+fn program(emitted: &Emitted<'_>) -> String {
+    let mut text = "#include \"emitted.h\"\n#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n\n\
+        static _Alignas(64) unsigned char arena[EMITTED_ARENA_BYTES + 64];\n\n\
+        static void *load(const char *name, size_t bytes) {\n  \
+        FILE *file = fopen(name, \"rb\");\n  void *data = malloc(bytes + 1);\n  \
+        if (!file || fread(data, 1, bytes + 1, file) != bytes) { perror(name); exit(1); }\n  \
+        fclose(file);\n  return data;\n}\n\n\
+        static void save(const char *name, const void *data, size_t bytes) {\n  \
+        FILE *file = fopen(name, \"wb\");\n  \
+        if (!file || fwrite(data, 1, bytes, file) != bytes) { perror(name); exit(1); }\n  fclose(file);\n}\n\n\
+        #define EXPECT(call, expected) do { int status = (call); if (status != (expected)) { \\\n  \
+        fprintf(stderr, \"%d: %s: %d\\n\", __LINE__, #call, status); exit(1); } } while (0)\n\n\
+        int main(void) {\n  uint8_t *weights = load(\"weights.bin\", EMITTED_WEIGHT_BYTES);\n"
+        .to_owned();
+    for (c, cnn) in emitted.plan.cnns.iter().enumerate() {
+        let prefix = match emitted.plan.cnns.len() {
+            1 => "emitted".to_owned(),
+            _ => format!("emitted_{}", cnn.name),
+        };
+        let (mut fill, mut save) = (String::new(), String::new());
+        for (i, (name, value)) in cnn.inputs.iter().zip(&inputs(&emitted.plan, c)).enumerate() {
+            let bytes = in_rows(value).len();
+            let elements: usize = value.dims.iter().product();
+            fill += &format!(
+                "  inputs.{name} = load(\"input-{c}-{i}\", {bytes});\n  inputs.{name}_elements = {elements};\n"
+            );
+        }
+        for (o, output) in cnn.outputs.iter().enumerate() {
+            let name = &output.name;
+            let elements = format!("outputs.{name}_elements");
+            let count: usize = emitted.expected(c)[o].dims.iter().product();
+            fill += &format!("  {elements} = {count};\n  outputs.{name} = malloc({count} * sizeof *outputs.{name});\n");
+            save += &format!("  save(\"output-{c}-{o}\", outputs.{name}, {elements} * sizeof *outputs.{name});\n");
+        }
+        let (input, output) = (&cnn.inputs[0], &cnn.outputs[0].name);
+        text += &format!(
+            "{{\n  emitted_place place = {{{{0}}}};\n  \
+             {prefix}_inputs inputs;\n  {prefix}_outputs outputs;\n{fill}  \
+             EXPECT({prefix}_infer(&place, &inputs, &outputs), EMITTED_NOT_CREATED);\n  \
+             EXPECT({prefix}_destroy(&place), EMITTED_NOT_CREATED);\n  \
+             EXPECT({prefix}_create(NULL, arena, sizeof arena), EMITTED_NULL);\n  \
+             EXPECT({prefix}_create(&place, NULL, sizeof arena), EMITTED_NULL);\n  \
+             EXPECT({prefix}_create(&place, arena + 1, sizeof arena - 1), EMITTED_ALIGNMENT);\n  \
+             EXPECT({prefix}_create(&place, arena, EMITTED_ARENA_BYTES - 1), EMITTED_LENGTH);\n  \
+             EXPECT({prefix}_create_with_weights(&place, arena, sizeof arena, NULL, 0), EMITTED_NULL);\n  \
+             EXPECT({prefix}_create_with_weights(&place, arena, sizeof arena, weights, EMITTED_WEIGHT_BYTES - 4), \
+             EMITTED_LENGTH);\n  \
+             weights[0] ^= 1;\n  \
+             EXPECT({prefix}_create_with_weights(&place, arena, sizeof arena, weights, EMITTED_WEIGHT_BYTES), \
+             EMITTED_WEIGHTS);\n  \
+             weights[0] ^= 1;\n  \
+             EXPECT({prefix}_infer(&place, &inputs, &outputs), EMITTED_NOT_CREATED);\n  \
+             EXPECT({prefix}_create_with_weights(&place, arena, sizeof arena, weights, EMITTED_WEIGHT_BYTES), \
+             EMITTED_OK);\n  \
+             EXPECT({prefix}_destroy(&place), EMITTED_OK);\n  \
+             EXPECT({prefix}_create(&place, arena, EMITTED_ARENA_BYTES), EMITTED_OK);\n  \
+             EXPECT({prefix}_infer(&place, NULL, &outputs), EMITTED_NULL);\n  \
+             EXPECT({prefix}_infer(&place, &inputs, NULL), EMITTED_NULL);\n  \
+             inputs.{input}_elements -= 1;\n  \
+             EXPECT({prefix}_infer(&place, &inputs, &outputs), EMITTED_LENGTH);\n  \
+             inputs.{input}_elements += 1;\n  \
+             outputs.{output}_elements += 1;\n  \
+             EXPECT({prefix}_infer(&place, &inputs, &outputs), EMITTED_LENGTH);\n  \
+             outputs.{output}_elements -= 1;\n  \
+             for (int frame = 0; frame < {FRAMES}; frame++) \
+             EXPECT({prefix}_infer(&place, &inputs, &outputs), EMITTED_OK);\n{save}  \
+             EXPECT({prefix}_destroy(&place), EMITTED_OK);\n}}\n"
+        );
+    }
+    text + "  return 0;\n}\n"
+}
+
+/// The bytes of a value as C hands it over: images as rows of pixels of channels, camera bytes as they come.
+fn in_rows(value: &Value) -> Vec<u8> {
+    let order = |i: usize| match Shape::new(value.dims.clone()).row_axis() {
+        Some(_) => {
+            let [_, channels, height, width] = value.dims[..] else { return i };
+            let (pixel, channel) = (i / channels, i % channels);
+            channel * height * width + pixel
+        }
+        None => i,
+    };
+    match &value.data {
+        Data::F32(values) => (0..values.len()).flat_map(|i| values[order(i)].to_le_bytes()).collect(),
+        Data::I64(values) => (0..values.len()).flat_map(|i| values[order(i)].to_le_bytes()).collect(),
+        Data::U8(values) => values.clone(),
+    }
+}
+
+fn run(program: &mut Command) {
+    let output = program.output().expect("a program");
+    assert!(output.status.success(), "{program:?}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+fn check(application: &Application) {
+    if !Command::new("cc").arg("--version").output().is_ok_and(|output| output.status.success()) {
+        println!("skipped: there is no C compiler cc");
+        return;
+    }
+    let emitted = Emitted::new(application);
+    let folder: &Path = emitted.folder();
+    std::fs::write(folder.join("program.c"), program(&emitted)).expect("a program");
+    for (c, _) in emitted.plan.cnns.iter().enumerate() {
+        for (i, value) in inputs(&emitted.plan, c).iter().enumerate() {
+            std::fs::write(folder.join(format!("input-{c}-{i}")), in_rows(value)).expect("an input");
+        }
+    }
+    for (kind, library) in [("staticlib", "target/debug/libemitted.a"), ("cdylib", "target/debug/libemitted.so")] {
+        cargo(folder, &["rustc", "--offline", "--lib", "--features", "capi", "--crate-type", kind]);
+        let strict = ["-std=c11", "-Wall", "-Wextra", "-Werror", "-pedantic", "-Iinclude", "program.c", "-o", kind];
+        run(Command::new("cc").current_dir(folder).args(strict).args([library, "-lpthread", "-ldl", "-lm"]));
+        run(Command::new(folder.join(kind)).current_dir(folder).env("LD_LIBRARY_PATH", folder.join("target/debug")));
+        for c in 0..emitted.plan.cnns.len() {
+            for (o, expected) in emitted.expected(c).iter().enumerate() {
+                let made = std::fs::read(folder.join(format!("output-{c}-{o}"))).expect("an output");
+                assert!(made == in_rows(expected), "{kind}: output {o} of CNN {c}");
+            }
+        }
+    }
+}
+
+#[test]
+fn one_model() {
+    check(&super::model("lenet5", "none"));
+}
+
+/// Two models that take turns in one arena, one of camera bytes.
+#[test]
+fn models_in_one_arena() {
+    let camera = "(type: u8, layout: HWC, order: BGR, mean: [1, 2, 3.5], scale: [0.1, 0.2, 0.3])";
+    check(&application(&format!(
+        "(cnns: [(name: \"net\", model: \"builtin:lenet5\"), (name: \"pair\", model: \"builtin:paper_pair\", \
+         inputs: {{\"l1\": {camera}}})], rows: all)"
+    )));
+}

@@ -1,0 +1,410 @@
+//! Every kernel in every form that `bind` gives it, called from one emitted crate.
+
+use std::collections::BTreeSet;
+
+use csdfc::app::partition::Partition;
+use csdfc::app::resolve::{Application, Cnn, RowsChoice};
+use csdfc::network::{LayerId, Network, NetworkOutput, Operand};
+use csdfc_codegen::bind::{self, Access, Call, Kernel, Site};
+use csdfc_codegen::operator::{
+    ArgMax, BatchNorm, Binary, BinaryFunction, Concat, ConstantOperand, Conv, ConvTranspose, Coordinates,
+    DepthToSpace, ElementWise, Function, Gemm, InstanceNorm, Lrn, Operator, Pad, PadMode, Pool, PoolKind,
+    Reduce, ReduceFunction, Resize, ResizeMode, Rounding, Slice, Softmax, SpaceToDepth, Transpose,
+};
+use csdfc_codegen::plan::StorageModel;
+use csdfc_codegen::shape::Shape;
+use csdfc_tests::generate;
+
+/// The forms in which kernels see tensors.
+const ROWS: &str = "rows";
+const ELEMENTS: &str = "elements";
+const BOTH: &[&str] = &[ROWS, ELEMENTS];
+
+/// Names of kernels, and a list of all of them with the forms that `bind` chooses. A new kernel does not compile until
+/// it has a line, and the test fails until a network calls it.
+macro_rules! kernels {
+    ($($pattern:pat => $name:literal $forms:expr;)*) => {
+        fn name(kernel: &Kernel) -> &'static str {
+            match kernel { $($pattern => $name),* }
+        }
+
+        const KERNELS: &[(&str, &[&str])] = &[$(($name, $forms)),*];
+    };
+}
+
+kernels! {
+    Kernel::Conv(_) => "conv" &[ROWS];
+    Kernel::ConvTranspose(_) => "conv_transpose" &[ROWS];
+    Kernel::GemmElements(_) => "gemm" &[ELEMENTS];
+    Kernel::MatMul => "mat_mul" &[ELEMENTS];
+    Kernel::MatMulRows => "mat_mul_rows" &[ELEMENTS];
+    Kernel::ElementWise(_) => "element_wise" BOTH;
+    Kernel::PRelu => "p_relu" BOTH;
+    Kernel::BatchNorm(_) => "batch_norm" BOTH;
+    Kernel::Binary(_) => "binary" BOTH;
+    Kernel::BinaryConstant { left: true, .. } => "constant_first" BOTH;
+    Kernel::BinaryConstant { left: false, .. } => "constant_last" BOTH;
+    Kernel::Pool(_) => "pool" BOTH;
+    Kernel::ReduceRows { .. } => "reduce_rows" &[ROWS];
+    Kernel::ReduceFrame(_) => "reduce_frame" &[ROWS];
+    Kernel::ReduceElements { .. } => "reduce" &[ELEMENTS];
+    Kernel::ArgMax { .. } => "arg_max" &[ROWS];
+    Kernel::ArgMaxElements { .. } => "arg_max" &[ELEMENTS];
+    Kernel::Concat { .. } => "concat" &[ROWS];
+    Kernel::ConcatElements { .. } => "concat" &[ELEMENTS];
+    Kernel::Slice(_) => "slice" &[ROWS];
+    Kernel::SliceElements { .. } => "slice" &[ELEMENTS];
+    Kernel::Pad(_) => "pad" &[ROWS];
+    Kernel::PadElements { .. } => "pad" &[ELEMENTS];
+    Kernel::Resize(_) => "resize" BOTH;
+    Kernel::TransposeElements { .. } => "transpose" &[ELEMENTS];
+    Kernel::Softmax(_) => "softmax" &[ROWS];
+    Kernel::SoftmaxElements { .. } => "softmax" &[ELEMENTS];
+    Kernel::Lrn(_) => "lrn" BOTH;
+    Kernel::InstanceNorm { .. } => "instance_norm" BOTH;
+    Kernel::DepthToSpace(_) => "depth_to_space" BOTH;
+    Kernel::SpaceToDepth { .. } => "space_to_depth" BOTH;
+}
+
+/// Layers that read the same inputs, each of which is an output of the network.
+#[derive(Clone)]
+struct Group {
+    name: &'static str,
+    /// Inputs as they are, and as the layers see them.
+    inputs: Vec<[Shape; 2]>,
+    operators: Vec<Operator>,
+}
+
+fn image() -> Shape {
+    Shape::image(4, 6, 8)
+}
+
+/// Seen as it is.
+fn plain(shape: Shape) -> [Shape; 2] {
+    [shape.clone(), shape]
+}
+
+/// A vector that is seen so: no kernel can read it by rows.
+fn view(shape: Shape) -> [Shape; 2] {
+    [Shape::new([1, shape.elements()]), shape]
+}
+
+/// One network of images by rows, and one of vectors seen as images.
+fn both(names: [&'static str; 2], count: usize, operators: Vec<Operator>) -> Vec<Group> {
+    let group = |(name, input): (&'static str, [Shape; 2])| Group {
+        name,
+        inputs: vec![input; count],
+        operators: operators.clone(),
+    };
+    names.into_iter().zip([plain(image()), view(image())]).map(group).collect()
+}
+
+fn slopes(dims: &[usize]) -> Option<Function> {
+    Some(Function::PRelu { slope: dims.to_vec() })
+}
+
+fn functions() -> Vec<Operator> {
+    use Function::*;
+    let all = [
+        Relu,
+        Clip { min: Some(-0.5), max: None },
+        Clip { min: None, max: Some(0.25) },
+        LeakyRelu { alpha: 0.1 },
+        PRelu { slope: vec![4, 1, 1] },
+        PRelu { slope: vec![1] },
+        Elu { alpha: 0.5 },
+        Selu { alpha: 1.5, gamma: 1.1 },
+        Sigmoid,
+        HardSigmoid { alpha: 0.2, beta: 0.5 },
+        HardSwish,
+        Swish,
+        Tanh,
+        Erf,
+        Gelu { tanh: false },
+        Gelu { tanh: true },
+        Mish,
+        Softplus,
+        Softsign,
+        Sqrt,
+        Exp,
+        Log,
+        Abs,
+        Neg,
+        Reciprocal,
+        Floor,
+        Ceil,
+    ];
+    all.map(|function| Operator::ElementWise(ElementWise { function })).into()
+}
+
+const BINARY: [BinaryFunction; 7] = [
+    BinaryFunction::Add,
+    BinaryFunction::Sub,
+    BinaryFunction::Mul,
+    BinaryFunction::Div,
+    BinaryFunction::Max,
+    BinaryFunction::Min,
+    BinaryFunction::Pow,
+];
+
+fn binary(function: BinaryFunction, activation: Option<Function>) -> Operator {
+    Operator::Binary(Binary { function, constant: None, activation })
+}
+
+fn constant(function: BinaryFunction, dims: &[usize], left: bool, activation: Option<Function>) -> Operator {
+    let constant = Some(ConstantOperand { dims: dims.to_vec(), left });
+    Operator::Binary(Binary { function, constant, activation })
+}
+
+fn windows() -> Vec<Group> {
+    let conv = |groups, kernel, activation| {
+        let (stride, dilation) = ([2, 1], [1, 1]);
+        let pads = [1, 1, 0, 2];
+        Operator::Conv(Conv { filters: 8, kernel, stride, dilation, pads, groups, bias: true, activation })
+    };
+    let convolutions = vec![
+        conv(1, [3, 3], Some(Function::Relu)),
+        conv(4, [3, 2], slopes(&[8, 1, 1])),
+        conv(2, [1, 1], slopes(&[8, 4, 11])),
+        conv(1, [1, 1], Some(Function::Clip { min: Some(0.0), max: Some(6.0) })),
+    ];
+    let transposed = |groups, activation| {
+        Operator::ConvTranspose(ConvTranspose {
+            filters: 6,
+            kernel: [3, 2],
+            stride: [2, 3],
+            dilation: [1, 1],
+            pads: [1, 0, 0, 1],
+            output_padding: [1, 0],
+            groups,
+            bias: true,
+            activation,
+        })
+    };
+    let pool = |kind, ceil| {
+        Operator::Pool(Pool {
+            kind,
+            kernel: [3, 2],
+            stride: [2, 2],
+            dilation: [1, 1],
+            pads: [1, 0, 1, 1],
+            ceil,
+        })
+    };
+    let pools = vec![
+        pool(PoolKind::Max, false),
+        pool(PoolKind::Average { count_include_pad: false }, true),
+        pool(PoolKind::Average { count_include_pad: true }, false),
+        pool(PoolKind::Lp { p: 3 }, false),
+    ];
+    let resize =
+        |mode, coordinates| Operator::Resize(Resize { mode, coordinates, scales: [1.5, 0.5], size: [9, 4] });
+    let nearest = |rounding| ResizeMode::Nearest { rounding };
+    let resizes = vec![
+        resize(ResizeMode::Linear, Coordinates::HalfPixel),
+        resize(ResizeMode::Linear, Coordinates::AlignCorners),
+        resize(nearest(Rounding::Floor), Coordinates::Asymmetric),
+        resize(nearest(Rounding::Ceil), Coordinates::PytorchHalfPixel),
+        resize(nearest(Rounding::RoundPreferCeil), Coordinates::TfHalfPixelForNn),
+        resize(nearest(Rounding::RoundPreferFloor), Coordinates::HalfPixel),
+    ];
+    let images = vec![plain(image())];
+    let mut groups = vec![
+        Group { name: "conv", inputs: images.clone(), operators: convolutions },
+        Group {
+            name: "conv_transpose",
+            inputs: images,
+            operators: vec![transposed(1, None), transposed(2, slopes(&[6, 1, 1]))],
+        },
+    ];
+    groups.extend(both(["pool_rows", "pool"], 1, pools));
+    groups.extend(both(["resize_rows", "resize"], 1, resizes));
+    groups
+}
+
+fn products() -> Vec<Group> {
+    let gemm = |inner, transposed, activation| {
+        Operator::Gemm(Gemm { inner, units: 5, transposed, bias: true, activation })
+    };
+    let group = |name, inputs, operator| Group { name, inputs, operators: vec![operator] };
+    vec![
+        group("gemm_vector", vec![plain(Shape::new([1, 12]))], gemm(12, true, Some(Function::Relu))),
+        group("gemm_image", vec![[image(), Shape::new([1, 192])]], gemm(192, false, None)),
+        Group {
+            name: "gemm_columns",
+            inputs: vec![plain(image())],
+            operators: vec![
+                gemm(8, false, Some(Function::Tanh)),
+                gemm(8, true, slopes(&[5])),
+                gemm(8, true, slopes(&[1, 4, 6, 5])),
+            ],
+        },
+        group("mat_mul", vec![plain(Shape::new([2, 3, 4])), plain(Shape::new([4, 5]))], Operator::MatMul),
+        group("mat_mul_vectors", vec![plain(Shape::new([7])), plain(Shape::new([7, 2]))], Operator::MatMul),
+        group("mat_mul_rows", vec![plain(image()), plain(Shape::image(4, 8, 3))], Operator::MatMul),
+        group("mat_mul_image", vec![plain(image()), plain(Shape::new([8, 3]))], Operator::MatMul),
+    ]
+}
+
+fn arithmetic() -> Vec<Group> {
+    let mut pairs: Vec<Operator> = BINARY.map(|function| binary(function, None)).into();
+    pairs.push(binary(BinaryFunction::Add, Some(Function::HardSwish)));
+    pairs.push(binary(BinaryFunction::Mul, slopes(&[4, 1, 1])));
+    let constants = vec![
+        constant(BinaryFunction::Sub, &[4, 1, 1], true, None),
+        constant(BinaryFunction::Sub, &[4, 1, 1], false, None),
+        constant(BinaryFunction::Add, &[], false, Some(Function::Relu)),
+        constant(BinaryFunction::Mul, &[6, 8], true, slopes(&[4, 6, 8])),
+    ];
+    let norm = |activation| Operator::BatchNorm(BatchNorm { channels: 4, activation });
+    let norms = vec![norm(None), norm(Some(Function::Sigmoid)), norm(slopes(&[4, 6, 8]))];
+    let per_image = vec![Operator::InstanceNorm(InstanceNorm { channels: 4, epsilon: 1e-5 }), {
+        Operator::Lrn(Lrn { size: 3, alpha: 1e-4, beta: 0.75, bias: 1.0 })
+    }];
+    let mut groups = both(["functions_rows", "functions"], 1, functions());
+    groups.extend(both(["pairs_rows", "pairs"], 2, pairs));
+    groups.extend(both(["constants_rows", "constants"], 1, constants));
+    groups.extend(both(["norms_rows", "norms"], 1, norms));
+    groups.extend(both(["per_image_rows", "per_image"], 1, per_image));
+    groups.push(Group {
+        name: "vectors",
+        inputs: vec![plain(Shape::new([3, 5])), plain(Shape::new([3, 1]))],
+        operators: vec![binary(BinaryFunction::Add, None), binary(BinaryFunction::Div, None)],
+    });
+    groups
+}
+
+fn layout() -> Vec<Group> {
+    let pad = |mode, before: [i64; 4], after: [i64; 4]| {
+        Operator::Pad(Pad { mode, before: before.into(), after: after.into() })
+    };
+    let pads = vec![
+        pad(PadMode::Constant { value: Some(0.5) }, [0, 1, 1, 0], [0, 0, 2, 3]),
+        pad(PadMode::Constant { value: None }, [0, 0, -1, 1], [0, 0, 0, -2]),
+        pad(PadMode::Reflect, [0, 0, 2, 1], [0, 0, 1, 2]),
+        pad(PadMode::Edge, [0, 0, 2, 1], [0, 0, 1, 2]),
+    ];
+    let slice = |starts: [usize; 4], steps: [i64; 4], lengths: [usize; 4]| {
+        Operator::Slice(Slice { starts: starts.into(), steps: steps.into(), lengths: lengths.into() })
+    };
+    let slices = vec![
+        slice([0, 1, 1, 0], [1, 2, 2, 3], [1, 2, 3, 3]),
+        slice([0, 3, 5, 7], [1, -1, -2, -1], [1, 4, 3, 8]),
+    ];
+    let concats = (1..4).map(|axis| Operator::Concat(Concat { axis })).collect();
+    let blocks = vec![
+        Operator::DepthToSpace(DepthToSpace { block: 2, depth_first: true }),
+        Operator::DepthToSpace(DepthToSpace { block: 2, depth_first: false }),
+        Operator::SpaceToDepth(SpaceToDepth { block: 2 }),
+    ];
+    let transposes =
+        [[0, 1, 3, 2], [0, 3, 2, 1]].map(|perm| Operator::Transpose(Transpose { perm: perm.into() }));
+    let mut groups = both(["pad_rows", "pad"], 1, pads);
+    groups.extend(both(["slice_rows", "slice"], 1, slices));
+    groups.extend(both(["concat_rows", "concat"], 3, concats));
+    groups.extend(both(["blocks_rows", "blocks"], 1, blocks));
+    groups.push(Group { name: "transpose", inputs: vec![plain(image())], operators: transposes.into() });
+    groups
+}
+
+fn reductions() -> Vec<Group> {
+    use ReduceFunction::*;
+    let all = [Mean, Max, Min, Sum, Prod, L1, L2, SumSquare, LogSum, LogSumExp, Lp { p: 3 }];
+    let reduce = |function: &ReduceFunction, axes: &[usize], keep_dims| {
+        Operator::Reduce(Reduce { function: function.clone(), axes: axes.into(), keep_dims })
+    };
+    let mut reduces: Vec<Operator> = all.iter().map(|function| reduce(function, &[1], true)).collect();
+    reduces.extend(all.iter().map(|function| reduce(function, &[2, 3], true)));
+    reduces.extend([reduce(&Mean, &[1, 3], true), reduce(&Sum, &[1, 2], false), reduce(&Max, &[3], true)]);
+    let softmax = |axes: &[usize], log| Operator::Softmax(Softmax { axes: axes.into(), log });
+    let softmaxes =
+        vec![softmax(&[1], false), softmax(&[3], true), softmax(&[1, 3], false), softmax(&[2], false)];
+    let arg_max = |axis, keep_dims, select_last| Operator::ArgMax(ArgMax { axis, keep_dims, select_last });
+    let searches = vec![arg_max(1, true, false), arg_max(3, true, true), arg_max(2, false, false)];
+    let mut groups = both(["reduce_rows", "reduce"], 1, reduces);
+    groups.extend(both(["softmax_rows", "softmax"], 1, softmaxes));
+    groups.extend(both(["arg_max_rows", "arg_max"], 1, searches));
+    groups
+}
+
+/// The network of a group. `through` another layer its inputs come from rings, else from the caller.
+fn network(group: &Group, through: bool) -> Network {
+    let mut network = Network::default();
+    let seen: Vec<Operand> = group
+        .inputs
+        .iter()
+        .map(|[own, seen]| {
+            let mut operand = generate::input(&mut network, own.clone());
+            if through {
+                let halve = constant(BinaryFunction::Mul, &[], false, None);
+                operand = generate::push(&mut network, halve, vec![operand]).expect("a product");
+            }
+            Operand { shape: seen.clone(), ..operand }
+        })
+        .collect();
+    for operator in &group.operators {
+        let kind = operator.kind();
+        let made = generate::push(&mut network, operator.clone(), seen.clone());
+        let operand = made.unwrap_or_else(|| panic!("{}: {kind} does not fit", group.name));
+        network.outputs.push(NetworkOutput { name: format!("out{}", operand.layer.0), operand });
+    }
+    network
+}
+
+/// The networks of all groups, run by turns in one arena, layers by 1, 2 or all rows.
+pub fn application() -> Application {
+    let groups = [windows(), products(), arithmetic(), layout(), reductions()].concat();
+    let mut cnns: Vec<Cnn> = Vec::new();
+    let mut rows = std::collections::BTreeMap::new();
+    for (c, group) in groups.iter().enumerate() {
+        let network = network(group, c % 2 == 1);
+        for id in network.ids() {
+            let all = network.layer(id).shape.rows();
+            rows.insert((c, id), [1, 2, all][c % 3].min(all) as u64);
+        }
+        let layers = network.ids().collect();
+        let whole = Partition { name: group.name.into(), layers, processor: "cpu".into(), schedule: None };
+        cnns.push(generate::of_network(group.name, network, vec![whole]));
+    }
+    let parallel = groups.iter().map(|group| vec![group.name.to_owned()]).collect();
+    generate::of_cnns(cnns, parallel, StorageModel::Tensors, RowsChoice::Layers(rows))
+}
+
+/// What computes a layer.
+fn call(network: &Network, id: LayerId) -> Option<Call> {
+    let layer = network.layer(id);
+    if layer.is_input() {
+        return None;
+    }
+    let operand = |operand: &Operand| network.layer(operand.layer).shape.clone();
+    let own: Vec<Shape> = layer.inputs.iter().map(operand).collect();
+    let inputs = layer.inputs.iter().zip(&own);
+    let inputs =
+        inputs.map(|(operand, own)| bind::Operand { own, seen: &operand.shape, ring_rows: own.rows() });
+    let site = Site {
+        operator: &layer.operator,
+        inputs: inputs.collect(),
+        output: &layer.shape,
+        ring_rows: layer.shape.rows(),
+    };
+    Some(bind::bind(&site).expect("a kernel"))
+}
+
+#[test]
+fn every_kernel_is_called_from_a_crate() {
+    let application = application();
+    let mut called = BTreeSet::new();
+    for cnn in &application.cnns {
+        for call in cnn.network.ids().filter_map(|id| call(&cnn.network, id)) {
+            let form = if matches!(call.output, Access::Rows(_)) { ROWS } else { ELEMENTS };
+            called.insert((name(&call.kernel), form));
+            if call.p_relu {
+                called.insert(("p_relu_in_place", form));
+            }
+        }
+    }
+    let all = KERNELS.iter().flat_map(|(name, forms)| forms.iter().map(move |form| (*name, *form)));
+    let expected: BTreeSet<_> = all.chain(BOTH.iter().map(|form| ("p_relu_in_place", *form))).collect();
+    assert_eq!(called, expected);
+    super::check(&application);
+}

@@ -1,0 +1,205 @@
+//! Emitted crates: they build with nothing but the compiler and make the bytes that `run` makes.
+
+#![allow(clippy::expect_used, clippy::panic, reason = "a panic is how a test fails")]
+#![allow(clippy::print_stdout, reason = "what a test skipped, or measured")]
+
+mod arm;
+mod capi;
+mod kernels;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use csdfc::app::resolve::Application;
+use csdfc::{commands, npy};
+use csdfc_codegen::emit::{self, Options};
+use csdfc_codegen::operator::{InputElement, Operator};
+use csdfc_codegen::plan::{Output, Plan};
+use csdfc_codegen::run::{Data, Runner, Value, input_dims};
+use csdfc_tests::{app, application, plan};
+
+/// Frames of each run: enough for rings that run on, and for both halves of double buffers.
+const FRAMES: usize = 3;
+
+/// The values of parameters: CNN, layer, parameter.
+fn values_of(application: &Application) -> impl Fn(usize, usize, usize) -> Result<Vec<f32>, String> {
+    move |cnn, layer, parameter| {
+        application.cnns[cnn].network.layers[layer].parameters[parameter].values().map_err(|e| e.to_string())
+    }
+}
+
+/// The files of the crate of a plan, the same each time.
+fn emitted(application: &Application, plan: &Plan) -> Vec<(PathBuf, Vec<u8>)> {
+    let values = values_of(application);
+    let emit =
+        || emit::emit(plan, &values, &Options { crate_name: Some("emitted".into()) }).expect("a crate");
+    let files = emit();
+    assert_eq!(files, emit(), "emitted twice");
+    files
+}
+
+/// Inputs of a CNN that differ from frame to frame and from element to element.
+fn inputs(plan: &Plan, cnn: usize) -> Vec<Value> {
+    let cnn = &plan.cnns[cnn];
+    let input = |name: &String| {
+        let layer = cnn.layers.iter().find(|layer| layer.name == *name).expect("an input");
+        let Operator::Input(input) = &layer.operator else { panic!("{name} is no input") };
+        let dims = input_dims(input, &layer.output_shape);
+        let elements = dims.iter().product();
+        let data = match input.element {
+            InputElement::F32 => {
+                Data::F32((0..elements).map(|i| (i * 7919 % 1013) as f32 / 507.0 - 1.0).collect())
+            }
+            InputElement::U8 => Data::U8((0..elements).map(|i| (i * 7919 % 251) as u8).collect()),
+        };
+        Value { dims, data }
+    };
+    cnn.inputs.iter().map(input).collect()
+}
+
+fn cargo(folder: &Path, arguments: &[&str]) {
+    let output = Command::new(env!("CARGO"))
+        .args(arguments)
+        .current_dir(folder)
+        // The kernels' bytes do not depend on it, and it builds faster.
+        .env("CARGO_PROFILE_DEV_OPT_LEVEL", "0")
+        .env("CARGO_PROFILE_DEV_DEBUG", "false")
+        .env("CARGO_TARGET_DIR", folder.join("target"))
+        .env_remove("RUSTFLAGS")
+        .output()
+        .expect("cargo");
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && !text.contains("warning"), "{arguments:?}:\n{text}");
+}
+
+/// An application and its crate in a folder of its own.
+struct Emitted<'a> {
+    application: &'a Application,
+    plan: Plan,
+    folder: tempfile::TempDir,
+}
+
+impl<'a> Emitted<'a> {
+    fn new(application: &'a Application) -> Self {
+        let plan = plan(application);
+        let files = emitted(application, &plan);
+        let folder = tempfile::tempdir().expect("a folder");
+        commands::emit::write(folder.path(), &files).expect("files");
+        Emitted { application, plan, folder }
+    }
+
+    fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The runner's outputs of a CNN after a few frames.
+    fn expected(&self, c: usize) -> Vec<Value> {
+        let values = values_of(self.application);
+        let mut runner = Runner::new(&self.plan, &values).expect("a runner");
+        let inputs = inputs(&self.plan, c);
+        let frame = |_| runner.infer(c, &inputs).expect("a frame");
+        (0..FRAMES).map(frame).last().expect("a frame")
+    }
+
+    /// The outputs of a CNN after as many frames, by a program, which is called with the arguments that it needs.
+    fn run(&self, c: usize, mut program: Command) -> Vec<Value> {
+        let cnn = &self.plan.cnns[c];
+        if self.plan.cnns.len() > 1 {
+            program.arg(&cnn.name);
+        }
+        for (i, input) in inputs(&self.plan, c).iter().enumerate() {
+            let file = self.folder().join(format!("{c}-{i}.npy"));
+            npy::write(&file, input).expect("an input");
+            program.arg(file);
+        }
+        let outputs = self.folder().join(format!("outputs-{c}"));
+        let _ = std::fs::remove_dir_all(&outputs);
+        let ran = program.args(["--frames", &FRAMES.to_string(), "--output"]).arg(&outputs).output();
+        let ran = ran.expect("the program");
+        assert!(ran.status.success(), "{}: {}", cnn.name, String::from_utf8_lossy(&ran.stderr));
+        let read = |output: &Output| npy::read(&outputs.join(format!("{}.npy", output.name)));
+        cnn.outputs.iter().map(|output| read(output).expect("an output")).collect()
+    }
+}
+
+/// Emits, builds and runs an application; the last frame of each CNN must have the bytes of the runner.
+fn check(application: &Application) {
+    let emitted = Emitted::new(application);
+    cargo(emitted.folder(), &["build", "--offline"]);
+    for (c, cnn) in emitted.plan.cnns.iter().enumerate() {
+        let made = emitted.run(c, Command::new(emitted.folder().join("target/debug/emitted")));
+        for ((output, made), expected) in cnn.outputs.iter().zip(&made).zip(&emitted.expected(c)) {
+            assert_eq!(made.dims, expected.dims, "{}", output.name);
+            let same = match (&made.data, &expected.data) {
+                (Data::F32(made), Data::F32(expected)) => {
+                    made.iter().map(|x| x.to_bits()).eq(expected.iter().map(|x| x.to_bits()))
+                }
+                (made, expected) => made == expected,
+            };
+            assert!(same, "{} of {}", output.name, cnn.name);
+        }
+    }
+}
+
+fn model(name: &str, rows: &str) -> Application {
+    application(&format!("(cnns: [(model: \"builtin:{name}\")], rows: {rows})"))
+}
+
+#[test]
+fn one_model() {
+    check(&model("lenet5", "none"));
+}
+
+#[test]
+fn by_rows() {
+    check(&model("resnet8", "all"));
+}
+
+#[test]
+fn the_papers_application() {
+    check(&papers_application());
+}
+
+#[test]
+fn camera_bytes() {
+    for (rows, layout) in [("all", "HWC"), ("none", "CHW")] {
+        let camera =
+            format!("(type: u8, layout: {layout}, order: BGR, mean: [1, 2, 3.5], scale: [0.1, 0.2, 0.3])");
+        let inputs = format!("inputs: {{\"l1\": {camera}}}");
+        check(&application(&format!("(cnns: [(model: \"builtin:paper_pair\", {inputs})], rows: {rows})")));
+    }
+}
+
+fn papers_application() -> Application {
+    app("adaptive_classifier.ron").resolve().expect("an application")
+}
+
+/// What a tool of the compiler's, which need not be here, says of crates.
+fn inspect(tool: &str, arguments: &[&str]) {
+    let has = Command::new(tool).args(&arguments[..1]).arg("--version").output();
+    if !has.is_ok_and(|output| output.status.success()) {
+        println!("skipped: there is no {tool} {}", arguments[0]);
+        return;
+    }
+    for application in [model("resnet8", "all"), papers_application(), kernels::application()] {
+        let emitted = Emitted::new(&application);
+        let mut command = Command::new(tool);
+        command.args(arguments).current_dir(emitted.folder()).env_remove("RUSTFLAGS");
+        let output = command.env("CARGO_TARGET_DIR", emitted.folder().join("target")).output().expect(tool);
+        let said = [output.stdout, output.stderr].concat();
+        assert!(output.status.success(), "{}:\n{}", application.name, String::from_utf8_lossy(&said));
+    }
+}
+
+#[test]
+fn files_are_formatted() {
+    inspect("cargo", &["fmt", "--check"]);
+}
+
+#[test]
+fn files_are_free_of_lint() {
+    for features in ["default", "weights", "std weights capi"] {
+        let arguments = ["clippy", "--offline", "--no-default-features", "--features", features];
+        inspect("cargo", &[&arguments[..], &["--", "-D", "warnings"]].concat());
+    }
+}
