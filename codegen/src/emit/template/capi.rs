@@ -6,8 +6,8 @@ use core::ffi::c_void;
 use core::mem::MaybeUninit;
 use core::ptr;
 
+use crate::WEIGHT_HASH;
 use crate::arena::Arena;
-use crate::{ARENA_BYTES, WEIGHT_HASH};
 
 /// What came of a call.
 #[repr(C)]
@@ -36,7 +36,8 @@ struct Created<M> {
 }
 
 impl<M> Created<M> {
-    const FITS: () = assert!(size_of::<Self>() <= size_of::<Place>() && align_of::<Self>() <= align_of::<Place>());
+    const FITS: () =
+        assert!(size_of::<Self>() <= size_of::<Place>() && align_of::<Self>() <= align_of::<Place>());
 }
 
 /// The tag of the model of this number.
@@ -65,7 +66,7 @@ unsafe fn create<M>(
         if !arena.is_aligned() || !place.is_aligned() {
             return Err(Status::Alignment);
         }
-        if bytes < ARENA_BYTES {
+        if bytes < size_of::<Arena>() {
             return Err(Status::Length);
         }
         // SAFETY: the memory is long enough, aligned, the caller's to give, and by the zeros that are written
