@@ -7,6 +7,7 @@
 use core::ops::Range;
 
 use super::rows::{RowShape, Rows, RowsMut};
+use super::span::{Span, SpanMut};
 
 /// Largest rank of a tensor that is not dense. A dense one of any rank can be given as [`ElementShape::flat`] if
 /// the operator sees it in at most this rank.
@@ -203,7 +204,7 @@ impl ElementShape {
 #[derive(Debug, Clone, Copy)]
 pub struct Elements<'a, T = f32> {
     /// The storage.
-    pub data: &'a [T],
+    pub data: Span<'a, T>,
     /// Where in it the elements are.
     pub shape: ElementShape,
     /// The dimensions in which the operator sees the tensor, with as many elements.
@@ -214,7 +215,7 @@ pub struct Elements<'a, T = f32> {
 #[derive(Debug)]
 pub struct ElementsMut<'a, T = f32> {
     /// The storage.
-    pub data: &'a mut [T],
+    pub data: SpanMut<'a, T>,
     /// Where in it the elements are.
     pub shape: ElementShape,
 }
@@ -222,7 +223,7 @@ pub struct ElementsMut<'a, T = f32> {
 impl<'a, T: Copy> Elements<'a, T> {
     /// A tensor that is one row: its elements in row-major order.
     pub const fn dense(data: &'a [T], sizes: &[usize]) -> Self {
-        Elements::of(data, ElementShape::dense(sizes))
+        Elements::of(Span::new(data), ElementShape::dense(sizes))
     }
 
     /// An image, with dimensions `[1, C, H, W]`.
@@ -236,7 +237,7 @@ impl<'a, T: Copy> Elements<'a, T> {
     }
 
     /// The tensor in its own dimensions.
-    const fn of(data: &'a [T], shape: ElementShape) -> Self {
+    const fn of(data: Span<'a, T>, shape: ElementShape) -> Self {
         Elements { data, shape, seen: shape.dims }
     }
 
@@ -250,8 +251,8 @@ impl<'a, T: Copy> Elements<'a, T> {
     #[inline]
     pub fn get(&self, linear: usize) -> T {
         match self.shape.row_axis {
-            None => self.data[self.shape.offset + linear],
-            Some(_) => self.data[self.shape.position(&self.shape.dims.index(linear))],
+            None => self.element(self.shape.offset + linear),
+            Some(_) => self.element(self.shape.position(&self.shape.dims.index(linear))),
         }
     }
 
@@ -259,17 +260,22 @@ impl<'a, T: Copy> Elements<'a, T> {
     #[inline]
     pub fn at(&self, index: &Index) -> T {
         if self.shape.row_axis.is_some() && self.seen == self.shape.dims {
-            self.data[self.shape.position(index)]
+            self.element(self.shape.position(index))
         } else {
             self.get(self.seen.linear(index))
         }
+    }
+
+    #[inline]
+    pub(crate) fn element(&self, at: usize) -> T {
+        self.data.slice(at, 1)[0]
     }
 }
 
 impl<'a, T> ElementsMut<'a, T> {
     /// A tensor that is one row: its elements in row-major order.
     pub const fn dense(data: &'a mut [T], sizes: &[usize]) -> Self {
-        ElementsMut { data, shape: ElementShape::dense(sizes) }
+        ElementsMut { data: SpanMut::new(data), shape: ElementShape::dense(sizes) }
     }
 
     /// An image of dimensions `[1, C, H, W]`.
@@ -285,7 +291,7 @@ impl<'a, T> ElementsMut<'a, T> {
     /// The element of this index in the tensor's own dimensions.
     #[inline]
     pub fn at(&mut self, index: &Index) -> &mut T {
-        &mut self.data[self.shape.position(index)]
+        &mut self.data.slice(self.shape.position(index), 1)[0]
     }
 
     /// Writes `f(index)` at every index whose row is one of `y`; at every index if the tensor is one row.
@@ -293,10 +299,10 @@ impl<'a, T> ElementsMut<'a, T> {
     pub fn fill(&mut self, y: Range<usize>, mut f: impl FnMut(&Index) -> T) {
         let shape = self.shape;
         if shape.row_axis.is_some() {
-            shape.for_each(y, |index| self.data[shape.position(index)] = f(index));
+            shape.for_each(y, |index| self.data.slice(shape.position(index), 1)[0] = f(index));
             return;
         }
-        let mut elements = self.data[shape.offset..].iter_mut();
+        let mut elements = self.data.slice(shape.offset, shape.dims.elements()).iter_mut();
         shape.for_each(y, |index| {
             if let Some(element) = elements.next() {
                 *element = f(index);

@@ -9,6 +9,7 @@ use super::elements::{Elements, ElementsMut};
 use super::panel::Panels;
 use super::rows::{RowShape, Rows, RowsMut};
 use super::shared::SharedRows;
+use super::span::{Span, SpanMut};
 
 /// A fully connected layer: rows of `inner` elements → rows of `units` elements.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -72,9 +73,9 @@ impl Gemm {
 /// If a slice is shorter than the others say.
 #[inline]
 pub fn gemm(isa: Isa, p: &Gemm, input: &[f32], weights: &[f32], output: &mut [f32]) {
-    let input = Rows { data: input, shape: Gemm::dense(input.len(), p.inner) };
+    let input = Rows { data: Span::new(input), shape: Gemm::dense(input.len(), p.inner) };
     let shape = Gemm::dense(output.len(), p.units);
-    conv(isa, &p.as_conv(), 0..1, input, weights, &mut RowsMut { data: output, shape });
+    conv(isa, &p.as_conv(), 0..1, input, weights, &mut RowsMut { data: SpanMut::new(output), shape });
 }
 
 /// Makes rows `y` of the product where operand or output do not lie in the order in which they are seen.
@@ -133,7 +134,7 @@ pub unsafe fn gemm_shared(
     weights: &[f32],
     output: SharedRows<'_>,
 ) {
-    let input = Rows { data: input, shape: Gemm::dense(input.len(), p.inner) };
+    let input = Rows { data: Span::new(input), shape: Gemm::dense(input.len(), p.inner) };
     // SAFETY: the caller's.
     unsafe { conv_shared(isa, &p.as_conv(), 0..1, tiles, input, weights, output) }
 }
@@ -174,7 +175,8 @@ mod tests {
 
                 let mut halves = vec![f32::NAN; rows * units];
                 let cut = random.within(0, p.tiles());
-                let mut output = RowsMut { data: &mut halves, shape: RowShape::dense(1, rows, units, 1) };
+                let mut output =
+                    RowsMut { data: SpanMut::new(&mut halves), shape: RowShape::dense(1, rows, units, 1) };
                 let shared = SharedRows::new(&mut output);
                 for tiles in [0..cut, cut..p.tiles()] {
                     #[allow(unsafe_code)]

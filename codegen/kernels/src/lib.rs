@@ -34,6 +34,7 @@ pub mod shared;
 pub mod slice;
 pub mod softmax;
 pub mod sources;
+pub mod span;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]
@@ -46,3 +47,4 @@ pub use arch::Isa;
 pub use elements::{Elements, ElementsMut};
 pub use rows::{Rows, RowsMut};
 pub use shared::SharedRows;
+pub use span::{Span, SpanMut};

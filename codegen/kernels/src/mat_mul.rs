@@ -70,7 +70,7 @@ impl<'a> Matrix<'a> {
     #[inline(always)]
     fn get(&self, row: usize, column: usize) -> f32 {
         if let Some((start, strides)) = self.even {
-            return self.tensor.data[start + row * strides[0] + column * strides[1]];
+            return self.tensor.element(start + row * strides[0] + column * strides[1]);
         }
         let mut index = self.index;
         for (axis, at) in self.axes.into_iter().zip([row, column]) {
@@ -172,8 +172,9 @@ mod tests {
     use std::vec;
     use std::vec::Vec;
 
-    use super::super::elements::{ElementShape, MAX_RANK};
+    use super::super::elements::MAX_RANK;
     use super::super::rows::{RowShape, Rows};
+    use super::super::span::Span;
     use super::super::testing::{Random, close};
     use super::*;
 
@@ -213,7 +214,7 @@ mod tests {
         let want = textbook(a, b, &Dims::new(out));
         for isa in Isa::all() {
             let mut got = vec![f32::NAN; want.len()];
-            mat_mul(isa, a, b, &mut ElementsMut { data: &mut got, shape: ElementShape::dense(out) });
+            mat_mul(isa, a, b, &mut ElementsMut::dense(&mut got, out));
             close(&got, &want, || std::format!("{} {:?} {:?}", isa.name(), a.seen, b.seen));
         }
     }
@@ -246,7 +247,7 @@ mod tests {
             let mut shape = RowShape::dense(5, 6, 3, 5);
             shape.first = first;
             let (x, y) = (random.floats(90), random.floats(90));
-            let (x, y) = (Rows { data: &x[..], shape }, Rows { data: &y[..], shape });
+            let (x, y) = (Rows { data: Span::new(&x), shape }, Rows { data: Span::new(&y), shape });
             let left = Elements::channels_first(x);
             let right = Elements::channels_first(y).seen_as(&[1, 3, 6, 5]);
             check(&left, &right, &[1, 3, 5, 5]);

@@ -1,5 +1,7 @@
 //! Rings of rows as kernels see them.
 
+use super::span::{Span, SpanMut};
+
 /// The geometry of a ring of rows of `[width, channels]` pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RowShape {
@@ -41,7 +43,7 @@ impl RowShape {
 #[derive(Debug, Clone, Copy)]
 pub struct Rows<'a, T = f32> {
     /// The ring's storage, `ring_rows · row_stride` elements.
-    pub data: &'a [T],
+    pub data: Span<'a, T>,
     /// Its geometry.
     pub shape: RowShape,
 }
@@ -50,7 +52,7 @@ pub struct Rows<'a, T = f32> {
 #[derive(Debug)]
 pub struct RowsMut<'a, T = f32> {
     /// The ring's storage, `ring_rows · row_stride` elements.
-    pub data: &'a mut [T],
+    pub data: SpanMut<'a, T>,
     /// Its geometry.
     pub shape: RowShape,
 }
@@ -59,7 +61,7 @@ impl<'a, T> Rows<'a, T> {
     /// All elements of row `y`: pixel x's channels are at `x · pixel_stride + channel_offset`.
     #[inline]
     pub fn row(&self, y: usize) -> &'a [T] {
-        &self.data[self.shape.start(y)..][..self.shape.row_stride()]
+        self.data.slice(self.shape.start(y), self.shape.row_stride())
     }
 }
 
@@ -67,6 +69,6 @@ impl<T> RowsMut<'_, T> {
     /// All elements of row `y`: pixel x's channels are at `x · pixel_stride + channel_offset`.
     #[inline]
     pub fn row(&mut self, y: usize) -> &mut [T] {
-        &mut self.data[self.shape.start(y)..][..self.shape.row_stride()]
+        self.data.slice(self.shape.start(y), self.shape.row_stride())
     }
 }

@@ -22,12 +22,8 @@ unsafe impl Sync for SharedRows<'_> {}
 impl<'a> SharedRows<'a> {
     /// The rows, borrowed as long as any worker may write them.
     pub fn new(rows: &'a mut RowsMut<'_>) -> Self {
-        SharedRows {
-            data: rows.data.as_mut_ptr(),
-            len: rows.data.len(),
-            shape: rows.shape,
-            borrow: PhantomData,
-        }
+        let (data, len) = rows.data.raw();
+        SharedRows { data, len, shape: rows.shape, borrow: PhantomData }
     }
 
     /// Pixels of a row.

@@ -35,6 +35,7 @@ pub const SOURCES: &[(&str, &str)] = &[
     ("shared.rs", include_str!("shared.rs")),
     ("slice.rs", include_str!("slice.rs")),
     ("softmax.rs", include_str!("softmax.rs")),
+    ("span.rs", include_str!("span.rs")),
     ("tile.rs", include_str!("tile.rs")),
     ("transpose.rs", include_str!("transpose.rs")),
 ];

@@ -5,6 +5,7 @@ use std::ops::Range;
 use csdfc_kernels::arch::Isa;
 use csdfc_kernels::elements::{ElementShape, Elements, ElementsMut};
 use csdfc_kernels::rows::{RowShape, Rows, RowsMut};
+use csdfc_kernels::span::Span;
 use csdfc_kernels::{
     arg_max, binary, concat, conv, depth_space, element_wise, gemm, instance_norm, lrn, mat_mul, pad, pool,
     reduce, resize, slice, softmax, transpose,
@@ -47,14 +48,16 @@ impl Call {
     ) {
         match (self.output, output) {
             (Access::Rows(mut shape), Target::F32(data)) => {
+                let data = data.into();
                 shape.first = first;
                 self.fire_rows(isa, y, inputs, weights, &mut RowsMut { data, shape });
             }
             (Access::Elements(shape, _), Target::F32(data)) => {
-                let shape = placed(shape, first);
+                let (data, shape) = (data.into(), placed(shape, first));
                 self.fire_elements(isa, y, inputs, weights, &mut ElementsMut { data, shape });
             }
             (Access::Rows(mut shape), Target::I64(data)) => {
+                let data = data.into();
                 shape.first = first;
                 if let (Kernel::ArgMax { axis, select_last }, Some(x)) = (&self.kernel, self.rows(inputs, 0))
                 {
@@ -62,7 +65,7 @@ impl Call {
                 }
             }
             (Access::Elements(shape, _), Target::I64(data)) => {
-                let shape = placed(shape, first);
+                let (data, shape) = (data.into(), placed(shape, first));
                 if let (&Kernel::ArgMaxElements { axis, keep_dims, select_last }, Some(x)) =
                     (&self.kernel, self.elements(inputs, 0))
                 {
@@ -192,7 +195,7 @@ impl Call {
                     // Frames of these rows alone.
                     let x = Elements { shape: only(x.shape, &y), seen: only(x.shape, &y).dims, data: x.data };
                     let shape = only(output.shape, &y);
-                    mat_mul::mat_mul(isa, &x, &right, &mut ElementsMut { data: &mut *output.data, shape });
+                    mat_mul::mat_mul(isa, &x, &right, &mut ElementsMut { data: output.data.again(), shape });
                 }
             }
             Kernel::Pool(p) => pool::pool_elements(p, y, &x, output),
@@ -239,14 +242,14 @@ impl Call {
         let (source, Input { access, fold }) = (inputs.get(operand)?, self.inputs.get(operand)?);
         let Access::Rows(mut shape) = *access else { return None };
         shape.first = source.first / fold;
-        Some(Rows { data: source.data, shape })
+        Some(Rows { data: source.data.into(), shape })
     }
 
     /// An operand that is seen element by element.
     fn elements<'a>(&self, inputs: &[Source<'a>], operand: usize) -> Option<Elements<'a>> {
         let (source, input) = (inputs.get(operand)?, self.inputs.get(operand)?);
         let Access::Elements(shape, seen) = input.access else { return None };
-        Some(Elements { data: source.data, shape: placed(shape, source.first), seen })
+        Some(Elements { data: source.data.into(), shape: placed(shape, source.first), seen })
     }
 }
 
@@ -270,19 +273,19 @@ fn only(mut shape: ElementShape, y: &Range<usize>) -> ElementShape {
 }
 
 fn constant_rows<'a>(constant: &Constant, weights: &'a [f32]) -> Rows<'a> {
-    let data = &weights[constant.range.clone()];
+    let data = Span::new(&weights[constant.range.clone()]);
     match constant.packing.access() {
         Some(Access::Rows(shape)) => Rows { data, shape },
         // Binding packs what is read by rows as rows.
-        _ => Rows { data, shape: RowShape::dense(1, 1, data.len(), 1) },
+        _ => Rows { data, shape: RowShape::dense(1, 1, constant.range.len(), 1) },
     }
 }
 
 fn constant_elements<'a>(constant: &Constant, weights: &'a [f32]) -> Elements<'a> {
-    let data = &weights[constant.range.clone()];
+    let data = Span::new(&weights[constant.range.clone()]);
     match constant.packing.access() {
         Some(Access::Elements(shape, seen)) => Elements { data, shape, seen },
         // Binding keeps what is read element by element as it is.
-        _ => Elements::dense(data, &[data.len()]),
+        _ => Elements::dense(&weights[constant.range.clone()], &[constant.range.len()]),
     }
 }

@@ -335,7 +335,7 @@ fn write_constant(source: &mut Source, name: &str, constant: &Constant, weights:
         {
             source.line(format!("let {name} = {data};"));
         }
-        (Some(access), _) => write_access(source, name, &data, "0", access, READ),
+        (Some(access), _) => write_access(source, name, &format!("Span::new({data})"), "0", access, READ),
     }
 }
 
@@ -365,8 +365,8 @@ fn element_shape(shape: &ElementShape, data: &str, first: &str, part: Part) -> (
         return (data.to_owned(), text);
     }
     // One of several frames' worth.
-    let (elements, mutable) = (shape.dims.elements(), if part.is_output { "mut " } else { "" });
-    (format!("&{mutable}{data}[{first} * {elements}..][..{elements}]"), text)
+    let elements = shape.dims.elements();
+    (format!("{data}.part({first} * {elements}, {elements})"), text)
 }
 
 /// The dimensions of rows `y` alone of an image.

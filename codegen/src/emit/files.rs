@@ -38,10 +38,16 @@ impl Crate<'_> {
         add("src/arena.rs", self.head() + include_str!("template/arena.rs"));
         add("src/weights.rs", self.head() + include_str!("template/weights.rs"));
         add("src/hash.rs", self.head() + include_str!("template/hash.rs"));
+        if self.models.iter().any(program::is_piped) {
+            add("src/ends.rs", self.head() + include_str!("template/ends.rs"));
+        }
+        if self.has_stages() {
+            add("src/ring.rs", self.head() + include_str!("template/ring.rs"));
+        }
         for model in self.models {
             add(&format!("src/{}.rs", model.module), self.head() + &model.write());
         }
-        let mut modules = BTreeSet::from(["arch", "rows"]);
+        let mut modules = BTreeSet::from(["arch", "rows", "span"]);
         modules.extend(self.models.iter().flat_map(Model::kernel_modules));
         files.extend(kernels::files(&modules));
         files.push(("weights.bin".into(), self.weights));
@@ -53,6 +59,11 @@ impl Crate<'_> {
         });
         files.push((MANIFEST.into(), list.into_bytes()));
         files
+    }
+
+    /// Whether a model is a pipeline.
+    fn has_stages(&self) -> bool {
+        self.models.iter().any(|model| !model.stages.is_empty())
     }
 
     /// What stands at the top of every file.
@@ -113,6 +124,7 @@ impl Crate<'_> {
         source.gap();
         let mut modules: Vec<(&str, bool)> =
             ["arena", "hash", "kernels", "weights"].map(|name| (name, false)).into();
+        modules.extend(self.has_stages().then_some(("ring", false)));
         modules.extend(self.models.iter().map(|model| (model.module.as_str(), true)));
         modules.sort_unstable();
         for (module, is_model) in modules {
@@ -125,10 +137,18 @@ impl Crate<'_> {
         source.gap();
         source.line("pub use arena::Arena;");
         if let [model] = self.models {
+            if !model.stages.is_empty() {
+                source.line("#[cfg(feature = \"std\")]");
+                source.line(format!("pub use {}::{{InputFrames, OutputFrames}};", model.module));
+            }
             source.line(format!(
                 "pub use {}::{{InputRows, Inputs, Model, OutputRows, Outputs}};",
                 model.module
             ));
+        }
+        if self.has_stages() {
+            source.line("#[cfg(feature = \"std\")]");
+            source.line("pub use ring::PipelineError;");
         }
         source.line("pub use weights::WeightsError;");
         source.gap();

@@ -1,12 +1,13 @@
 //! A layer as a method: which rows it makes, where they lie, and the kernel that makes them.
 
 use crate::bind::{Call, Kernel};
-use crate::check::Kind;
+use crate::check::{Held, Kind};
 use crate::operator::{ColourOrder, Input, InputElement, Operator};
 
 use super::call::{self, Operand};
 use super::model::{InputField, Model, summary};
 use super::source::Source;
+use super::stage;
 
 /// From so many rings on they have no names of their own.
 const MANY: usize = 3;
@@ -14,8 +15,13 @@ const MANY: usize = 3;
 /// Writes the method of a layer.
 pub(super) fn write(source: &mut Source, model: &Model<'_>, layer: usize) {
     source.comment("///", &summary(model.cnn(), layer));
-    let head = format!("fn {}(&mut self) {{", model.methods[layer]);
-    if model.is_idle(layer) {
+    let staged = !model.stages.is_empty();
+    let (idle, linked) = (model.is_idle(layer), stage::is_linked(model, layer));
+    let inputs = staged && stage::takes_inputs(model, layer);
+    let parameters = stage::parameters(inputs, staged && !idle && model.is_output(layer));
+    let result = if linked { "-> Result<(), Closed> " } else { "" };
+    let head = format!("fn {}({parameters}) {result}{{", model.methods[layer]);
+    if idle {
         source.line(head + "}");
         return;
     }
@@ -26,7 +32,76 @@ pub(super) fn write(source: &mut Source, model: &Model<'_>, layer: usize) {
         // Nothing reads it.
         (_, None) => {}
     }
+    if linked {
+        write_handover(source, model, layer);
+        source.line("Ok(())");
+    }
     source.close("}");
+}
+
+/// Waits for the rows of rings between stages that a firing needs, and for room for those that it makes.
+fn write_wait(source: &mut Source, model: &Model<'_>, layer: usize) {
+    let cnn = model.cnn();
+    let several = cnn.layers[layer].layer.firings > 1;
+    let reads = |link: &&stage::Link| link.readers.contains(&layer);
+    if several && model.links.iter().any(|link| reads(&link)) {
+        source.line(format!("let firing = y.start / {};", cnn.layers[layer].layer.rows_per_firing));
+    }
+    for link in model.links.iter().filter(reads) {
+        let Some(held) = held(model, layer, link) else { continue };
+        let need: Vec<String> = held.need.iter().map(ToString::to_string).collect();
+        if several {
+            let name = link.reader.to_uppercase();
+            source.list(&format!("const {name}_NEED: [usize; {}] = [", need.len()), &need, ";");
+            source.line(format!("self.{}.arrived({name}_NEED[firing])?;", link.reader));
+        } else {
+            source.line(format!("self.{}.arrived({})?;", link.reader, need.join("")));
+        }
+    }
+    for link in model.links.iter().filter(|link| model.stores()[link.store].tensor == layer) {
+        let end = match model.stores()[link.store].kind {
+            // A half has room once the frame before the last is released.
+            Kind::Halves => "0".into(),
+            _ => row_end(model, layer),
+        };
+        source.line(format!("self.{}.room({end})?;", link.writer));
+    }
+}
+
+/// Hands the rows that a firing has made over to other stages, and gives back those that it needs no more.
+fn write_handover(source: &mut Source, model: &Model<'_>, layer: usize) {
+    let several = model.cnn().layers[layer].layer.firings > 1;
+    for link in model.links.iter().filter(|link| model.stores()[link.store].tensor == layer) {
+        source.line(format!("self.{}.publish({});", link.writer, row_end(model, layer)));
+    }
+    for link in &model.links {
+        let Some(place) = link.readers.iter().position(|&reader| reader == layer) else { continue };
+        let Some(held) = held(model, layer, link) else { continue };
+        let keep: Vec<String> = held.keep.iter().skip(1).map(ToString::to_string).collect();
+        if several {
+            let name = link.reader.to_uppercase();
+            source.list(&format!("const {name}_KEEP: [usize; {}] = [", keep.len()), &keep, ";");
+            source.line(format!("self.{}.release({place}, {name}_KEEP[firing]);", link.reader));
+        } else {
+            source.line(format!("self.{}.release({place}, {});", link.reader, keep.join("")));
+        }
+    }
+}
+
+fn held<'m>(model: &'m Model<'_>, layer: usize, link: &stage::Link) -> Option<&'m Held> {
+    let tensor = model.stores()[link.store].tensor;
+    model.resolved.rates[model.c][layer].iter().find(|held| held.tensor == tensor)
+}
+
+/// The row after the last that a firing makes.
+fn row_end(model: &Model<'_>, layer: usize) -> String {
+    let entry = &model.cnn().layers[layer];
+    if entry.layer.firings == 1 { entry.rows().to_string() } else { "y.end".into() }
+}
+
+/// What is before the names of network inputs and outputs: the frame has them, stages are given them.
+fn caller(model: &Model<'_>) -> &'static str {
+    if model.stages.is_empty() { "self." } else { "" }
 }
 
 fn write_input(source: &mut Source, model: &Model<'_>, layer: usize, input: &Input) {
@@ -38,26 +113,29 @@ fn write_input(source: &mut Source, model: &Model<'_>, layer: usize, input: &Inp
         // Layers read the caller's frame in place.
         for output in outputs {
             source.line("let y = 0..1;");
+            let caller = caller(model);
             source.line(format!(
-                "self.outputs.{}(y).copy_from_slice(self.inputs.{}());",
+                "{caller}outputs.{}(y).copy_from_slice({caller}inputs.{}());",
                 output.name, field.name
             ));
         }
         return;
     };
     write_rows(source, model, layer);
-    let ring = ring(model, own);
+    write_wait(source, model, layer);
+    let ring = ring(model, layer, own);
     let row = entry.tensor.shape.row_elements();
     let y = slot(model, own, "y");
-    source.open("for y in y {");
-    let name = &field.name;
+    let y_rows = if stage::is_linked(model, layer) { "y.clone()" } else { "y" };
+    source.open(format!("for y in {y_rows} {{"));
+    let (name, caller) = (&field.name, caller(model));
     match input.element {
         InputElement::F32 => {
-            source.line(format!("self.inputs.{name}(y, self.memory.row_mut({ring}, {y}));"));
+            source.line(format!("{caller}inputs.{name}(y, self.memory.row_mut({ring}, {y}));"));
         }
         InputElement::U8 => {
             source.line(format!("let row: &mut [f32; {row}] = self.memory.row_mut({ring}, {y});"));
-            write_conversion(source, field, entry.tensor.shape.channels());
+            write_conversion(source, field, caller, entry.tensor.shape.channels());
         }
     }
     write_copies(source, model, layer, &written);
@@ -65,7 +143,7 @@ fn write_input(source: &mut Source, model: &Model<'_>, layer: usize, input: &Inp
 }
 
 /// Bytes of a camera as the network's floats: `(byte − mean) · scale` per channel.
-fn write_conversion(source: &mut Source, field: &InputField<'_>, channels: usize) {
+fn write_conversion(source: &mut Source, field: &InputField<'_>, caller: &str, channels: usize) {
     let Some(camera) = &field.input.camera else { return };
     let numbers = |values: &[f32]| values.iter().map(|value| format!("{value:?}")).collect::<Vec<String>>();
     source.list(&format!("const MEAN: [f32; {channels}] = ["), &numbers(&camera.mean), ";");
@@ -77,13 +155,13 @@ fn write_conversion(source: &mut Source, field: &InputField<'_>, channels: usize
     let name = &field.name;
     if field.planar() {
         source.open(format!("for channel in 0..{channels} {{"));
-        source.line(format!("let bytes = self.inputs.{name}(y, {from});"));
+        source.line(format!("let bytes = {caller}inputs.{name}(y, {from});"));
         source.open(format!("for (pixel, byte) in row.chunks_exact_mut({channels}).zip(bytes) {{"));
         source.line("pixel[channel] = (f32::from(*byte) - MEAN[channel]) * SCALE[channel];");
         source.close("}");
         source.close("}");
     } else {
-        source.line(format!("let bytes = self.inputs.{name}(y);"));
+        source.line(format!("let bytes = {caller}inputs.{name}(y);"));
         source.open(format!(
             "for (pixel, bytes) in row.chunks_exact_mut({channels}).zip(bytes.chunks_exact({channels})) {{"
         ));
@@ -101,6 +179,7 @@ fn write_call(source: &mut Source, model: &Model<'_>, layer: usize, call: &Call)
     if is_handed_on || !matches!(call.kernel, Kernel::ReduceFrame(_) | Kernel::MatMul) {
         write_rows(source, model, layer);
     }
+    write_wait(source, model, layer);
     let (mut rings, mut names) = (Vec::new(), Vec::new());
     let many = entry.inputs.iter().filter(|&&tensor| model.read(layer, tensor).is_some()).count() >= MANY;
     let mut operands = Vec::new();
@@ -110,14 +189,17 @@ fn write_call(source: &mut Source, model: &Model<'_>, layer: usize, call: &Call)
         match model.read(layer, tensor) {
             Some(store) => {
                 let data = if many { format!("inputs[{}]", rings.len()) } else { name.clone() };
-                rings.push(ring(model, store));
+                rings.push(ring(model, layer, store));
                 names.push(name);
                 operands.push(Operand { data, first: first(model, store) });
             }
             None => {
                 let field = model.inputs.iter().find(|field| field.layer == tensor);
                 let field = field.map(|field| field.name.as_str()).unwrap_or_default();
-                operands.push(Operand { data: format!("self.inputs.{field}()"), first: "0".into() });
+                operands.push(Operand {
+                    data: format!("Span::new({}inputs.{field}())", caller(model)),
+                    first: "0".into(),
+                });
             }
         }
     }
@@ -136,11 +218,12 @@ fn write_call(source: &mut Source, model: &Model<'_>, layer: usize, call: &Call)
     };
     match written.first() {
         Some(&own) => {
-            read(source, "slices", &format!(", {}", ring(model, own)), "output");
+            read(source, "slices", &format!(", {}", ring(model, layer, own)), "output");
             let output = Operand { data: "output".into(), first: first(model, own) };
             call::write(source, call, &operands, &output, model.weights[layer].start);
             if is_handed_on {
-                source.open("for y in y {");
+                let y = if stage::is_linked(model, layer) { "y.clone()" } else { "y" };
+                source.open(format!("for y in {y} {{"));
                 write_copies(source, model, layer, &written);
                 source.close("}");
             }
@@ -150,7 +233,8 @@ fn write_call(source: &mut Source, model: &Model<'_>, layer: usize, call: &Call)
                 if !rings.is_empty() {
                     read(source, "read", "", "");
                 }
-                source.line(format!("let output = self.outputs.{}(y.clone());", output.name));
+                let (caller, name) = (caller(model), &output.name);
+                source.line(format!("let output = SpanMut::new({caller}outputs.{name}(y.clone()));"));
                 let room = Operand { data: "output".into(), first: "0".into() };
                 call::write(source, call, &operands, &room, model.weights[layer].start);
             }
@@ -176,22 +260,29 @@ fn write_rows(source: &mut Source, model: &Model<'_>, layer: usize) {
 /// Hands row `y` on from the first ring written to the others and to the caller.
 fn write_copies(source: &mut Source, model: &Model<'_>, layer: usize, written: &[usize]) {
     let Some((&own, others)) = written.split_first() else { return };
-    let (from, y) = (ring(model, own), slot(model, own, "y"));
+    let (from, y) = (ring(model, layer, own), slot(model, own, "y"));
     for &other in others {
-        let (to, other_y) = (ring(model, other), slot(model, other, "y"));
+        let (to, other_y) = (ring(model, layer, other), slot(model, other, "y"));
         source.line(format!("self.memory.copy_row({from}, {y}, {to}, {other_y});"));
     }
     for output in model.outputs.iter().filter(|output| output.layer == layer) {
-        source.line(format!("self.outputs.{}(y, self.memory.row({from}, {y}));", output.name));
+        let caller = caller(model);
+        source.line(format!("{caller}outputs.{}(y, self.memory.row({from}, {y}));", output.name));
     }
 }
 
-/// The ring of a store, in this frame.
-fn ring(model: &Model<'_>, store: usize) -> String {
+/// The ring of a store as a layer reaches it, in this frame.
+fn ring(model: &Model<'_>, layer: usize, store: usize) -> String {
     let name = &model.rings[store];
+    let partition = model.cnn().layers[layer].partition;
+    let path = match model.stages.iter().find(|stage| stage.partition == partition) {
+        Some(stage) => format!("ring::{}::{name}", stage.name),
+        None => format!("ring::{name}"),
+    };
     match model.stores()[store].kind {
-        Kind::Halves => format!("ring::{name}[self.frame % 2]"),
-        Kind::Restarts | Kind::RunsOn => format!("ring::{name}"),
+        Kind::Halves if model.stages.is_empty() => format!("{path}[0]"),
+        Kind::Halves => format!("{path}[self.frame % 2]"),
+        Kind::Restarts | Kind::RunsOn => path,
     }
 }
 
@@ -209,7 +300,10 @@ fn slot(model: &Model<'_>, store: usize, y: &str) -> String {
     }
 }
 
+/// The rows of a frame, where the next one begins in another slot.
 fn runs_on(model: &Model<'_>, store: usize) -> Option<u64> {
     let store = &model.stores()[store];
-    (store.kind == Kind::RunsOn).then(|| model.cnn().layers[store.tensor].rows())
+    let rows = model.cnn().layers[store.tensor].rows();
+    let moves = !rows.is_multiple_of(store.ring_rows);
+    (store.kind == Kind::RunsOn && moves && !model.stages.is_empty()).then_some(rows)
 }

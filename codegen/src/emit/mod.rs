@@ -4,17 +4,22 @@
 //! loops, in which each firing is a call of a kernel with constants; the kernels' sources come along, and so does one
 //! file of packed weights. Only the arena, the weights and the kernels are `unsafe` inside.
 
+mod boundary;
 mod call;
 mod files;
+mod frame;
 #[path = "template/hash.rs"]
 mod hash;
 mod kernels;
 mod layer;
 mod model;
 mod names;
+mod places;
 mod program;
 mod schedule;
 mod source;
+mod stage;
+mod turns;
 
 use std::path::PathBuf;
 
@@ -86,7 +91,7 @@ pub fn emit(
         first: violations.first().map(ToString::to_string).unwrap_or_default(),
     })?;
     let mut weights = Blob::default();
-    let mut modules = Names::except(&["arena", "kernels", "weights", "hash", "core", "std"]);
+    let mut modules = Names::except(&["arena", "kernels", "ring", "weights", "hash", "core", "std"]);
     let mut models = Vec::new();
     for (c, cnn) in resolved.index.cnns.iter().enumerate() {
         let module = match resolved.index.cnns.len() {

@@ -1,11 +1,10 @@
 //! The file of one model: its inputs and outputs, its rings, its schedule, and a method for each layer.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::bind::{self, Call, Operand, Site};
 use crate::check::{CnnIndex, Kind, Resolved, Store};
-use crate::operator::{CameraLayout, Input, InputElement, Operator};
+use crate::operator::{Input, InputElement, Operator};
 use crate::plan::Layer;
 use crate::run::Parameters;
 use crate::shape::Shape;
@@ -13,7 +12,8 @@ use crate::weights::Blob;
 
 use super::names::Names;
 use super::source::Source;
-use super::{EmitError, layer, schedule};
+use super::stage::{self, Link, Stage};
+use super::{EmitError, frame, places};
 
 /// A model as it is emitted.
 pub(super) struct Model<'r> {
@@ -34,6 +34,10 @@ pub(super) struct Model<'r> {
     pub inputs: Vec<InputField<'r>>,
     /// Network outputs.
     pub outputs: Vec<OutputField<'r>>,
+    /// The stages of a pipeline; none where partitions run one after another.
+    pub stages: Vec<Stage>,
+    /// The rings between them.
+    pub links: Vec<Link>,
 }
 
 /// A network input.
@@ -111,6 +115,10 @@ impl<'r> Model<'r> {
             model.weights.push(packed.map_err(fail)?);
             model.calls.push(call);
         }
+        let words = ["memory", "weights", "isa", "frame", "run"];
+        let fields = words.into_iter().chain(model.methods.iter().map(String::as_str));
+        let fields = Names::except(&fields.collect::<Vec<&str>>());
+        (model.stages, model.links) = stage::find(&model, fields);
         Ok(model)
     }
 
@@ -168,7 +176,7 @@ impl<'r> Model<'r> {
     fn named(resolved: &'r Resolved<'r>, c: usize, module: String) -> Result<Self, EmitError> {
         let cnn = &resolved.index.cnns[c];
         let stores = &resolved.stores[c];
-        let mut names = Names::except(&["memory", "weights", "isa", "frame", "inputs", "outputs"]);
+        let mut names = Names::except(&["memory", "weights", "isa", "frame", "inputs", "outputs", "run"]);
         let methods: Vec<String> = cnn.layers.iter().map(|entry| names.give(&entry.layer.name)).collect();
         let mut names = Names::default();
         let rings = stores.iter().map(|store| {
@@ -182,7 +190,7 @@ impl<'r> Model<'r> {
         });
         let rings = rings.collect();
         let find = |name: &String| cnn.layers.iter().position(|entry| entry.layer.name == *name);
-        let mut names = Names::default();
+        let mut names = Names::except(&["next_frame", "end_frame"]);
         let inputs = cnn.cnn.inputs.iter().filter_map(find).filter_map(|layer| {
             match &cnn.layers[layer].layer.operator {
                 Operator::Input(input) => Some(InputField {
@@ -208,7 +216,8 @@ impl<'r> Model<'r> {
         });
         let outputs = outputs.collect();
         let (calls, weights) = (Vec::new(), Vec::new());
-        Ok(Model { resolved, c, module, methods, rings, calls, weights, inputs, outputs })
+        let (stages, links) = (Vec::new(), Vec::new());
+        Ok(Model { resolved, c, module, methods, rings, calls, weights, inputs, outputs, stages, links })
     }
 
     /// The text of its file.
@@ -216,9 +225,15 @@ impl<'r> Model<'r> {
         let mut body = Source::default();
         self.frames(&mut body);
         self.rows(&mut body);
+        if !self.stages.is_empty() {
+            stage::write_frames(&mut body);
+        }
         self.model(&mut body);
-        self.places(&mut body);
-        self.frame(&mut body);
+        places::write(&mut body, self);
+        match self.stages.is_empty() {
+            true => frame::write(&mut body, self),
+            false => stage::write(&mut body, self),
+        }
         let body = body.finish();
         let mut head = Source::default();
         self.head(&mut head, &body);
@@ -261,6 +276,7 @@ impl<'r> Model<'r> {
         for (module, names) in [
             ("elements", &["Dims", "ElementShape", "Elements", "ElementsMut"][..]),
             ("rows", &["RowShape", "Rows", "RowsMut"]),
+            ("span", &["Span", "SpanMut"]),
         ] {
             let used = |name: &&&str| [" {", "::"].iter().any(|end| body.contains(&format!(" {name}{end}")));
             let names: Vec<&str> = names.iter().filter(used).copied().collect();
@@ -269,6 +285,11 @@ impl<'r> Model<'r> {
                 [name] => source.line(format!("use crate::kernels::{module}::{name};")),
                 names => source.line(format!("use crate::kernels::{module}::{{{}}};", names.join(", "))),
             }
+        }
+        if !self.stages.is_empty() {
+            source.line("use crate::ring::{Closed, Reader, Writer};");
+            source.line("#[cfg(feature = \"std\")]");
+            source.line("use crate::ring::{Link, PipelineError, guarded, join, spawn};");
         }
         source.line("use crate::weights::{self, WeightsError};");
         source.line(if body.contains(" kernels::") {
@@ -279,141 +300,19 @@ impl<'r> Model<'r> {
         source.gap();
     }
 
-    /// `Inputs` and `Outputs`, whole frames.
-    fn frames(&self, source: &mut Source) {
-        source.line("/// One frame of each input.");
-        source.line("#[derive(Debug, Clone, Copy)]");
-        source.open("pub struct Inputs<'a> {");
-        for field in &self.inputs {
-            let shape = &self.cnn().layers[field.layer].tensor.shape;
-            source.comment("///", &format!("{}.", describe_input(field, shape)));
-            let element = field.element();
-            source.line(format!("pub {}: &'a [{element}; {}],", field.name, shape.elements()));
-        }
-        source.close("}");
-        source.gap();
-        source.line("/// Room for one frame of each output.");
-        source.line("#[derive(Debug)]");
-        source.open("pub struct Outputs<'a> {");
-        for field in &self.outputs {
-            let entry = &self.cnn().layers[field.layer];
-            let shape = &entry.tensor.shape;
-            let described = describe(field.label, field.seen, shape);
-            source.comment("///", &format!("{described}."));
-            let element = element(entry.tensor.element_bytes);
-            source.line(format!("pub {}: &'a mut [{element}; {}],", field.name, shape.elements()));
-        }
-        source.close("}");
-        source.gap();
-    }
-
-    /// `InputRows` and `OutputRows`, row by row.
-    fn rows(&self, source: &mut Source) {
-        source.line("/// Hands over inputs. Rows are asked for from the top, each once a frame.");
-        source.open("pub trait InputRows {");
-        for field in &self.inputs {
-            let shape = &self.cnn().layers[field.layer].tensor.shape;
-            source.comment("///", &format!("{}.", describe_rows(field, shape)));
-            source.line(format!("{};", field.signature(shape)));
-        }
-        source.close("}");
-        source.gap();
-        source.line("/// Takes outputs.");
-        source.open("pub trait OutputRows {");
-        for field in &self.outputs {
-            let entry = &self.cnn().layers[field.layer];
-            let element = element(entry.tensor.element_bytes);
-            let (label, row) = (field.label, entry.tensor.shape.row_elements());
-            if self.written(field.layer).is_empty() {
-                source.comment(
-                    "///",
-                    &format!(
-                        "Room for rows `y` of `{label}`, {row} elements each. They are made when the next are \
-                         asked for, or the frame ends."
-                    ),
-                );
-                source.line(format!("fn {}(&mut self, y: Range<usize>) -> &mut [{element}];", field.name));
-            } else {
-                source.comment("///", &format!("Takes row `y` of `{label}`."));
-                source.line(format!("fn {}(&mut self, y: usize, row: &[{element}; {row}]);", field.name));
-            }
-        }
-        source.close("}");
-        source.gap();
-        self.frames_by_rows(source);
-    }
-
-    /// Whole frames, handed over and taken by rows.
-    fn frames_by_rows(&self, source: &mut Source) {
-        source.open("impl InputRows for Inputs<'_> {");
-        for (i, field) in self.inputs.iter().enumerate() {
-            if i > 0 {
-                source.gap();
-            }
-            let name = &field.name;
-            let shape = &self.cnn().layers[field.layer].tensor.shape;
-            let (row, width) = (shape.row_elements(), shape.row_elements() / shape.channels().max(1));
-            source.open(format!("{} {{", field.signature(shape)));
-            match (field.by_rows, field.input.element, field.planar()) {
-                (false, ..) => source.line(format!("self.{name}")),
-                (true, InputElement::F32, _) => {
-                    source.line(format!("row.copy_from_slice(&self.{name}[y * {row}..][..{row}]);"));
-                }
-                (true, InputElement::U8, false) => {
-                    source.line(format!("&self.{name}.as_chunks::<{row}>().0[y]"));
-                }
-                (true, InputElement::U8, true) => {
-                    let rows = shape.rows();
-                    source.line(format!("&self.{name}.as_chunks::<{width}>().0[channel * {rows} + y]"));
-                }
-            }
-            source.close("}");
-        }
-        source.close("}");
-        source.gap();
-        source.open("impl OutputRows for Outputs<'_> {");
-        for (i, field) in self.outputs.iter().enumerate() {
-            if i > 0 {
-                source.gap();
-            }
-            let entry = &self.cnn().layers[field.layer];
-            let element = element(entry.tensor.element_bytes);
-            let (name, row) = (&field.name, entry.tensor.shape.row_elements());
-            if self.written(field.layer).is_empty() {
-                source.open(format!("fn {name}(&mut self, y: Range<usize>) -> &mut [{element}] {{"));
-                source.line(match entry.rows() {
-                    1 => format!("&mut self.{name}[y.start * {row}..]"),
-                    _ => format!("&mut self.{name}[y.start * {row}..y.end * {row}]"),
-                });
-            } else {
-                source.open(format!("fn {name}(&mut self, y: usize, row: &[{element}; {row}]) {{"));
-                source.line(format!("self.{name}[y * {row}..][..{row}].copy_from_slice(row);"));
-            }
-            source.close("}");
-        }
-        source.close("}");
-        source.gap();
-    }
-
     fn model(&self, source: &mut Source) {
-        let period = self.period();
         source.line("/// The model, in an arena that is its own for as long as it lives.");
         source.open("pub struct Model<'a> {");
-        source.line("memory: Memory<'a>,");
+        source.line("memory: Memory<'a, ring::Whole>,");
         source.line("weights: &'a [f32],");
         source.line("isa: Isa,");
-        if period > 1 {
-            source
-                .comment("///", &format!("Frames so far, modulo the {period} after which rings start over."));
-            source.line("frame: usize,");
-        }
         source.close("}");
         source.gap();
         source.open("impl<'a> Model<'a> {");
         source.line("/// The model with the weights that are embedded in the crate.");
         source.line("#[cfg(feature = \"weights\")]");
         source.open("pub fn new(arena: &'a mut Arena) -> Self {");
-        source.line("Model::on(arena, weights::embedded())");
+        source.line("Model::on(arena.memory(), weights::embedded())");
         source.close("}");
         source.gap();
         source.line("/// The model with weights that lie somewhere else, in flash or a mapped file, say.");
@@ -423,12 +322,11 @@ impl<'r> Model<'r> {
         source.open(
             "pub fn with_weights(arena: &'a mut Arena, weights: &'a [u8]) -> Result<Self, WeightsError> {",
         );
-        source.line("Ok(Model::on(arena, weights::verify(weights)?))");
+        source.line("Ok(Model::on(arena.memory(), weights::verify(weights)?))");
         source.close("}");
         source.gap();
-        source.open("fn on(arena: &'a mut Arena, weights: &'a [f32]) -> Self {");
-        let frame = if period > 1 { ", frame: 0" } else { "" };
-        source.line(format!("Model {{ memory: arena.memory(), weights, isa: isa(){frame} }}"));
+        source.open("fn on(memory: Memory<'a, ring::Whole>, weights: &'a [f32]) -> Self {");
+        source.line("Model { memory, weights, isa: isa() }");
         source.close("}");
         source.gap();
         source.line("/// Runs one frame.");
@@ -436,141 +334,12 @@ impl<'r> Model<'r> {
         source.line("self.infer_rows(inputs, outputs);");
         source.close("}");
         source.gap();
-        source.line("/// Runs one frame whose rows are handed over and taken one by one.");
-        source.open("pub fn infer_rows(&mut self, inputs: impl InputRows, outputs: impl OutputRows) {");
-        let mut fields = ["memory: self.memory.again()", "weights: self.weights", "isa: self.isa"].to_vec();
-        if period > 1 {
-            fields.push("frame: self.frame");
-        }
-        fields.extend(["inputs", "outputs"]);
-        let mut fields: Vec<String> = fields.into_iter().map(str::to_owned).collect();
-        fields.extend(self.counted().map(|layer| format!("{}: 0", self.methods[layer])));
-        source.list("let mut frame = Frame {", &fields, ";");
-        for &p in &self.cnn().partitions {
-            source.line(format!("frame.{}();", self.partition_method(p)));
-        }
-        if period > 1 {
-            source.line(format!("self.frame = (self.frame + 1) % {period};"));
-        }
-        source.close("}");
-        source.close("}");
-        source.gap();
-    }
-
-    /// Constants: where rings lie.
-    fn places(&self, source: &mut Source) {
-        if self.stores().is_empty() {
-            return;
-        }
-        source.line("/// Where rows lie in the arena.");
-        source.open("mod ring {");
-        source.line("use crate::arena::Ring;");
-        for (s, store) in self.stores().iter().enumerate() {
-            source.gap();
-            let entry = &self.cnn().layers[store.tensor];
-            let (stored, rows) = (store.ring_rows, entry.rows());
-            let halves = if store.kind == Kind::Halves { ", for even frames and for odd ones" } else { "" };
-            let what = if rows == 1 { "whole".into() } else { format!("{stored} of {rows} rows stored") };
-            source
-                .comment("///", &format!("`{}`: {what}, {} bytes{halves}.", store.name, store.ring_bytes()));
-            let rings = store.bases.iter().map(|base| {
-                format!("Ring {{ offset: {base}, rows: {stored}, row_bytes: {} }}", store.row_bytes)
-            });
-            let rings: Vec<String> = rings.collect();
-            let name = &self.rings[s];
-            match rings.as_slice() {
-                [ring] => source.line(format!("pub const {name}: Ring = {ring};")),
-                _ => source.list(&format!("pub const {name}: [Ring; {}] = [", rings.len()), &rings, ";"),
-            }
+        match self.stages.is_empty() {
+            true => frame::write_infer(source, self),
+            false => stage::write_infer(source, self),
         }
         source.close("}");
         source.gap();
-    }
-
-    /// The frame in the making: its schedule and its layers.
-    fn frame(&self, source: &mut Source) {
-        source.line("/// A frame in the making.");
-        source.open("struct Frame<'m, I, O> {");
-        source.line("memory: Memory<'m>,");
-        source.line("weights: &'m [f32],");
-        source.line("isa: Isa,");
-        if self.period() > 1 {
-            source.line("frame: usize,");
-        }
-        source.line("inputs: I,");
-        source.line("outputs: O,");
-        let counted: Vec<usize> = self.counted().collect();
-        if !counted.is_empty() {
-            source.line("// Rows made so far of each layer that fires several times.");
-        }
-        for layer in counted {
-            source.line(format!("{}: usize,", self.methods[layer]));
-        }
-        source.close("}");
-        source.gap();
-        source.open("impl<I: InputRows, O: OutputRows> Frame<'_, I, O> {");
-        for (i, &p) in self.cnn().partitions.iter().enumerate() {
-            if i > 0 {
-                source.gap();
-            }
-            let partition = self.resolved.index.partitions[p].partition;
-            let methods: BTreeMap<&str, String> = self
-                .cnn()
-                .layers
-                .iter()
-                .zip(&self.methods)
-                .map(|(entry, method)| (entry.layer.name.as_str(), method.clone()))
-                .collect();
-            source.comment("///", &format!("One frame of partition `{}`.", partition.name));
-            source.open(format!("fn {}(&mut self) {{", self.partition_method(p)));
-            schedule::write(source, &partition.schedule, &methods);
-            source.close("}");
-        }
-        for layer in 0..self.methods.len() {
-            source.gap();
-            layer::write(source, self, layer);
-        }
-        source.close("}");
-    }
-
-    /// Layers that fire several times a frame, and so count their rows.
-    fn counted(&self) -> impl Iterator<Item = usize> {
-        (0..self.methods.len()).filter(|&layer| self.cnn().layers[layer].layer.firings > 1)
-    }
-
-    fn partition_method(&self, p: usize) -> String {
-        format!("run_{}", super::names::snake(&self.resolved.index.partitions[p].partition.name))
-    }
-}
-
-impl InputField<'_> {
-    /// Type of the elements that the caller hands over.
-    pub fn element(&self) -> &'static str {
-        match self.input.element {
-            InputElement::F32 => "f32",
-            InputElement::U8 => "u8",
-        }
-    }
-
-    /// Whether bytes come by planes of channels.
-    pub fn planar(&self) -> bool {
-        self.input.camera.as_ref().is_some_and(|camera| camera.layout == CameraLayout::Chw)
-    }
-
-    fn signature(&self, shape: &Shape) -> String {
-        let (name, element) = (&self.name, self.element());
-        let row = shape.row_elements();
-        match (self.by_rows, self.input.element, self.planar()) {
-            (false, ..) => format!("fn {name}(&self) -> &[{element}; {}]", shape.elements()),
-            (true, InputElement::F32, _) => format!("fn {name}(&mut self, y: usize, row: &mut [f32; {row}])"),
-            (true, InputElement::U8, false) => format!("fn {name}(&mut self, y: usize) -> &[u8; {row}]"),
-            (true, InputElement::U8, true) => {
-                format!(
-                    "fn {name}(&mut self, y: usize, channel: usize) -> &[u8; {}]",
-                    row / shape.channels().max(1)
-                )
-            }
-        }
     }
 }
 
@@ -593,45 +362,4 @@ pub(super) fn summary(cnn: &CnnIndex<'_>, layer: usize) -> String {
 
 fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
-}
-
-fn element(bytes: u64) -> &'static str {
-    if bytes == 8 { "i64" } else { "f32" }
-}
-
-fn describe(label: &str, seen: &Shape, own: &Shape) -> String {
-    let order = match own.row_axis().and(own.column_axis()) {
-        Some(columns) if own.rows() * own.dims[columns] > 1 && own.channels() > 1 => {
-            format!(", as {} rows of {} pixels of {} channels", own.rows(), own.dims[columns], own.channels())
-        }
-        _ => String::new(),
-    };
-    format!("`{label}`, {seen}{order}")
-}
-
-fn describe_input(field: &InputField<'_>, shape: &Shape) -> String {
-    let kind = match &field.input.camera {
-        None => return describe(&field.name, shape, shape),
-        Some(camera) => camera,
-    };
-    let planar =
-        if kind.layout == CameraLayout::Chw { "planes of channels" } else { "rows of pixels of channels" };
-    format!("`{}`, {shape}, as bytes: {planar}, in the order {:?}", field.name, kind.order)
-}
-
-fn describe_rows(field: &InputField<'_>, shape: &Shape) -> String {
-    let width = shape.column_axis().map_or(1, |axis| shape.dims[axis]);
-    let (name, channels) = (&field.name, shape.channels());
-    match (field.by_rows, field.input.element, field.planar()) {
-        (false, ..) => {
-            format!("The frame of {}, which this plan reads in place", describe(name, shape, shape))
-        }
-        (true, InputElement::F32, _) => {
-            format!("Fills in row `y` of `{name}`: {width} pixels of {channels} channels")
-        }
-        (true, InputElement::U8, false) => {
-            format!("Row `y` of `{name}`: {width} pixels of {channels} channels, as bytes")
-        }
-        (true, InputElement::U8, true) => format!("Row `y` of a channel of `{name}`: {width} bytes"),
-    }
 }

@@ -94,6 +94,19 @@ impl Source {
         }
     }
 
+    /// Opens a function: `head` and `tail` with parameters between, one per line where they do not fit.
+    pub fn head(&mut self, head: &str, parameters: &[String], tail: &str) {
+        let one = format!("{head}{}){tail}", parameters.join(", "));
+        if self.depth * 4 + one.chars().count() <= WIDTH {
+            self.open(one);
+            return;
+        }
+        self.open(head);
+        parameters.iter().for_each(|parameter| self.line(format!("{parameter},")));
+        self.depth -= 1;
+        self.open(format!("){tail}"));
+    }
+
     /// The text.
     pub fn finish(self) -> String {
         self.text

@@ -5,6 +5,7 @@ use std::vec;
 use std::vec::Vec;
 
 use super::super::rows::RowShape;
+use super::super::span::{Span, SpanMut};
 use super::super::testing::{Random, close, ring};
 use super::transpose::{ConvTranspose, conv_transpose_shared};
 use super::*;
@@ -116,8 +117,8 @@ fn rows_and_channels_in_any_division_are_the_textbook_ones() {
                     let mut made = vec![f32::NAN; (to - from) * out[1] * (p.filters + 2)];
                     let mut result = RowShape::dense(out[0], out[1], p.filters, to - from);
                     (result.pixel_stride, result.channel_offset) = (p.filters + 2, 1);
-                    let mut output = RowsMut { data: &mut made, shape: result };
-                    let input = Rows { data: &data, shape };
+                    let mut output = RowsMut { data: SpanMut::new(&mut made), shape: result };
+                    let input = Rows { data: Span::new(&data), shape };
                     let cut = random.within(0, p.tiles());
                     #[allow(unsafe_code)]
                     // SAFETY: one after the other.
@@ -228,8 +229,8 @@ fn transposed_rows_and_channels_in_any_division_are_the_textbook_ones() {
                     let (data, shape) = ring(&mut random, &input, dims, first, last + 1 - first);
                     let mut made = vec![f32::NAN; (to - from) * out[1] * p.filters];
                     let result = RowShape::dense(out[0], out[1], p.filters, to - from);
-                    let mut output = RowsMut { data: &mut made, shape: result };
-                    let input = Rows { data: &data, shape };
+                    let mut output = RowsMut { data: SpanMut::new(&mut made), shape: result };
+                    let input = Rows { data: Span::new(&data), shape };
                     let cut = random.within(0, p.tiles());
                     #[allow(unsafe_code)]
                     // SAFETY: one after the other.

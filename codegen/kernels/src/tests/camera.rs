@@ -2,6 +2,7 @@ use super::std::vec::Vec;
 
 use super::super::input::{Camera, FrameStrides, copy_rows, read_camera, read_frame, write_frame};
 use super::super::rows::{RowShape, Rows, RowsMut};
+use super::super::span::{Span, SpanMut};
 use super::super::testing::Random;
 use super::{Case, Image, std};
 
@@ -45,7 +46,7 @@ fn frames_become_rows_and_rows_frames() {
         let shape = RowShape::dense(size[0], size[1], size[2], size[0]);
         let mut written = std::vec![f32::NAN; frame.len()];
         for y in 0..size[0] {
-            let rows = Rows { data: &image.data, shape };
+            let rows = Rows { data: Span::new(&image.data), shape };
             write_frame(strides(planar, size), y..y + 1, rows, &mut written);
         }
         for (i, value) in image.data.iter().enumerate() {
@@ -53,7 +54,11 @@ fn frames_become_rows_and_rows_frames() {
             assert_eq!(written[at(y, x, c)], *value);
         }
         let mut copied = std::vec![f32::NAN; frame.len()];
-        copy_rows(0..size[0], Rows { data: &image.data, shape }, &mut RowsMut { data: &mut copied, shape });
+        copy_rows(
+            0..size[0],
+            Rows { data: Span::new(&image.data), shape },
+            &mut RowsMut { data: SpanMut::new(&mut copied), shape },
+        );
         assert_eq!(copied, image.data);
     }
 }

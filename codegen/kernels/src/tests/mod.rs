@@ -15,6 +15,7 @@ use std::vec::Vec;
 
 use super::elements::{Dims, Elements, ElementsMut, Index};
 use super::rows::{RowShape, Rows, RowsMut};
+use super::span::{Span, SpanMut};
 use super::testing::Random;
 
 /// Rows of pixels of channels.
@@ -87,7 +88,8 @@ impl<N: Fn(usize, usize) -> Range<usize>, W: Fn(usize, usize, usize) -> f64> Cas
                     input.ring(random, start..end, 0)
                 })
                 .collect();
-            let rows: Vec<_> = rings.iter().map(|(data, shape)| Rows { data, shape: *shape }).collect();
+            let rows: Vec<_> =
+                rings.iter().map(|(data, shape)| Rows { data: Span::new(data), shape: *shape }).collect();
             run(y, &rows, output);
         });
     }
@@ -109,9 +111,9 @@ impl<N: Fn(usize, usize) -> Range<usize>, W: Fn(usize, usize, usize) -> f64> Cas
                 .collect();
             let elements: Vec<_> = rings
                 .iter()
-                .map(|(data, shape)| Elements::channels_first(Rows { data, shape: *shape }))
+                .map(|(data, shape)| Elements::channels_first(Rows { data: Span::new(data), shape: *shape }))
                 .collect();
-            let rows = RowsMut { data: output.data, shape: output.shape };
+            let rows = RowsMut { data: output.data.again(), shape: output.shape };
             run(y, &elements, &mut ElementsMut::channels_first(rows));
         });
     }
@@ -124,7 +126,7 @@ impl<N: Fn(usize, usize) -> Range<usize>, W: Fn(usize, usize, usize) -> f64> Cas
             for start in (0..height).step_by(rows) {
                 let y = start..height.min(start + rows);
                 let (mut data, shape) = empty_ring(random, self.output, y.len());
-                run(random, y.clone(), &mut RowsMut { data: &mut data, shape });
+                run(random, y.clone(), &mut RowsMut { data: SpanMut::new(&mut data), shape });
                 for y in y {
                     let row = &data[shape.start(y)..][..shape.row_stride()];
                     for (i, x) in row.iter().enumerate() {
@@ -194,7 +196,7 @@ impl Tensor {
             image.data[(y * w + x) * c + channel] = *value;
         }
         let (data, shape) = image.ring(random, 0..h, 0);
-        f(&Elements::channels_first(Rows { data: &data, shape }).seen_as(&self.dims));
+        f(&Elements::channels_first(Rows { data: Span::new(&data), shape }).seen_as(&self.dims));
     }
 }
 

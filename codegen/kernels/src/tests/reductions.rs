@@ -7,6 +7,7 @@ use super::super::elements::{Dims, Elements, ElementsMut};
 use super::super::reduce::{ReduceFunction, reduce_elements, reduce_frame, reduce_rows};
 use super::super::rows::{RowShape, Rows, RowsMut};
 use super::super::softmax::{Softmax, softmax, softmax_elements};
+use super::super::span::{Span, SpanMut};
 use super::super::testing::Random;
 use super::{Case, Image, Tensor, check_dense, std};
 
@@ -215,7 +216,7 @@ fn a_long_sum_stays_exact() {
     };
     case.by_rows(&mut random, |_, inputs, output| {
         reduce_frame(ReduceFunction::Mean, inputs[0], output);
-        output.data.iter_mut().for_each(|x| *x *= 3000.0);
+        output.row(0).iter_mut().for_each(|x| *x *= 3000.0);
     });
 }
 
@@ -234,15 +235,16 @@ fn the_largest_is_found() {
             (if last { places.next_back() } else { places.next() }).unwrap() as i64
         };
         let [h, w, c] = size;
-        let rows = Rows { data: &input.data, shape: RowShape::dense(h, w, c, h) };
+        let rows = Rows { data: Span::new(&input.data), shape: RowShape::dense(h, w, c, h) };
         for (axis, dim) in [(ImageAxis::Channels, 1), (ImageAxis::Columns, 3)] {
             let (width, channels) = if dim == 1 { (w, 1) } else { (1, c) };
             let mut by_rows = std::vec![-1; h * width * channels];
             let mut by_elements = by_rows.clone();
             for y in 0..h {
                 let shape = RowShape::dense(h, width, channels, h);
-                arg_max(axis, last, y..y + 1, rows, &mut RowsMut { data: &mut by_rows, shape });
-                let mut output = ElementsMut::channels_first(RowsMut { data: &mut by_elements, shape });
+                arg_max(axis, last, y..y + 1, rows, &mut RowsMut { data: SpanMut::new(&mut by_rows), shape });
+                let mut output =
+                    ElementsMut::channels_first(RowsMut { data: SpanMut::new(&mut by_elements), shape });
                 arg_max_elements(dim, true, last, y..y + 1, &Elements::channels_first(rows), &mut output);
             }
             for (i, got) in by_rows.iter().enumerate() {

@@ -1,17 +1,23 @@
-//! The one block of memory that the plan shares out, and the slices of it that a firing borrows.
-#![allow(unsafe_code, reason = "slices of the arena that do not overlap are borrowed at the same time")]
-#![allow(dead_code, reason = "not every plan hands rows on")]
+//! The one block of memory that the plan shares out, and the spans of it that a firing borrows.
+//!
+//! Each part of the program that runs for itself, a model or a stage of a pipeline, reaches the rings of its own table
+//! and no others. Parts that run at the same time are split off together, after it is seen that their tables have no
+//! byte in common but those of rings between stages.
+#![allow(unsafe_code, reason = "spans of the arena that do not overlap are borrowed at the same time")]
+#![allow(dead_code, reason = "not every plan hands rows on or has stages")]
 
 use core::cell::UnsafeCell;
 use core::marker::PhantomData;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use crate::ARENA_BYTES;
+use crate::kernels::span::{Span, SpanMut};
 
 /// The memory of the application: buffers and workspace, exactly [`ARENA_BYTES`] of it.
 ///
-/// A model borrows it for as long as the model lives, so that no two run in it at once. What it holds between frames
-/// is of no account, except to a pipeline.
+/// A model borrows it for as long as the model lives, so that no two run in it at once but those that may. What it
+/// holds between frames is of no account.
+#[repr(C, align(64))]
 pub struct Arena {
     elements: [f32; ARENA_BYTES / 4],
 }
@@ -36,9 +42,9 @@ impl Arena {
         Some(unsafe { &mut *READY.0.get() })
     }
 
-    /// Access by places.
-    pub(crate) fn memory(&mut self) -> Memory<'_> {
-        Memory { start: self.elements.as_mut_ptr(), arena: PhantomData }
+    /// All of it, for one part.
+    pub(crate) fn memory<P: Part>(&mut self) -> Memory<'_, P> {
+        Memory { start: self.elements.as_mut_ptr(), part: PhantomData }
     }
 }
 
@@ -48,25 +54,53 @@ impl Default for Arena {
     }
 }
 
-/// A ring of rows in the arena: row y of a frame is in slot `y % rows`.
+/// Where a ring of rows lies: row y of a frame is in slot `y % rows`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Ring {
+pub(crate) struct Place {
     /// Bytes from the start of the arena.
     pub offset: usize,
     /// Rows that it holds.
     pub rows: usize,
     /// Bytes of a row.
     pub row_bytes: usize,
+    /// Whether one stage writes it while another reads it: never the same row, as their counts of rows see to.
+    pub shared: bool,
 }
 
-impl Ring {
+/// What runs for itself, and the rings that it reaches.
+pub(crate) trait Part: Sized {
+    /// Its rings.
+    const PLACES: &'static [Place];
+}
+
+/// Parts that run at the same time.
+pub(crate) trait Division {
+    /// The rings of each.
+    const PARTS: &'static [&'static [Place]];
+}
+
+/// A ring of a part.
+pub(crate) struct Ring<P> {
+    place: Place,
+    part: PhantomData<fn() -> P>,
+}
+
+impl<P> Clone for Ring<P> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<P> Copy for Ring<P> {}
+
+impl Place {
     const fn bytes(self) -> usize {
         self.rows * self.row_bytes
     }
 
     /// The ring of one row that a row's slot is.
-    const fn slot(self, y: usize) -> Ring {
-        Ring { offset: self.offset + y % self.rows * self.row_bytes, rows: 1, row_bytes: self.row_bytes }
+    const fn slot(self, y: usize) -> Place {
+        Place { offset: self.offset + y % self.rows * self.row_bytes, rows: 1, ..self }
     }
 
     const fn is_within_arena(self) -> bool {
@@ -76,83 +110,148 @@ impl Ring {
             && self.offset <= ARENA_BYTES - self.bytes()
     }
 
-    const fn overlaps(self, other: Ring) -> bool {
+    const fn overlaps(self, other: Place) -> bool {
         self.offset < other.offset + other.bytes() && other.offset < self.offset + self.bytes()
     }
+
+    /// Whether another part may have `other` while one has this.
+    fn is_apart_from(self, other: Place) -> bool {
+        !self.overlaps(other) || self.shared && self == other
+    }
 }
 
-/// The arena, borrowed.
-pub(crate) struct Memory<'a> {
+impl<P: Part> Ring<P> {
+    /// A ring of the part, by its number.
+    pub const fn of(number: usize) -> Self {
+        Ring { place: P::PLACES[number], part: PhantomData }
+    }
+}
+
+impl<P> Ring<P> {
+    fn slot(self, y: usize) -> Self {
+        Ring { place: self.place.slot(y), part: PhantomData }
+    }
+}
+
+/// The rings of a part, borrowed.
+pub(crate) struct Memory<'a, P> {
     start: *mut f32,
-    arena: PhantomData<&'a mut Arena>,
+    part: PhantomData<(&'a mut Arena, fn() -> P)>,
 }
 
-impl Memory<'_> {
+// SAFETY: what it reaches is reached by nobody else at the same time: see `Parts::take`.
+unsafe impl<P> Send for Memory<'_, P> {}
+
+/// Memory of parts that run at the same time, to be taken one after another.
+pub(crate) struct Parts<'a, D> {
+    start: *mut f32,
+    taken: usize,
+    division: PhantomData<(&'a mut Arena, fn() -> D)>,
+}
+
+impl<'a, D: Division> Parts<'a, D> {
+    /// The memory of the next part.
+    ///
+    /// # Panics
+    /// If it is another part's turn.
+    pub fn take<P: Part>(&mut self) -> Memory<'a, P> {
+        assert!(D::PARTS[self.taken] == P::PLACES);
+        self.taken += 1;
+        // Each part is taken once, and `divide` has seen that no two have a byte in common, rings between stages
+        // excepted.
+        Memory { start: self.start, part: PhantomData }
+    }
+}
+
+impl<P: Part> Memory<'_, P> {
     /// The same, for as long as this one is out of use.
-    pub fn again(&mut self) -> Memory<'_> {
-        Memory { start: self.start, arena: PhantomData }
+    pub fn again(&mut self) -> Memory<'_, P> {
+        Memory { start: self.start, part: PhantomData }
     }
 
-    /// The elements of some rings, to be read, and of another, to be written. With constant rings the conditions are
-    /// decided when the crate is compiled.
+    /// Splits it up among parts that run at the same time.
+    ///
+    /// # Panics
+    /// If they have bytes in common, or rings that are none of this part. In a plan that was checked neither happens.
+    pub fn divide<D: Division>(&mut self) -> Parts<'_, D> {
+        for (i, part) in D::PARTS.iter().enumerate() {
+            for place in *part {
+                assert!(P::PLACES.contains(place));
+                let mut others = D::PARTS[..i].iter().flat_map(|other| other.iter());
+                assert!(others.all(|other| place.is_apart_from(*other)));
+            }
+        }
+        Parts { start: self.start, taken: 0, division: PhantomData }
+    }
+
+    /// Some rings, to be read, and another, to be written. With constant rings the conditions are decided when the
+    /// crate is compiled.
     ///
     /// # Panics
     /// If a ring is not within the arena, or what is written overlaps with what is read. In a plan that was checked
     /// neither happens.
     #[inline(always)]
-    pub fn slices<const N: usize>(&mut self, read: [Ring; N], write: Ring) -> ([&[f32]; N], &mut [f32]) {
+    pub fn slices<const N: usize>(
+        &mut self,
+        read: [Ring<P>; N],
+        write: Ring<P>,
+    ) -> ([Span<'_>; N], SpanMut<'_>) {
         for ring in read {
-            assert!(!ring.overlaps(write));
+            assert!(!ring.place.overlaps(write.place));
         }
-        assert!(write.is_within_arena());
-        let written = self.at(write);
-        let read = read.map(|ring| self.elements(ring));
-        // SAFETY: the arena is borrowed exclusively for as long as the slices live, the ring is within it, and what
-        // is written is in none of those that are read.
-        (read, unsafe { core::slice::from_raw_parts_mut(written, write.bytes() / 4) })
+        assert!(write.place.is_within_arena());
+        // SAFETY: the part is borrowed exclusively for as long as the spans live, the ring is within the arena, and
+        // what is written is in none of those that are read. Another stage may read other rows of the ring: those
+        // that it has been told are there, and not yet released.
+        let written = unsafe { SpanMut::shared(self.at(write), write.place.bytes() / 4) };
+        (read.map(|ring| self.span(ring)), written)
     }
 
-    /// The elements of some rings, to be read.
+    /// Some rings, to be read.
     ///
     /// # Panics
     /// If a ring is not within the arena.
     #[inline(always)]
-    pub fn read<const N: usize>(&self, read: [Ring; N]) -> [&[f32]; N] {
-        read.map(|ring| self.elements(ring))
+    pub fn read<const N: usize>(&self, read: [Ring<P>; N]) -> [Span<'_>; N] {
+        read.map(|ring| self.span(ring))
     }
 
     /// Row `y` of a ring, to be read.
     #[inline(always)]
-    pub fn row<const N: usize>(&self, ring: Ring, y: usize) -> &[f32; N] {
+    pub fn row<const N: usize>(&self, ring: Ring<P>, y: usize) -> &[f32; N] {
         // A row has as many elements as the caller says.
-        self.elements(ring.slot(y)).first_chunk().unwrap()
+        self.span(ring.slot(y)).slice(0, N).first_chunk().unwrap()
     }
 
     /// Row `y` of a ring, to be written.
     #[inline(always)]
-    pub fn row_mut<const N: usize>(&mut self, ring: Ring, y: usize) -> &mut [f32; N] {
-        let (_, row) = self.slices([], ring.slot(y));
-        // A row has as many elements as the caller says.
-        row.first_chunk_mut().unwrap()
+    pub fn row_mut<const N: usize>(&mut self, ring: Ring<P>, y: usize) -> &mut [f32; N] {
+        let slot = ring.slot(y);
+        assert!(slot.place.is_within_arena() && slot.place.bytes() == 4 * N);
+        // SAFETY: within the arena; the part is borrowed exclusively for as long as the row lives, and the row is not
+        // another stage's, which has been told nothing of it yet, or has released it.
+        unsafe { &mut *self.at(slot).cast::<[f32; N]>() }
     }
 
     /// Copies row `y` from one ring to another.
     #[inline(always)]
-    pub fn copy_row(&mut self, from: Ring, from_y: usize, to: Ring, to_y: usize) {
-        let ([from], to) = self.slices([from.slot(from_y)], to.slot(to_y));
-        to.copy_from_slice(from);
+    pub fn copy_row(&mut self, from: Ring<P>, from_y: usize, to: Ring<P>, to_y: usize) {
+        let len = from.place.row_bytes / 4;
+        let ([from], mut to) = self.slices([from.slot(from_y)], to.slot(to_y));
+        to.slice(0, len).copy_from_slice(from.slice(0, len));
     }
 
     #[inline(always)]
-    fn elements(&self, ring: Ring) -> &[f32] {
-        assert!(ring.is_within_arena());
-        // SAFETY: within the arena, which is borrowed; nothing is written while the slice lives, for that takes an
-        // exclusive borrow, or is found by `slices` to be elsewhere.
-        unsafe { core::slice::from_raw_parts(self.at(ring), ring.bytes() / 4) }
+    fn span(&self, ring: Ring<P>) -> Span<'_> {
+        assert!(ring.place.is_within_arena());
+        // SAFETY: within the arena, and the part is borrowed. Nothing of it is written while the span lives, for that
+        // takes an exclusive borrow, or is found by `slices` to be elsewhere, or is in rows of a ring between stages
+        // that this one has not been told of.
+        unsafe { Span::shared(self.at(ring), ring.place.bytes() / 4) }
     }
 
     #[inline(always)]
-    fn at(&self, ring: Ring) -> *mut f32 {
-        self.start.wrapping_add(ring.offset / 4)
+    fn at(&self, ring: Ring<P>) -> *mut f32 {
+        self.start.wrapping_add(ring.place.offset / 4)
     }
 }

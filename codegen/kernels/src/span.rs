@@ -1,0 +1,137 @@
+//! The storage of rings as kernels see it.
+//!
+//! A stage of a pipeline writes rows of a ring while another reads others of it. A slice of the whole ring would be a
+//! claim to all of its elements, so that storage is a start and a length here, and slices are made of those elements
+//! only that a kernel is after.
+#![allow(unsafe_code, reason = "slices of storage that is shared; each block says why it is sound")]
+
+use core::marker::PhantomData;
+
+/// Elements of which a kernel reads some.
+#[derive(Debug)]
+pub struct Span<'a, T = f32> {
+    start: *const T,
+    len: usize,
+    borrow: PhantomData<&'a [T]>,
+}
+
+/// Elements of which a kernel writes some.
+#[derive(Debug)]
+pub struct SpanMut<'a, T = f32> {
+    start: *mut T,
+    len: usize,
+    borrow: PhantomData<&'a mut [T]>,
+}
+
+impl<T> Clone for Span<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Span<'_, T> {}
+
+// SAFETY: shared access to elements, as by a slice.
+unsafe impl<T: Sync> Send for Span<'_, T> {}
+// SAFETY: as above.
+unsafe impl<T: Sync> Sync for Span<'_, T> {}
+// SAFETY: the only access to its elements, as by a mutable slice.
+unsafe impl<T: Send> Send for SpanMut<'_, T> {}
+// SAFETY: elements are reached through `&mut self` only.
+unsafe impl<T: Sync> Sync for SpanMut<'_, T> {}
+
+impl<'a, T> From<&'a [T]> for Span<'a, T> {
+    fn from(data: &'a [T]) -> Self {
+        Span::new(data)
+    }
+}
+
+impl<'a, T> From<&'a mut [T]> for SpanMut<'a, T> {
+    fn from(data: &'a mut [T]) -> Self {
+        SpanMut::new(data)
+    }
+}
+
+impl<'a, T> Span<'a, T> {
+    /// All of a slice.
+    pub const fn new(data: &'a [T]) -> Self {
+        Span { start: data.as_ptr(), len: data.len(), borrow: PhantomData }
+    }
+
+    /// Elements that others may write, but for those that are asked for.
+    ///
+    /// # Safety
+    /// `start` is good for `len` elements as long as `'a`, and nobody writes those that are asked for before the last
+    /// use of them.
+    pub const unsafe fn shared(start: *const T, len: usize) -> Self {
+        Span { start, len, borrow: PhantomData }
+    }
+
+    /// Elements `start .. start + len`.
+    ///
+    /// # Panics
+    /// If there are not as many.
+    #[inline(always)]
+    pub fn slice(&self, start: usize, len: usize) -> &'a [T] {
+        assert!(start <= self.len && len <= self.len - start, "elements beyond the storage");
+        // SAFETY: within the storage; who made this vouches for the rest.
+        unsafe { core::slice::from_raw_parts(self.start.add(start), len) }
+    }
+
+    /// Elements `start .. start + len` as a span.
+    ///
+    /// # Panics
+    /// If there are not as many.
+    #[inline(always)]
+    pub fn part(self, start: usize, len: usize) -> Self {
+        assert!(start <= self.len && len <= self.len - start, "elements beyond the storage");
+        Span { start: self.start.wrapping_add(start), len, borrow: PhantomData }
+    }
+}
+
+impl<'a, T> SpanMut<'a, T> {
+    /// All of a slice.
+    pub const fn new(data: &'a mut [T]) -> Self {
+        SpanMut { start: data.as_mut_ptr(), len: data.len(), borrow: PhantomData }
+    }
+
+    /// Elements that others may read and write, but for those that are asked for.
+    ///
+    /// # Safety
+    /// `start` is good for `len` elements as long as `'a`, and nobody else reads or writes those that are asked for
+    /// before the last use of them.
+    pub const unsafe fn shared(start: *mut T, len: usize) -> Self {
+        SpanMut { start, len, borrow: PhantomData }
+    }
+
+    /// The same, for as long as this one is out of use.
+    pub fn again(&mut self) -> SpanMut<'_, T> {
+        SpanMut { start: self.start, len: self.len, borrow: PhantomData }
+    }
+
+    /// Elements `start .. start + len`.
+    ///
+    /// # Panics
+    /// If there are not as many.
+    #[inline(always)]
+    pub fn slice(&mut self, start: usize, len: usize) -> &mut [T] {
+        assert!(start <= self.len && len <= self.len - start, "elements beyond the storage");
+        // SAFETY: within the storage, and borrowed as long as the slice; who made this vouches for the rest.
+        unsafe { core::slice::from_raw_parts_mut(self.start.add(start), len) }
+    }
+
+    /// Elements `start .. start + len` as a span.
+    ///
+    /// # Panics
+    /// If there are not as many.
+    #[inline(always)]
+    pub fn part(self, start: usize, len: usize) -> Self {
+        assert!(start <= self.len && len <= self.len - start, "elements beyond the storage");
+        SpanMut { start: self.start.wrapping_add(start), len, borrow: PhantomData }
+    }
+
+    /// Where it begins, and its elements.
+    pub(crate) fn raw(&mut self) -> (*mut T, usize) {
+        (self.start, self.len)
+    }
+}

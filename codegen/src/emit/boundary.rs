@@ -1,0 +1,205 @@
+//! What a model is handed and hands over: whole frames, or rows.
+
+use crate::operator::{CameraLayout, InputElement};
+use crate::shape::Shape;
+
+use super::model::{InputField, Model, OutputField};
+use super::source::Source;
+
+impl Model<'_> {
+    /// `Inputs` and `Outputs`, whole frames.
+    pub(super) fn frames(&self, source: &mut Source) {
+        source.line("/// One frame of each input.");
+        source.line("#[derive(Debug, Clone, Copy)]");
+        source.open("pub struct Inputs<'a> {");
+        for field in &self.inputs {
+            let shape = &self.cnn().layers[field.layer].tensor.shape;
+            source.comment("///", &format!("{}.", describe_input(field, shape)));
+            let element = field.element();
+            source.line(format!("pub {}: &'a [{element}; {}],", field.name, shape.elements()));
+        }
+        source.close("}");
+        source.gap();
+        source.line("/// Room for one frame of each output.");
+        source.line("#[derive(Debug)]");
+        source.open("pub struct Outputs<'a> {");
+        for field in &self.outputs {
+            let entry = &self.cnn().layers[field.layer];
+            let shape = &entry.tensor.shape;
+            let described = describe(field.label, field.seen, shape);
+            source.comment("///", &format!("{described}."));
+            let element = element(entry.tensor.element_bytes);
+            source.line(format!("pub {}: &'a mut [{element}; {}],", field.name, shape.elements()));
+        }
+        source.close("}");
+        source.gap();
+    }
+
+    /// `InputRows` and `OutputRows`, row by row.
+    pub(super) fn rows(&self, source: &mut Source) {
+        source.line("/// Hands over inputs. Rows are asked for from the top, each once a frame.");
+        source.open("pub trait InputRows {");
+        for field in &self.inputs {
+            let shape = &self.cnn().layers[field.layer].tensor.shape;
+            source.comment("///", &format!("{}.", describe_rows(field, shape)));
+            source.line(format!("{};", field.signature(shape)));
+        }
+        source.close("}");
+        source.gap();
+        source.line("/// Takes outputs.");
+        source.open("pub trait OutputRows {");
+        for field in &self.outputs {
+            let entry = &self.cnn().layers[field.layer];
+            let (label, row) = (field.label, entry.tensor.shape.row_elements());
+            if self.written(field.layer).is_empty() {
+                source.comment(
+                    "///",
+                    &format!(
+                        "Room for rows `y` of `{label}`, {row} elements each. They are made when the next are \
+                         asked for, or the frame ends."
+                    ),
+                );
+            } else {
+                source.comment("///", &format!("Takes row `y` of `{label}`."));
+            }
+            source.line(format!("{};", self.output_signature(field)));
+        }
+        source.close("}");
+        source.gap();
+        self.frames_by_rows(source);
+    }
+
+    /// Whole frames, handed over and taken by rows.
+    fn frames_by_rows(&self, source: &mut Source) {
+        source.open("impl InputRows for Inputs<'_> {");
+        for (i, field) in self.inputs.iter().enumerate() {
+            if i > 0 {
+                source.gap();
+            }
+            let name = &field.name;
+            let shape = &self.cnn().layers[field.layer].tensor.shape;
+            let (row, width) = (shape.row_elements(), shape.row_elements() / shape.channels().max(1));
+            source.open(format!("{} {{", field.signature(shape)));
+            match (field.by_rows, field.input.element, field.planar()) {
+                (false, ..) => source.line(format!("self.{name}")),
+                (true, InputElement::F32, _) => {
+                    source.line(format!("row.copy_from_slice(&self.{name}[y * {row}..][..{row}]);"));
+                }
+                (true, InputElement::U8, false) => {
+                    source.line(format!("&self.{name}.as_chunks::<{row}>().0[y]"));
+                }
+                (true, InputElement::U8, true) => {
+                    let rows = shape.rows();
+                    source.line(format!("&self.{name}.as_chunks::<{width}>().0[channel * {rows} + y]"));
+                }
+            }
+            source.close("}");
+        }
+        source.close("}");
+        source.gap();
+        source.open("impl OutputRows for Outputs<'_> {");
+        for (i, field) in self.outputs.iter().enumerate() {
+            if i > 0 {
+                source.gap();
+            }
+            let entry = &self.cnn().layers[field.layer];
+            let (name, row) = (&field.name, entry.tensor.shape.row_elements());
+            source.open(format!("{} {{", self.output_signature(field)));
+            if self.written(field.layer).is_empty() {
+                source.line(match entry.rows() {
+                    1 => format!("&mut self.{name}[y.start * {row}..]"),
+                    _ => format!("&mut self.{name}[y.start * {row}..y.end * {row}]"),
+                });
+            } else {
+                source.line(format!("self.{name}[y * {row}..][..{row}].copy_from_slice(row);"));
+            }
+            source.close("}");
+        }
+        source.close("}");
+        source.gap();
+    }
+
+    /// Head of the function that takes an output.
+    pub(super) fn output_signature(&self, field: &OutputField<'_>) -> String {
+        let entry = &self.cnn().layers[field.layer];
+        let (name, element) = (&field.name, element(entry.tensor.element_bytes));
+        let row = entry.tensor.shape.row_elements();
+        match self.written(field.layer).is_empty() {
+            true => format!("fn {name}(&mut self, y: Range<usize>) -> &mut [{element}]"),
+            false => format!("fn {name}(&mut self, y: usize, row: &[{element}; {row}])"),
+        }
+    }
+}
+
+impl InputField<'_> {
+    /// Type of the elements that the caller hands over.
+    pub fn element(&self) -> &'static str {
+        match self.input.element {
+            InputElement::F32 => "f32",
+            InputElement::U8 => "u8",
+        }
+    }
+
+    /// Whether bytes come by planes of channels.
+    pub fn planar(&self) -> bool {
+        self.input.camera.as_ref().is_some_and(|camera| camera.layout == CameraLayout::Chw)
+    }
+
+    /// Head of the function that hands it over.
+    pub fn signature(&self, shape: &Shape) -> String {
+        let (name, element) = (&self.name, self.element());
+        let row = shape.row_elements();
+        match (self.by_rows, self.input.element, self.planar()) {
+            (false, ..) => format!("fn {name}(&self) -> &[{element}; {}]", shape.elements()),
+            (true, InputElement::F32, _) => format!("fn {name}(&mut self, y: usize, row: &mut [f32; {row}])"),
+            (true, InputElement::U8, false) => format!("fn {name}(&mut self, y: usize) -> &[u8; {row}]"),
+            (true, InputElement::U8, true) => {
+                format!(
+                    "fn {name}(&mut self, y: usize, channel: usize) -> &[u8; {}]",
+                    row / shape.channels().max(1)
+                )
+            }
+        }
+    }
+}
+
+fn element(bytes: u64) -> &'static str {
+    if bytes == 8 { "i64" } else { "f32" }
+}
+
+fn describe(label: &str, seen: &Shape, own: &Shape) -> String {
+    let order = match own.row_axis().and(own.column_axis()) {
+        Some(columns) if own.rows() * own.dims[columns] > 1 && own.channels() > 1 => {
+            format!(", as {} rows of {} pixels of {} channels", own.rows(), own.dims[columns], own.channels())
+        }
+        _ => String::new(),
+    };
+    format!("`{label}`, {seen}{order}")
+}
+
+fn describe_input(field: &InputField<'_>, shape: &Shape) -> String {
+    let kind = match &field.input.camera {
+        None => return describe(&field.name, shape, shape),
+        Some(camera) => camera,
+    };
+    let planar =
+        if kind.layout == CameraLayout::Chw { "planes of channels" } else { "rows of pixels of channels" };
+    format!("`{}`, {shape}, as bytes: {planar}, in the order {:?}", field.name, kind.order)
+}
+
+fn describe_rows(field: &InputField<'_>, shape: &Shape) -> String {
+    let width = shape.column_axis().map_or(1, |axis| shape.dims[axis]);
+    let (name, channels) = (&field.name, shape.channels());
+    match (field.by_rows, field.input.element, field.planar()) {
+        (false, ..) => {
+            format!("The frame of {}, which this plan reads in place", describe(name, shape, shape))
+        }
+        (true, InputElement::F32, _) => {
+            format!("Fills in row `y` of `{name}`: {width} pixels of {channels} channels")
+        }
+        (true, InputElement::U8, false) => {
+            format!("Row `y` of `{name}`: {width} pixels of {channels} channels, as bytes")
+        }
+        (true, InputElement::U8, true) => format!("Row `y` of a channel of `{name}`: {width} bytes"),
+    }
+}

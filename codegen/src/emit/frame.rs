@@ -1,0 +1,85 @@
+//! A model whose partitions run one after another: one structure is a frame in the making.
+
+use std::collections::BTreeMap;
+
+use super::model::Model;
+use super::source::Source;
+use super::turns::{loops, turns};
+use super::{layer, schedule};
+
+/// Writes `infer_rows`.
+pub(super) fn write_infer(source: &mut Source, model: &Model<'_>) {
+    source.line("/// Runs one frame whose rows are handed over and taken one by one.");
+    source.open("pub fn infer_rows(&mut self, inputs: impl InputRows, outputs: impl OutputRows) {");
+    let mut fields: Vec<String> =
+        ["memory: self.memory.again()", "weights: self.weights", "isa: self.isa"].map(str::to_owned).into();
+    fields.extend(["inputs", "outputs"].map(str::to_owned));
+    fields.extend(counted(model).map(|layer| format!("{}: 0", model.methods[layer])));
+    source.list("let mut frame = Frame {", &fields, ";");
+    for group in &model.cnn().groups {
+        source.line(format!("frame.{}();", group_method(model, group)));
+    }
+    source.close("}");
+}
+
+/// Writes the frame in the making: its schedule and its layers.
+pub(super) fn write(source: &mut Source, model: &Model<'_>) {
+    source.line("/// A frame in the making.");
+    source.open("struct Frame<'m, I, O> {");
+    source.line("memory: Memory<'m, ring::Whole>,");
+    source.line("weights: &'m [f32],");
+    source.line("isa: Isa,");
+    source.line("inputs: I,");
+    source.line("outputs: O,");
+    let counted: Vec<usize> = counted(model).collect();
+    if !counted.is_empty() {
+        source.line("// Rows made so far of each layer that fires several times.");
+    }
+    for layer in counted {
+        source.line(format!("{}: usize,", model.methods[layer]));
+    }
+    source.close("}");
+    source.gap();
+    source.open("impl<I: InputRows, O: OutputRows> Frame<'_, I, O> {");
+    let calls: BTreeMap<&str, String> = model
+        .cnn()
+        .layers
+        .iter()
+        .zip(&model.methods)
+        .map(|(entry, method)| (entry.layer.name.as_str(), format!("self.{method}()")))
+        .collect();
+    for (i, group) in model.cnn().groups.iter().enumerate() {
+        if i > 0 {
+            source.gap();
+        }
+        let partition = |p: usize| model.resolved.index.partitions[p].partition;
+        let names: Vec<String> = group.iter().map(|&p| format!("`{}`", partition(p).name)).collect();
+        let several = if group.len() > 1 { "partitions" } else { "partition" };
+        source.comment("///", &format!("One frame of {several} {}.", names.join(", ")));
+        source.open(format!("fn {}(&mut self) {{", group_method(model, group)));
+        match group.as_slice() {
+            [p] => schedule::write(source, &partition(*p).schedule, &calls),
+            group => {
+                let name = |layer: u32| model.cnn().layers[layer as usize].layer.name.clone();
+                let steps = loops(&turns(model.resolved, model.c, group), &name);
+                schedule::write(source, &steps, &calls);
+            }
+        }
+        source.close("}");
+    }
+    for layer in 0..model.methods.len() {
+        source.gap();
+        layer::write(source, model, layer);
+    }
+    source.close("}");
+}
+
+/// Layers that fire several times a frame, and so count their rows.
+fn counted<'m>(model: &'m Model<'_>) -> impl Iterator<Item = usize> + 'm {
+    (0..model.methods.len()).filter(|&layer| model.cnn().layers[layer].layer.firings > 1)
+}
+
+fn group_method(model: &Model<'_>, group: &[usize]) -> String {
+    let name = |p: &usize| super::names::snake(&model.resolved.index.partitions[*p].partition.name);
+    format!("run_{}", group.iter().map(name).collect::<Vec<String>>().join("_"))
+}

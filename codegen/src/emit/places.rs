@@ -1,0 +1,92 @@
+//! Where rings lie: a table for each part of a model that runs for itself, and a constant for each ring.
+
+use crate::check::Kind;
+
+use super::model::Model;
+use super::source::Source;
+
+/// Writes the module of a model's rings: those of the whole model, and of each stage of a pipeline.
+pub(super) fn write(source: &mut Source, model: &Model<'_>) {
+    let all: Vec<usize> = (0..model.stores().len()).collect();
+    source.line("/// Where rows lie in the arena.");
+    source.open("mod ring {");
+    let constants = if all.is_empty() { "" } else { ", Ring" };
+    if model.stages.is_empty() {
+        source.line(format!("use crate::arena::{{Part, Place{constants}}};"));
+        source.gap();
+        write_part(source, model, &all, "All rings of the model.", "Whole");
+        write_constants(source, model, &all, "Whole");
+    } else {
+        source.line("use crate::arena::{Division, Part, Place};");
+        source.gap();
+        write_part(source, model, &all, "All rings of the model.", "Whole");
+        source.gap();
+        source.line("/// The stages, which run at the same time.");
+        source.line("pub struct Stages;");
+        source.gap();
+        source.open("impl Division for Stages {");
+        let parts = model.stages.iter().map(|stage| format!("{}::Stage::PLACES", stage.name));
+        source.list("const PARTS: &'static [&'static [Place]] = &[", &parts.collect::<Vec<_>>(), ";");
+        source.close("}");
+        for stage in &model.stages {
+            source.gap();
+            source.comment("///", &format!("The rings of stage `{}`.", stage.label));
+            source.open(format!("pub mod {} {{", stage.name));
+            source.line("use crate::arena::{Part, Place, Ring};");
+            source.gap();
+            write_part(source, model, &stage.stores, "All rings of the stage.", "Stage");
+            write_constants(source, model, &stage.stores, "Stage");
+            source.close("}");
+        }
+    }
+    source.close("}");
+    source.gap();
+}
+
+/// The table of a part.
+fn write_part(source: &mut Source, model: &Model<'_>, stores: &[usize], what: &str, name: &str) {
+    source.line(format!("/// {what}"));
+    source.line(format!("pub struct {name};"));
+    source.gap();
+    source.open(format!("impl Part for {name} {{"));
+    if stores.is_empty() {
+        source.line("const PLACES: &'static [Place] = &[];");
+        source.close("}");
+        return;
+    }
+    source.open("const PLACES: &'static [Place] = &[");
+    for &s in stores {
+        let store = &model.stores()[s];
+        let shared = model.links.iter().any(|link| link.store == s);
+        for base in &store.bases {
+            source.line(format!(
+                "Place {{ offset: {base}, rows: {}, row_bytes: {}, shared: {shared} }},",
+                store.ring_rows, store.row_bytes
+            ));
+        }
+    }
+    source.close("];");
+    source.close("}");
+}
+
+/// A constant for each ring of a part.
+fn write_constants(source: &mut Source, model: &Model<'_>, stores: &[usize], part: &str) {
+    let mut number = 0;
+    for &s in stores {
+        let (store, name) = (&model.stores()[s], &model.rings[s]);
+        let (stored, rows) = (store.ring_rows, model.cnn().layers[store.tensor].rows());
+        let halves = if store.kind == Kind::Halves { ", for even frames and for odd ones" } else { "" };
+        let what = if rows == 1 { "whole".into() } else { format!("{stored} of {rows} rows stored") };
+        source.gap();
+        source.comment("///", &format!("`{}`: {what}, {} bytes{halves}.", store.name, store.ring_bytes()));
+        let rings: Vec<String> =
+            (number..number + store.bases.len()).map(|number| format!("Ring::of({number})")).collect();
+        number += store.bases.len();
+        match rings.as_slice() {
+            [ring] => source.line(format!("pub const {name}: Ring<{part}> = {ring};")),
+            rings => {
+                source.list(&format!("pub const {name}: [Ring<{part}>; {}] = [", rings.len()), rings, ";")
+            }
+        }
+    }
+}

@@ -1,0 +1,412 @@
+//! A model as a pipeline: each partition is a stage with a structure of its own, run in turns or on threads.
+
+use std::collections::BTreeMap;
+
+use crate::check::Kind;
+use crate::operator::Operator;
+
+use super::model::Model;
+use super::names::Names;
+use super::source::Source;
+use super::turns::{loops, turns};
+use super::{layer, schedule};
+
+/// A partition that runs at the same time as others.
+pub(super) struct Stage {
+    /// Index in the plan's partitions.
+    pub partition: usize,
+    /// Its name in the plan.
+    pub label: String,
+    /// Name of its variables and of its rings' module.
+    pub name: String,
+    /// Name of its structure.
+    pub kind: String,
+    /// The stores that its layers write or read.
+    pub stores: Vec<usize>,
+    /// Whether a layer of it takes network inputs.
+    pub takes_inputs: bool,
+    /// Whether a layer of it makes network outputs.
+    pub makes_outputs: bool,
+}
+
+/// A ring of rows from one stage to another.
+pub(super) struct Link {
+    pub store: usize,
+    /// The stages, by their places in the pipeline.
+    pub from: usize,
+    pub to: usize,
+    /// Field of the stage that writes.
+    pub writer: String,
+    /// Field of the stage that reads.
+    pub reader: String,
+    /// The layers that read.
+    pub readers: Vec<usize>,
+}
+
+/// The stages of a CNN, and the rings between them; none if it is no pipeline. `fields` are the fields of stages that
+/// have names already.
+pub(super) fn find(model: &Model<'_>, mut fields: Names) -> (Vec<Stage>, Vec<Link>) {
+    let (resolved, cnn) = (model.resolved, model.cnn());
+    let [group] = cnn.groups.as_slice() else { return (Vec::new(), Vec::new()) };
+    if group.len() < 2 {
+        return (Vec::new(), Vec::new());
+    }
+    let mut names = Names::except(&["inputs", "outputs", "links", "parts", "scope", "ended", "ring"]);
+    let stage = |&partition: &usize| {
+        let label = &resolved.index.partitions[partition].partition.name;
+        let name = names.give(label);
+        let here = |l: usize| cnn.layers[l].partition == partition;
+        let layers = || (0..cnn.layers.len()).filter(|&l| here(l));
+        let is_touched = |&s: &usize| {
+            let store = &model.stores()[s];
+            here(store.tensor) || store.readers.iter().any(|&reader| here(reader))
+        };
+        Stage {
+            partition,
+            label: label.clone(),
+            kind: camel(&name) + "Stage",
+            name,
+            stores: (0..model.stores().len()).filter(is_touched).collect(),
+            takes_inputs: layers().any(|l| takes_inputs(model, l)),
+            makes_outputs: layers().any(|l| model.is_output(l)),
+        }
+    };
+    let stages: Vec<Stage> = group.iter().map(stage).collect();
+    let place = |layer: usize| group.iter().position(|&p| p == cnn.layers[layer].partition);
+    let mut links = Vec::new();
+    for (s, store) in model.stores().iter().enumerate().filter(|(_, store)| store.kind != Kind::Restarts) {
+        let Some(from) = place(store.tensor) else { continue };
+        for to in 0..stages.len() {
+            let reads = |&reader: &usize| place(reader) == Some(to);
+            let readers: Vec<usize> = store.readers.iter().copied().filter(reads).collect();
+            if to != from && !readers.is_empty() {
+                let method = &model.methods[store.tensor];
+                let writer = fields.give(&format!("{method}_to_{}", stages[to].name));
+                let reader = fields.give(&format!("{method}_from_{}", stages[from].name));
+                links.push(Link { store: s, from, to, writer, reader, readers });
+            }
+        }
+    }
+    (stages, links)
+}
+
+/// Whether a layer reads what the caller hands over.
+pub(super) fn takes_inputs(model: &Model<'_>, l: usize) -> bool {
+    let entry = &model.cnn().layers[l];
+    match entry.layer.operator {
+        Operator::Input(_) => !model.is_idle(l),
+        _ => model.calls[l].is_some() && entry.inputs.iter().any(|&tensor| model.read(l, tensor).is_none()),
+    }
+}
+
+/// Whether a layer reads or writes a ring between stages.
+pub(super) fn is_linked(model: &Model<'_>, l: usize) -> bool {
+    model.links.iter().any(|link| link.readers.contains(&l) || model.stores()[link.store].tensor == l)
+}
+
+/// The call of a layer's method on the stage in this variable.
+fn call(model: &Model<'_>, stage: &str, l: usize) -> String {
+    let arguments = arguments(takes_inputs(model, l), model.is_output(l) && !model.is_idle(l));
+    let end = if is_linked(model, l) { "?" } else { "" };
+    format!("{stage}.{}({arguments}){end}", model.methods[l])
+}
+
+fn arguments(inputs: bool, outputs: bool) -> &'static str {
+    match (inputs, outputs) {
+        (false, false) => "",
+        (true, false) => "inputs",
+        (false, true) => "outputs",
+        (true, true) => "inputs, outputs",
+    }
+}
+
+/// The parameters of a method that takes inputs or makes outputs.
+pub(super) fn parameters(inputs: bool, outputs: bool) -> String {
+    let mut parameters = String::from("&mut self");
+    parameters += if inputs { ", inputs: &mut impl InputRows" } else { "" };
+    parameters += if outputs { ", outputs: &mut impl OutputRows" } else { "" };
+    parameters
+}
+
+/// Writes the traits by which a pipeline goes from frame to frame.
+pub(super) fn write_frames(source: &mut Source) {
+    source.line("/// Hands over inputs frame by frame, to a pipeline.");
+    source.line("#[cfg(feature = \"std\")]");
+    source.open("pub trait InputFrames: InputRows {");
+    source.line("/// Goes on to the next frame; `false` if there is none.");
+    source.line("fn next_frame(&mut self) -> bool;");
+    source.close("}");
+    source.gap();
+    source.line("/// Takes outputs frame by frame, from a pipeline.");
+    source.line("#[cfg(feature = \"std\")]");
+    source.open("pub trait OutputFrames: OutputRows {");
+    source.line(
+        "/// A frame has ended: all its rows were handed over. Frames end in the order in which they began.",
+    );
+    source.line("fn end_frame(&mut self);");
+    source.close("}");
+    source.gap();
+}
+
+/// Writes `infer_rows` and `pipeline`.
+pub(super) fn write_infer(source: &mut Source, model: &Model<'_>) {
+    source.comment(
+        "///",
+        "Runs one frame whose rows are handed over and taken one by one. The stages take turns: it is `pipeline` that \
+         runs them at the same time.",
+    );
+    source.open("pub fn infer_rows(&mut self, mut inputs: impl InputRows, mut outputs: impl OutputRows) {");
+    source.line("let mut parts = self.memory.divide::<ring::Stages>();");
+    for (place, stage) in model.stages.iter().enumerate() {
+        write_new(source, model, place, "let mut", &|_| "None".into(), &stage.name);
+    }
+    source.line("// Whoever is alone waits for nobody.");
+    let stages: Vec<String> = model.stages.iter().map(|stage| format!("&mut {}", stage.name)).collect();
+    let stages = [stages, vec!["&mut inputs".into(), "&mut outputs".into()]].concat();
+    source.list("let _ = turns(", &stages, ";");
+    source.close("}");
+    source.gap();
+    write_pipeline(source, model);
+}
+
+/// Makes a stage, its ends of links given by this.
+fn write_new(
+    source: &mut Source,
+    model: &Model<'_>,
+    place: usize,
+    binding: &str,
+    link: &dyn Fn(usize) -> String,
+    variable: &str,
+) {
+    let stage = &model.stages[place];
+    let mut fields: Vec<String> =
+        ["memory: parts.take()", "weights: self.weights", "isa: self.isa"].map(str::to_owned).into();
+    if model.period() > 1 {
+        fields.push("frame: 0".into());
+    }
+    for (number, ends) in model.links.iter().enumerate() {
+        let store = &model.stores()[ends.store];
+        let rows = model.cnn().layers[store.tensor].rows();
+        if ends.from == place {
+            let capacity = if store.kind == Kind::Halves { rows } else { store.ring_rows };
+            fields.push(format!("{}: Writer::new({}, {rows}, {capacity})", ends.writer, link(number)));
+        }
+        if ends.to == place {
+            fields.push(format!("{}: Reader::new({}, {rows})", ends.reader, link(number)));
+        }
+    }
+    fields.extend(counted(model, place).map(|layer| format!("{}: 0", model.methods[layer])));
+    source.list(&format!("{binding} {variable} = {} {{", stage.kind), &fields, ";");
+}
+
+fn write_pipeline(source: &mut Source, model: &Model<'_>) {
+    let stages = &model.stages;
+    let (takers, makers) = (
+        stages.iter().filter(|stage| stage.takes_inputs).count(),
+        stages.iter().filter(|stage| stage.makes_outputs).count(),
+    );
+    let name = |stage: &Stage, what: &str, several: bool| {
+        if several { format!("{}_{what}", stage.name) } else { what.to_owned() }
+    };
+    source.comment(
+        "///",
+        "Runs frames until there are no more, each stage on a thread of its own, the first on this one. Frames stay in \
+         order, and all have left when it returns. Gives the number of frames. Nothing is allocated once the stages \
+         run.",
+    );
+    if takers > 1 || makers > 1 {
+        source.line("///");
+        source.comment(
+            "///",
+            "Inputs that several stages take are handed over to each for itself, and so are outputs: a stage uses the \
+             fields that are its own. Where one of them has no more frames, the pipeline ends.",
+        );
+    }
+    let other: Vec<String> = stages
+        .iter()
+        .filter_map(|stage| {
+            let processor = &model.resolved.index.partitions[stage.partition].partition.processor;
+            (processor != "cpu").then(|| format!("`{}` for the {processor}", stage.label))
+        })
+        .collect();
+    if !other.is_empty() {
+        source.line("///");
+        source.comment(
+            "///",
+            &format!("The plan has stage {}: here it is one more thread of the CPU.", other.join(", ")),
+        );
+    }
+    source.line("///");
+    source.line("/// # Errors");
+    source.line("/// When a stage panics, which ends the others, or gets no thread.");
+    source.line("#[cfg(feature = \"std\")]");
+    let mut parameters = vec!["&mut self".to_owned()];
+    for stage in stages {
+        if stage.takes_inputs {
+            parameters.push(format!("mut {}: impl InputFrames + Send", name(stage, "inputs", takers > 1)));
+        }
+        if stage.makes_outputs {
+            parameters.push(format!("mut {}: impl OutputFrames + Send", name(stage, "outputs", makers > 1)));
+        }
+    }
+    source.head("pub fn pipeline(", &parameters, " -> Result<usize, PipelineError> {");
+    source.line(format!(
+        "let links: [Link; {}] = core::array::from_fn(|_| Link::default());",
+        model.links.len()
+    ));
+    source.line("let mut parts = self.memory.divide::<ring::Stages>();");
+    for (place, stage) in stages.iter().enumerate() {
+        write_new(source, model, place, "let mut", &|number| format!("Some(&links[{number}])"), &stage.name);
+    }
+    source.open("std::thread::scope(|scope| {");
+    // The first stage runs here, so that the others are to be there before.
+    for (place, stage) in stages.iter().enumerate().skip(1).chain(stages.iter().enumerate().take(1)) {
+        let (variable, label) = (&stage.name, format!("{:?}", stage.label));
+        source.open(match place {
+            0 => format!("let {variable} = guarded({label}, move || {{"),
+            _ => format!("let {variable} = spawn(scope, {label}, move || {{"),
+        });
+        let mut run = Vec::new();
+        let inputs = name(stage, "inputs", takers > 1);
+        let outputs = name(stage, "outputs", makers > 1);
+        run.extend(stage.takes_inputs.then(|| format!("&mut {inputs}")));
+        run.extend(stage.makes_outputs.then(|| format!("&mut {outputs}")));
+        let next = if stage.takes_inputs { format!("{inputs}.next_frame() && ") } else { String::new() };
+        source.line("let mut frames = 0;");
+        source.open(format!("while {next}{variable}.run({}).is_ok() {{", run.join(", ")));
+        if stage.makes_outputs {
+            source.line(format!("{outputs}.end_frame();"));
+        }
+        source.line("frames += 1;");
+        source.close("}");
+        source.line("frames");
+        source.close("});");
+    }
+    let ended = stages.iter().enumerate().map(|(place, stage)| match place {
+        0 => stage.name.clone(),
+        _ => format!("join({})", stage.name),
+    });
+    source.list("let ended = [", &ended.collect::<Vec<String>>(), ";");
+    source.line("ended.into_iter().try_fold(usize::MAX, |least, frames| Ok(least.min(frames?)))");
+    source.close("})");
+    source.close("}");
+}
+
+/// Writes the stages, and how they take turns.
+pub(super) fn write(source: &mut Source, model: &Model<'_>) {
+    for place in 0..model.stages.len() {
+        write_stage(source, model, place);
+        source.gap();
+    }
+    let parameters: Vec<String> = model
+        .stages
+        .iter()
+        .map(|stage| format!("{}: &mut {}<'_>", stage.name, stage.kind))
+        .chain(["inputs: &mut impl InputRows".to_owned(), "outputs: &mut impl OutputRows".to_owned()])
+        .collect();
+    source.line("/// One frame, the stages in turn.");
+    source.head("fn turns(", &parameters, " -> Result<(), Closed> {");
+    let group: Vec<usize> = model.stages.iter().map(|stage| stage.partition).collect();
+    let order = turns(model.resolved, model.c, &group);
+    let in_a_row: Vec<u32> = group.iter().flat_map(|&p| model.resolved.schedules[p].clone()).collect();
+    if order == in_a_row {
+        for stage in &model.stages {
+            let arguments = arguments(stage.takes_inputs, stage.makes_outputs);
+            source.line(format!("{}.run({arguments})?;", stage.name));
+        }
+    } else {
+        let layers = &model.cnn().layers;
+        let variable = |l: usize| {
+            let of = |stage: &&Stage| stage.partition == layers[l].partition;
+            model.stages.iter().find(of).map(|stage| stage.name.as_str()).unwrap_or_default()
+        };
+        let calls: BTreeMap<&str, String> =
+            (0..layers.len()).map(|l| (layers[l].layer.name.as_str(), call(model, variable(l), l))).collect();
+        let steps = loops(&order, &|layer| layers[layer as usize].layer.name.clone());
+        schedule::write(source, &steps, &calls);
+    }
+    source.line("Ok(())");
+    source.close("}");
+}
+
+fn write_stage(source: &mut Source, model: &Model<'_>, place: usize) {
+    let stage = &model.stages[place];
+    let partition = model.resolved.index.partitions[stage.partition].partition;
+    source.comment("///", &format!("Stage `{}`.", stage.label));
+    source.open(format!("struct {}<'m> {{", stage.kind));
+    source.line(format!("memory: Memory<'m, ring::{}::Stage>,", stage.name));
+    source.line("weights: &'m [f32],");
+    source.line("isa: Isa,");
+    if model.period() > 1 {
+        source.comment(
+            "//",
+            &format!("Frames so far, modulo the {} after which rings start over.", model.period()),
+        );
+        source.line("frame: usize,");
+    }
+    source.line("// Ends of the rings to other stages.");
+    for link in &model.links {
+        if link.from == place {
+            source.line(format!("{}: Writer<'m>,", link.writer));
+        }
+        if link.to == place {
+            source.line(format!("{}: Reader<'m, {}>,", link.reader, link.readers.len()));
+        }
+    }
+    let counted: Vec<usize> = counted(model, place).collect();
+    if !counted.is_empty() {
+        source.line("// Rows made so far of each layer that fires several times.");
+    }
+    for &layer in &counted {
+        source.line(format!("{}: usize,", model.methods[layer]));
+    }
+    source.close("}");
+    source.gap();
+    source.open(format!("impl {}<'_> {{", stage.kind));
+    source.line("/// One frame.");
+    let parameters = parameters(stage.takes_inputs, stage.makes_outputs);
+    source.open(format!("fn run({parameters}) -> Result<(), Closed> {{"));
+    for &layer in &counted {
+        source.line(format!("self.{} = 0;", model.methods[layer]));
+    }
+    let calls: BTreeMap<&str, String> = (0..model.methods.len())
+        .map(|l| (model.cnn().layers[l].layer.name.as_str(), call(model, "self", l)))
+        .collect();
+    schedule::write(source, &partition.schedule, &calls);
+    for link in &model.links {
+        if link.from == place {
+            source.line(format!("self.{}.end_frame();", link.writer));
+        }
+        if link.to == place {
+            source.line(format!("self.{}.end_frame();", link.reader));
+        }
+    }
+    if model.period() > 1 {
+        source.line(format!("self.frame = (self.frame + 1) % {};", model.period()));
+    }
+    source.line("Ok(())");
+    source.close("}");
+    for layer in 0..model.methods.len() {
+        if model.cnn().layers[layer].partition == stage.partition {
+            source.gap();
+            layer::write(source, model, layer);
+        }
+    }
+    source.close("}");
+}
+
+/// Layers of a stage that fire several times a frame, and so count their rows.
+fn counted<'m>(model: &'m Model<'_>, place: usize) -> impl Iterator<Item = usize> + 'm {
+    let partition = model.stages[place].partition;
+    let layers = &model.cnn().layers;
+    (0..layers.len()).filter(move |&l| layers[l].partition == partition && layers[l].layer.firings > 1)
+}
+
+/// A name in `snake_case` as one in `CamelCase`.
+pub(super) fn camel(name: &str) -> String {
+    let word = |word: &str| {
+        let mut letters = word.chars();
+        letters.next().map(|first| first.to_ascii_uppercase()).into_iter().chain(letters).collect::<String>()
+    };
+    name.split('_').map(word).collect()
+}

@@ -1,0 +1,31 @@
+//! The times at which the frames of a pipeline end.
+
+use std::time::{Duration, Instant};
+
+use crate::support;
+
+/// The times at which frames ended.
+pub struct Ends {
+    start: Instant,
+    ended: Vec<Duration>,
+}
+
+impl Ends {
+    /// None yet, with room for so many frames.
+    pub fn new(frames: usize) -> Self {
+        Ends { start: Instant::now(), ended: Vec::with_capacity(frames) }
+    }
+
+    /// A frame ends.
+    pub fn now(&mut self) {
+        self.ended.push(self.start.elapsed());
+    }
+
+    /// Tells how long it was from frame to frame, and how much memory the process had at most.
+    pub fn report(&self) {
+        let starts = [Duration::ZERO].into_iter().chain(self.ended.iter().copied());
+        let mut times: Vec<Duration> =
+            self.ended.iter().zip(starts).map(|(end, start)| *end - start).collect();
+        support::report(&mut times);
+    }
+}
