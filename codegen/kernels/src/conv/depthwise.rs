@@ -223,11 +223,11 @@ impl Filters {
                 for _ in 0..columns {
                     let w = load::<S, V>(&at, tap);
                     let mut pixel = pixels;
-                    for i in 0..M {
+                    for sums in &mut sums {
                         for v in 0..V {
                             let x = pixel.add(v * S::LANES);
                             let x = if PART { S::load_part(x, count) } else { S::load(x) };
-                            sums[i][v] = S::mul_add(x, w[v], sums[i][v]);
+                            sums[v] = S::mul_add(x, w[v], sums[v]);
                         }
                         pixel = pixel.wrapping_add(self.advance);
                     }
