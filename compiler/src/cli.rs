@@ -1,5 +1,7 @@
 //! The command line.
 
+pub mod offload;
+
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -74,6 +76,14 @@ letters, digits, `.`, `_` and `-` replaced by `_`, and `.npy`; with several CNNs
   csdfc emit plan.json -o crate
   csdfc emit plan.json -o crate --crate-name my-net && cargo build --release --manifest-path crate/Cargo.toml")]
     Emit(EmitArgs),
+    /// Find in which steps a convolution runs on an accelerator whose memory cannot hold it
+    #[command(after_help = "Examples:
+  csdfc offload --input 32x32 --filter 5x5x6 --group 4
+  csdfc offload --input 5x5x2 --filter 3x3x2 --pe 120 --mem 100 --strategy zigzag --format json
+  csdfc offload model.onnx --accelerator vta.ron
+
+Durations are the paper's Eq. 15: cycles to load pixels and to compute steps.")]
+    Offload(Box<offload::OffloadArgs>),
 }
 
 /// Options of every command.

@@ -2,6 +2,7 @@
 
 pub mod check;
 pub mod inspect;
+pub mod offload;
 pub mod plan;
 pub mod run;
 mod table;
