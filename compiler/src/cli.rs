@@ -1,5 +1,7 @@
 //! The command line.
 
+pub mod offload;
+
 use std::io::IsTerminal;
 use std::num::NonZero;
 use std::path::PathBuf;
@@ -88,6 +90,14 @@ A throughput is iterations of the repetition vector per unit of time. In a graph
 Totals leave out channels from an actor to itself. Exit code 2 where the graph deadlocks, a throughput is out of reach,
 or the budget ends before there is an answer.")]
     Analyze(AnalyzeArgs),
+    /// Find in which steps a convolution runs on an accelerator whose memory cannot hold it
+    #[command(after_help = "Examples:
+  csdfc offload --input 32x32 --filter 5x5x6 --group 4
+  csdfc offload --input 5x5x2 --filter 3x3x2 --pe 120 --mem 100 --strategy zigzag --format json
+  csdfc offload model.onnx --accelerator vta.ron
+
+Durations are the paper's Eq. 15: cycles to load pixels and to compute steps.")]
+    Offload(Box<offload::OffloadArgs>),
 }
 
 /// Options of every command.

@@ -2,6 +2,7 @@
 
 mod analyze;
 pub mod emit;
+mod offload;
 mod run;
 
 use std::io::{Read, Write};
@@ -18,6 +19,7 @@ use crate::{driver, identity, output, report};
 
 pub use analyze::analyze;
 pub use emit::emit;
+pub use offload::offload;
 pub use run::run;
 
 /// Where a plan goes that our own checker refuses, unless `-o` names a file.

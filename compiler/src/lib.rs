@@ -18,6 +18,7 @@ pub mod logging;
 pub mod lower;
 pub mod network;
 pub mod npy;
+pub mod offload;
 pub mod operators;
 pub mod output;
 pub mod pass;

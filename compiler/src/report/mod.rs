@@ -3,6 +3,7 @@
 pub mod analyze;
 pub mod check;
 pub mod inspect;
+pub mod offload;
 pub mod plan;
 pub mod run;
 mod table;

@@ -1,0 +1,212 @@
+//! `csdfc offload`: a layer, or every convolution of a model, on an accelerator that must take it in steps.
+
+use std::path::Path;
+
+use crate::cli::Format;
+use crate::cli::offload::OffloadArgs;
+use crate::error::{Error, Outcome};
+use crate::offload::files::{self, FORMS, Form};
+use crate::offload::optimise::{self, Answer, Budget};
+use crate::offload::problem::Options;
+use crate::offload::shapes::{self, KINDS};
+use crate::offload::simulate::{Data, Rules, Trace, convolve, simulate};
+use crate::offload::steps::Computation;
+use crate::offload::{Accelerator, Convolution, OffloadError, Problem, Spec, Strategy, Unit, bound};
+use crate::report::offload::{self as report, LayerReport};
+use crate::{output, suggest};
+
+/// Strategies that are no heuristics.
+const METHODS: [&str; 3] = ["best", "exact", "program"];
+
+/// Largest file of an accelerator, in bytes.
+const LARGEST_FILE: u64 = 1 << 20;
+
+/// Most results of a layer that is replayed.
+const MOST_RESULTS: u64 = 1 << 26;
+
+/// Most multiply-accumulates of a layer that is computed.
+const MOST_MACS: u64 = 1 << 33;
+
+/// A layer of at most so many pixels, summed over its patches, is replayed without being asked.
+const ALWAYS_REPLAYED: u64 = 1 << 20;
+
+/// Offloads what the arguments say.
+///
+/// # Errors
+/// When a file cannot be read or written, or the layer cannot be offloaded at all.
+pub fn offload(args: &OffloadArgs) -> Result<Outcome, Error> {
+    let accelerator = accelerator(args)?;
+    layer(args, accelerator)
+}
+
+fn layer(args: &OffloadArgs, accelerator: Accelerator) -> Result<Outcome, Error> {
+    let (Some(input), Some(filter)) = (args.input, args.filter) else {
+        return Err(Error::Bug("a layer without sizes passed the command line".into()));
+    };
+    let spec = Spec {
+        pads: args.pad,
+        stride: args.stride,
+        ..Spec::new(input.plane, input.depth, filter.plane, filter.depth)
+    };
+    let convolution = Convolution::new(spec)?;
+    if args.group.is_none() && accelerator.pe.is_none() {
+        return Err(Error::Input {
+            message: "nothing says how many patches a step computes".into(),
+            help: Some("give --group, or --pe for the multiply-accumulates of a step".into()),
+        });
+    }
+    let options = Options {
+        group: args.group,
+        filters_at_once: args.filters_at_once,
+        reload: args.reload,
+        unit: args.count.unit.unwrap_or(Unit::Pixels),
+        count_writes: args.count.count_writes,
+    };
+    let problem = Problem::new(convolution, accelerator, &options)?;
+    let answer = by_name(&problem, &args.strategy, args.budget.unwrap_or(Budget::Default), args.seed)?;
+    let mut report = LayerReport::new(&problem, &answer);
+    let replayed = replay(args, &problem, &answer, report.met)?;
+    if let Some(Replayed { violation, simulated, .. }) = &replayed {
+        (report.violation, report.simulated) = (violation.clone(), *simulated);
+    }
+    if let Some(path) = &args.output {
+        output::write(path, &files::print(&answer.strategy.groups, form(path)?)?)?;
+    }
+    if let (Some(path), Some(trace)) = (&args.trace, replayed.and_then(|replayed| replayed.trace)) {
+        output::write(path, &output::json(&trace)?)?;
+    }
+    output::print(&match args.format {
+        Format::Text => report::layer_text(&problem, &report),
+        Format::Json => output::json(&report)?,
+        Format::Ron => output::ron(&report)?,
+    })?;
+    Ok(if report.met { Outcome::Yes } else { Outcome::No })
+}
+
+/// What the simulator made of a strategy.
+struct Replayed {
+    trace: Option<Trace>,
+    violation: Option<String>,
+    /// Whether it computed on data, and its results are those of the direct convolution.
+    simulated: bool,
+}
+
+/// Replays a strategy by the simulator, on data if asked to; nothing where the layer is large and nobody asked.
+fn replay(
+    args: &OffloadArgs,
+    problem: &Problem,
+    answer: &Answer,
+    met: bool,
+) -> Result<Option<Replayed>, Error> {
+    let convolution = &problem.convolution;
+    let spec = convolution.spec();
+    let asked = args.simulate || args.trace.is_some();
+    let patches = convolution.patches() as u64;
+    let macs = convolution.macs_per_patch(spec.filters).saturating_mul(patches);
+    let results = patches * spec.filters as u64;
+    let too_large = results > MOST_RESULTS || args.simulate && macs > MOST_MACS;
+    if asked && too_large {
+        return Err(Error::Input {
+            message: format!(
+                "the layer is too large to simulate: {results} results, {macs} multiply-accumulates"
+            ),
+            help: Some(format!("the most are {MOST_RESULTS} and {MOST_MACS}")),
+        });
+    }
+    if too_large || !asked && patches * convolution.pixels_per_patch() as u64 > ALWAYS_REPLAYED {
+        return Ok(None);
+    }
+    let computation = Computation::new(problem, &answer.strategy.groups);
+    let data = args.simulate.then(|| Data::random(convolution, args.seed));
+    match simulate(convolution, &Rules::of(problem), &computation, data.as_ref()) {
+        Ok((trace, results)) => {
+            if data.as_ref().is_some_and(|data| convolve(convolution, data) != results) {
+                return Err(Error::Bug("a strategy's results are not those of the convolution".into()));
+            }
+            Ok(Some(Replayed { trace: Some(trace), violation: None, simulated: data.is_some() }))
+        }
+        Err(violation) if met => {
+            Err(Error::Bug(format!("csdfc's own simulator refuses its strategy: {violation}")))
+        }
+        Err(violation) => {
+            Ok(Some(Replayed { trace: None, violation: Some(violation.to_string()), simulated: false }))
+        }
+    }
+}
+
+/// The strategy that `--strategy` names; of a heuristic none of whose strategies keeps the bounds, the best that does
+/// not.
+fn by_name(problem: &Problem, name: &str, budget: Budget, seed: u64) -> Result<Answer, Error> {
+    match name {
+        "best" => return Ok(optimise::optimise(problem, budget, seed)?),
+        "exact" => return Ok(optimise::prove(problem, budget)?),
+        _ => {}
+    }
+    if let Some((_, kind)) = KINDS.iter().find(|(known, _)| *known == name) {
+        let strategy = shapes::best(problem, *kind).unwrap_or_else(|_| shapes::unbounded(problem, *kind));
+        return Ok(Answer { strategy, bound: bound::lower_bound(problem), stopped_by_time: false });
+    }
+    let path = Path::new(name);
+    if let Ok(form) = form(path) {
+        let in_file = |error: OffloadError| Error::Input {
+            message: format!("{name}: {error}"),
+            help: Some("a strategy's file lists the patches of every step, each patch once".into()),
+        };
+        let groups = files::parse(&read(path)?, form, problem).map_err(in_file)?;
+        let (rules, computation) = (Rules::of(problem), Computation::new(problem, &groups));
+        simulate(&problem.convolution, &rules, &computation, None)
+            .map_err(|violation| in_file(violation.into()))?;
+        let strategy = Strategy { name: "file".into(), shape: None, groups };
+        return Ok(Answer { strategy, bound: bound::lower_bound(problem), stopped_by_time: false });
+    }
+    let names = KINDS.iter().map(|(name, _)| *name).chain(METHODS);
+    Err(Error::Input {
+        message: format!("there is no strategy `{}`", suggest::clip(name)),
+        help: Some(suggest::help(name, "strategies", names) + "; or the file of one (.json, .ron, .csv)"),
+    })
+}
+
+/// The form of a strategy's file, by its name.
+fn form(path: &Path) -> Result<Form, Error> {
+    let end = path.extension().and_then(|end| end.to_str());
+    let form = FORMS.iter().find(|(known, _)| Some(*known) == end).map(|(_, form)| *form);
+    form.ok_or_else(|| Error::Input {
+        message: format!("{}: a strategy's file ends in .json, .ron or .csv", path.display()),
+        help: None,
+    })
+}
+
+/// The accelerator of the file, if one is given, changed by the options.
+fn accelerator(args: &OffloadArgs) -> Result<Accelerator, Error> {
+    let args = &args.accelerator;
+    let mut accelerator = match &args.accelerator {
+        None => Accelerator::default(),
+        Some(path) => Accelerator::parse(&read(path)?).map_err(|error| Error::Input {
+            message: format!("{}: {error}", path.display()),
+            help: Some(
+                "an accelerator is (name: \"vta\", pe: 1024, mem: 65536, tl: 1, tw: 1, tacc: 1)".into(),
+            ),
+        })?,
+    };
+    accelerator.pe = args.pe.or(accelerator.pe);
+    accelerator.mem = args.mem.or(accelerator.mem);
+    accelerator.tl = args.tl.unwrap_or(accelerator.tl);
+    accelerator.tw = args.tw.unwrap_or(accelerator.tw);
+    accelerator.tacc = args.tacc.unwrap_or(accelerator.tacc);
+    accelerator.check()?;
+    Ok(accelerator)
+}
+
+fn read(path: &Path) -> Result<String, Error> {
+    let size = std::fs::metadata(path).map_err(|error| Error::read(path, error))?.len();
+    if size > LARGEST_FILE {
+        return Err(Error::Input { message: format!("{} is too large", path.display()), help: None });
+    }
+    std::fs::read_to_string(path).map_err(|error| Error::read(path, error))
+}
+
+impl From<OffloadError> for Error {
+    fn from(error: OffloadError) -> Self {
+        Error::Input { message: error.to_string(), help: error.help() }
+    }
+}

@@ -1,0 +1,113 @@
+//! Simulated annealing of a strategy: patches change groups, runs of groups change places.
+//!
+//! The pixels loaded are the sum of what the groups cover less what neighbours share, so a change costs what it does to
+//! a few groups and their neighbours. The number of loads of one pixel is likewise the groups that cover it less the
+//! pairs of neighbours that do: the bound on it is a penalty.
+
+mod state;
+
+use std::time::Instant;
+
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{Rng, SeedableRng};
+
+use self::state::{Change, State};
+use super::{Groups, Problem};
+
+/// Chance that a change that costs one load more is accepted at the start, of cold and of warm chains.
+///
+/// The heuristics are good: cold chains mend what they leave, and seldom a warm one finds what is quite different.
+const ACCEPTED: [f64; 2] = [0.02, 0.2];
+
+/// That chance at the end.
+const ACCEPTED_LAST: f64 = 0.001;
+
+/// Changes between two looks at the clock.
+const PER_LOOK: u64 = 4096;
+
+/// How long to anneal.
+#[derive(Debug, Clone, Copy)]
+pub struct Schedule {
+    /// Changes proposed.
+    pub changes: u64,
+    /// When to stop at the latest.
+    pub deadline: Option<Instant>,
+    /// Seed of all random choices.
+    pub seed: u64,
+    /// Whether changes for the worse are accepted more freely.
+    pub warm: bool,
+}
+
+/// The best groups seen on the way from these, by duration among those that keep the problem's bounds.
+///
+/// Deterministic in the seed unless a deadline cuts it.
+pub fn anneal(problem: &Problem, start: &Groups, schedule: &Schedule) -> Groups {
+    let mut random = ChaCha8Rng::seed_from_u64(schedule.seed);
+    let mut state = State::new(problem, start);
+    let mut best = (state.energy(), start.clone());
+    // Copying all groups is then no more work than the changes between.
+    let per_copy = (start.len() as u64 / 4).max(1);
+    let first = ACCEPTED[usize::from(schedule.warm)];
+    let unit = problem.load_cycles().max(1) as i64;
+    for number in 0..schedule.changes {
+        if number % per_copy == 0 && state.energy() < best.0 {
+            best = (state.energy(), state.groups());
+        }
+        if number % PER_LOOK == 0 && schedule.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            break;
+        }
+        let progress = number as f64 / schedule.changes as f64;
+        let per_load = first + (ACCEPTED_LAST - first) * progress;
+        let Some(change) = propose(&state, &mut random) else { continue };
+        let before = state.energy();
+        if !state.apply(&change) {
+            continue;
+        }
+        let worse = state.energy() - before;
+        if worse > 0 {
+            let loads = (worse + unit - 1) / unit;
+            let chance = if loads < 64 { power(per_load, loads as u32) } else { 0.0 };
+            if f64::from(random.next_u32()) >= chance * 4_294_967_296.0 {
+                state.revert();
+                continue;
+            }
+        }
+    }
+    if state.energy() < best.0 {
+        best = (state.energy(), state.groups());
+    }
+    best.1
+}
+
+/// By multiplication, which is the same on every machine; the exponential function is not.
+fn power(base: f64, exponent: u32) -> f64 {
+    (0..exponent).fold(1.0, |product, _| product * base)
+}
+
+/// A random number below `end`, which is above 0.
+fn below(random: &mut ChaCha8Rng, end: usize) -> usize {
+    ((u64::from(random.next_u32()) * end as u64) >> 32) as usize
+}
+
+/// A random change about two patches that lie close to each other.
+fn propose(state: &State<'_>, random: &mut ChaCha8Rng) -> Option<Change> {
+    let [rows, columns] = state.output();
+    let one = below(random, rows * columns);
+    let near = |place: usize, end: usize, random: &mut ChaCha8Rng| {
+        let moved = place as i64 + below(random, 7) as i64 - 3;
+        usize::try_from(moved).ok().filter(|moved| *moved < end)
+    };
+    let row = near(one / columns, rows, random)?;
+    let column = near(one % columns, columns, random)?;
+    let (one, two) = (one as u32, (row * columns + column) as u32);
+    let (from, to) = (state.group_of(one), state.group_of(two));
+    if from == to {
+        return None;
+    }
+    match below(random, 16) {
+        0..11 => Some(Change::Swap { one, two }),
+        11..13 => Some(Change::Move { patch: one, to }),
+        13..15 => Some(Change::Reverse { from, to }),
+        _ => Some(Change::Relocate { group: from, beside: to, length: 1 + below(random, 3) }),
+    }
+}

@@ -1,0 +1,86 @@
+//! What no strategy can do better than.
+
+use super::Problem;
+
+/// A lower bound on the duration of every strategy of a problem.
+///
+/// Two arguments, the better of which counts. Every covered pixel is loaded at least once. And: cut a strategy into
+/// runs of steps, each as short as it can be with q patches or more, hence of at most q + group − 1. What a run's patches
+/// cover is loaded in it, but for what the step before it left there (the argument of Hong and Kung on pebble games,
+/// 1981). Both add the fewest steps there can be.
+pub fn lower_bound(problem: &Problem) -> u64 {
+    let convolution = &problem.convolution;
+    let covered = convolution.covered_pixels() as u64;
+    let steps = problem.fewest_groups() as u64;
+    let patches = convolution.patches();
+    let held = most_held(problem);
+    let pass = match problem.passes() {
+        1 => run_lengths(patches).map(|q| by_runs(problem, q, held)).max().unwrap_or(0).max(covered),
+        _ => covered,
+    };
+    // A later pass finds at most what one group covers.
+    let later = (problem.passes() - 1) * covered.saturating_sub(held);
+    problem.duration(pass + later, steps * problem.passes())
+}
+
+/// Lengths of runs that are tried: all small ones, then ever fewer.
+fn run_lengths(patches: usize) -> impl Iterator<Item = usize> {
+    std::iter::successors(Some(1usize), |q| Some(q + 1 + q / 16)).take_while(move |q| *q <= patches)
+}
+
+/// The most pixels that a group can cover, hence that a step can leave to the next.
+fn most_held(problem: &Problem) -> u64 {
+    let convolution = &problem.convolution;
+    let apart = (problem.group * convolution.pixels_per_patch()).min(convolution.covered_pixels()) as u64;
+    match problem.accelerator.mem {
+        None => apart,
+        Some(mem) => {
+            let rest = problem.memory(0, 1);
+            apart.min(mem.saturating_sub(rest) / convolution.spec().channels as u64)
+        }
+    }
+}
+
+/// Loads of one pass, by runs of q patches.
+fn by_runs(problem: &Problem, q: usize, held: u64) -> u64 {
+    let patches = problem.convolution.patches();
+    let runs = patches / (q + problem.group - 1);
+    let left = patches.saturating_sub(runs * (q + problem.group - 1));
+    let fewest = |q| if q > 0 { fewest_pixels(problem, q) } else { 0 };
+    // Only the first run finds nothing in memory.
+    match runs {
+        0 => fewest(left),
+        _ => {
+            let later = (runs as u64 - 1) * fewest(q).saturating_sub(held);
+            fewest(q) + later + fewest(left).saturating_sub(held)
+        }
+    }
+}
+
+/// No `patches` patches cover fewer pixels than this.
+///
+/// With stride s, the pixels of each residue class modulo s are covered as by a filter of stride 1 with those of its
+/// elements that fall into the class, a by b of them. If the patches lie in r rows, one has at least m = ⌈patches / r⌉
+/// of them. Moving every row's patches to the left does not grow the union; what each pixel row then holds is at least
+/// b − 1 more than the longest patch row that reaches it; and spreading a sequence over a neighbours adds its maximum a − 1
+/// times at least, level by level. So a class has `patches + (a − 1)·m + (b − 1)·(r + a − 1)` pixels or more.
+fn fewest_pixels(problem: &Problem, patches: usize) -> u64 {
+    let [rows, columns] = problem.convolution.output();
+    let spec = problem.convolution.spec();
+    let classes = |axis: usize| {
+        let mut counts = vec![0u64; spec.stride[axis].min(spec.filter[axis] * spec.dilation[axis])];
+        for tap in 0..spec.filter[axis] {
+            counts[tap * spec.dilation[axis] % spec.stride[axis]] += 1;
+        }
+        counts.retain(|count| *count > 0);
+        counts
+    };
+    let (high, wide) = (classes(0), classes(1));
+    let in_rows = |r: usize| -> u64 {
+        let (longest, r, q) = (patches.div_ceil(r) as u64, r as u64, patches as u64);
+        let class = |a: u64, b: u64| q + (a - 1) * longest + (b - 1) * (r + a - 1);
+        high.iter().map(|a| wide.iter().map(|b| class(*a, *b)).sum::<u64>()).sum()
+    };
+    let fewest_rows = patches.div_ceil(columns);
+    (fewest_rows..=rows.min(patches)).map(in_rows).min().unwrap_or(0)
+}

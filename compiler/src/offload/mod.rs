@@ -1,0 +1,45 @@
+//! Offloading a convolution to an accelerator whose memory cannot hold it, in steps.
+//!
+//! After "CNN offloading in steps: S1 strategies" (`Problem` is its section 2, [`Convolution`] its section 3,
+//! [`Strategy`] its Definition 16, `exact` its section 5).
+//!
+//! A strategy divides a layer's patches into groups, one a step. A step loads the pixels of its group that the group
+//! right before it did not hold, and forgets all that its group does not cover. So the duration of a strategy hangs on
+//! how much each group shares with the one before, and the question is which patches go together, in which order.
+
+pub mod accelerator;
+pub mod anneal;
+pub mod bound;
+pub mod convolution;
+mod coverage;
+mod error;
+pub mod exact;
+pub mod files;
+pub mod optimise;
+pub mod problem;
+pub mod shapes;
+pub mod simulate;
+pub mod steps;
+
+pub use accelerator::Accelerator;
+pub use convolution::{Convolution, Spec};
+pub use error::OffloadError;
+pub use optimise::{Answer, Budget, optimise};
+pub use problem::{Problem, Unit};
+
+/// Groups of patches, one a step, in the order of the steps (Definition 16). Each patch is in exactly one group.
+pub type Groups = Vec<Vec<u32>>;
+
+/// A way to offload a layer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Strategy {
+    /// What made it: `row`, `zigzag`, `column`, `annealed`, ….
+    pub name: String,
+    /// How, where there is more to say: the height of the bands, for example.
+    pub shape: Option<String>,
+    /// The groups.
+    pub groups: Groups,
+}
+
+#[cfg(test)]
+mod tests;

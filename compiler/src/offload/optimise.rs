@@ -1,0 +1,159 @@
+//! The best strategy: heuristics first, then what proves or improves them.
+
+use std::time::{Duration, Instant};
+
+use rayon::prelude::*;
+
+use super::anneal::{Schedule, anneal};
+use super::exact::{self, Limits};
+use super::shapes::{self, KINDS};
+use super::{Groups, OffloadError, Problem, Strategy, bound};
+
+/// Chains of the annealer, each with a seed of its own.
+const CHAINS: u64 = 4;
+
+/// Changes that a chain proposes per patch, by default.
+const CHANGES_PER_PATCH: u64 = 4000;
+
+/// Least and most changes that a chain proposes by default.
+const CHANGES: [u64; 2] = [20_000, 2_000_000];
+
+/// Pixels that one chain may visit by default.
+const VISITS: u64 = 1 << 29;
+
+/// Limits of the exact search by default.
+const LIMITS: Limits = Limits { work: 60_000_000, states: 1_000_000 };
+
+/// Changes of a chain between two rounds where only the clock ends the search.
+const PER_ROUND: u64 = 1_000_000;
+
+/// How much is searched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Budget {
+    /// By the size of the layer.
+    Default,
+    /// So many changes of each chain of the annealer, and as many groups tried by the exact search.
+    Work(u64),
+    /// So long; what comes out then hangs on the machine.
+    Time(Duration),
+}
+
+/// A strategy and what is known of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// The strategy.
+    pub strategy: Strategy,
+    /// No strategy has a smaller duration.
+    pub bound: u64,
+    /// Whether the clock ended the search.
+    pub stopped_by_time: bool,
+}
+
+/// The best strategy that is found within the budget: of the heuristics, of an exact search where the layer is small,
+/// and of annealing from the best heuristics.
+///
+/// # Errors
+/// When no heuristic keeps the problem's bounds: annealing has nothing to start from.
+pub fn optimise(problem: &Problem, budget: Budget, seed: u64) -> Result<Answer, OffloadError> {
+    let started = Instant::now();
+    let deadline = match budget {
+        Budget::Time(duration) => started.checked_add(duration),
+        _ => None,
+    };
+    let mut starts = heuristics(problem)?;
+    starts.sort_by_key(|strategy| problem.cost(&strategy.groups).duration);
+    let mut bound = bound::lower_bound(problem);
+    let mut best = starts[0].clone();
+    let duration = |groups: &Groups| problem.cost(groups).duration;
+    let annealed = |groups| Strategy { name: "annealed".into(), shape: None, groups };
+
+    let mut stopped_by_time = false;
+    let mut round = 0;
+    while duration(&best.groups) > bound {
+        let changes = match budget {
+            Budget::Default => default_changes(problem),
+            Budget::Work(work) => work,
+            Budget::Time(_) => PER_ROUND,
+        };
+        let froms: Vec<&Groups> = if round == 0 {
+            starts.iter().take(2).map(|strategy| &strategy.groups).collect()
+        } else {
+            vec![&best.groups]
+        };
+        let chain = |number: u64| {
+            let seed = seed.wrapping_add((round * CHAINS + number).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+            let from = froms[number as usize % froms.len()];
+            let groups =
+                anneal(problem, from, &Schedule { changes, deadline, seed, warm: number >= CHAINS / 2 });
+            (duration(&groups), groups)
+        };
+        let chains: Vec<(u64, Groups)> = (0..CHAINS).into_par_iter().map(chain).collect();
+        let found = chains.into_iter().filter(|(_, groups)| problem.admits(&problem.cost(groups))).min();
+        if let Some((found, groups)) = found.filter(|(found, _)| *found < duration(&best.groups)) {
+            debug_assert!(found >= bound);
+            best = annealed(groups);
+        }
+        if round == 0 && duration(&best.groups) > bound {
+            let limits = match budget {
+                Budget::Work(work) => Limits { work, ..LIMITS },
+                _ => LIMITS,
+            };
+            if let Some(outcome) = exact::search(problem, duration(&best.groups), limits) {
+                bound = bound.max(outcome.bound);
+                if let Some(groups) = outcome.groups {
+                    best = Strategy { name: "exact".into(), shape: None, groups };
+                }
+            }
+        }
+        round += 1;
+        stopped_by_time = deadline.is_some_and(|deadline| Instant::now() >= deadline);
+        if deadline.is_none() || stopped_by_time {
+            break;
+        }
+    }
+    for group in &mut best.groups {
+        group.sort_unstable();
+    }
+    Ok(Answer { strategy: best, bound, stopped_by_time })
+}
+
+/// The best heuristic, or better groups, with as good a bound as the exact search proves within the budget.
+///
+/// # Errors
+/// When the layer is too large for it, or no heuristic keeps the problem's bounds.
+pub fn prove(problem: &Problem, budget: Budget) -> Result<Answer, OffloadError> {
+    let found = heuristics(problem)?;
+    let best = found.into_iter().min_by_key(|strategy| problem.cost(&strategy.groups).duration);
+    let mut best = best.unwrap_or_else(|| shapes::unbounded(problem, shapes::Kind::Row));
+    let duration = problem.cost(&best.groups).duration;
+    let limits = match budget {
+        Budget::Work(work) => Limits { work, ..LIMITS },
+        _ => LIMITS,
+    };
+    let outcome = exact::search(problem, duration, limits).ok_or(OffloadError::Method {
+        method: "exact",
+        most: exact::MOST_PATCHES,
+        patches: problem.convolution.patches(),
+    })?;
+    if let Some(groups) = outcome.groups {
+        best = Strategy { name: "exact".into(), shape: None, groups };
+    }
+    let bound = bound::lower_bound(problem).max(outcome.bound);
+    Ok(Answer { strategy: best, bound, stopped_by_time: false })
+}
+
+/// The best strategy of every kind that keeps the bounds.
+fn heuristics(problem: &Problem) -> Result<Vec<Strategy>, OffloadError> {
+    let all: Vec<Result<Strategy, OffloadError>> =
+        KINDS.par_iter().map(|(_, kind)| shapes::best(problem, *kind)).collect();
+    if all.iter().all(Result::is_err) {
+        return all.into_iter().collect();
+    }
+    Ok(all.into_iter().flatten().collect())
+}
+
+fn default_changes(problem: &Problem) -> u64 {
+    let patches = problem.convolution.patches() as u64;
+    let taps = 10 * (problem.group * problem.convolution.pixels_per_patch()) as u64;
+    (patches * CHANGES_PER_PATCH).clamp(CHANGES[0], CHANGES[1]).min(VISITS / taps.max(1)).max(1000)
+}

@@ -1,0 +1,110 @@
+//! The simulator (the paper's section 6): executes an n-step computation on data and holds it to the rules.
+//!
+//! The rules are Definition 2, which says what each action needs and leaves; the assumptions of section 2.3, that data
+//! are loaded a bounded number of times, are processed at once and are all used by the computation of the step, which the
+//! accelerator must be able to do; Eq. 12, that all fits the memory; and that in the end every result has been computed and
+//! written once, and the memory is empty. It knows nothing of how computations are made.
+
+mod data;
+mod memory;
+mod violation;
+
+use serde::Serialize;
+
+use self::memory::Memory;
+use super::steps::{Closing, Computation, Step};
+use super::{Convolution, Problem};
+
+pub use self::data::{Data, convolve};
+pub use self::violation::{Fault, Violation};
+
+/// What a computation must keep to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rules {
+    /// Most patches of a group.
+    pub group: usize,
+    /// Multiply-accumulates of a step.
+    pub pe: Option<u64>,
+    /// Elements that the memory holds.
+    pub mem: Option<u64>,
+    /// Most loads of a pixel.
+    pub reload: Option<u64>,
+}
+
+impl Rules {
+    /// The rules of a problem. Its bound on loads holds for each pass.
+    pub fn of(problem: &Problem) -> Self {
+        Rules {
+            group: problem.group,
+            pe: problem.accelerator.pe,
+            mem: problem.accelerator.mem,
+            reload: problem.reload.map(|reload| u64::from(reload) * problem.passes()),
+        }
+    }
+}
+
+/// What happened in a step; elements of memory are counted while it computes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct StepTrace {
+    /// What it did.
+    #[serde(flatten)]
+    pub step: Step,
+    /// Multiply-accumulates.
+    pub macs: u64,
+    /// Elements of M_inp.
+    pub input_elements: u64,
+    /// Elements of M_ker.
+    pub filter_elements: u64,
+    /// Elements of M_out, the step's results among them.
+    pub output_elements: u64,
+}
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Trace {
+    /// The steps.
+    pub steps: Vec<StepTrace>,
+    /// What followed them.
+    pub closing: Closing,
+    /// Most elements in memory.
+    pub memory: u64,
+    /// Pixels loaded.
+    pub pixels_loaded: u64,
+    /// Filters loaded.
+    pub filters_loaded: u64,
+    /// Results written.
+    pub outputs_written: u64,
+}
+
+/// Executes a computation; `data` is what it computes on, for one that is only held to the rules nothing.
+///
+/// Returns what happened and, with data, the results as they stand in the DRAM in the end: `[filter, row, column]`.
+///
+/// # Errors
+/// The first rule that is broken, and the step that breaks it.
+pub fn simulate(
+    convolution: &Convolution,
+    rules: &Rules,
+    computation: &Computation,
+    data: Option<&Data>,
+) -> Result<(Trace, Vec<i64>), Violation> {
+    let mut memory = Memory::new(convolution, rules, data);
+    let mut steps = Vec::new();
+    for (number, step) in computation.steps.iter().enumerate() {
+        let at = |fault| Violation { step: Some(number + 1), fault };
+        steps.push(memory.step(step).map_err(at)?);
+    }
+    let after = |fault| Violation { step: None, fault };
+    memory.close(&computation.closing).map_err(after)?;
+    let most = |step: &StepTrace| step.input_elements + step.filter_elements + step.output_elements;
+    let ranges = |range: &std::ops::Range<u32>| range.len() as u64;
+    let trace = Trace {
+        memory: steps.iter().map(most).max().unwrap_or(0),
+        pixels_loaded: steps.iter().map(|step| step.step.load_pixels.len() as u64).sum(),
+        filters_loaded: steps.iter().map(|step| ranges(&step.step.load_filters)).sum(),
+        outputs_written: convolution.patches() as u64 * convolution.spec().filters as u64,
+        steps,
+        closing: computation.closing.clone(),
+    };
+    Ok((trace, memory.into_results()))
+}

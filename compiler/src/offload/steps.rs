@@ -1,0 +1,105 @@
+//! n-step computations (the paper's Definitions 1 and 2) and the one that a strategy stands for (Definition 16).
+
+use std::ops::Range;
+
+use serde::Serialize;
+
+use super::coverage::Coverage;
+use super::{Convolution, Problem};
+
+/// Output elements: those of every patch listed with every filter of a range.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Outputs {
+    /// The patches.
+    pub patches: Vec<u32>,
+    /// The filters.
+    pub filters: Range<u32>,
+}
+
+/// A step s_i, its actions in the order of Definition 2.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Step {
+    /// F_inp: pixels that are forgotten.
+    pub free_pixels: Vec<u32>,
+    /// F_ker: filters that are forgotten.
+    pub free_filters: Range<u32>,
+    /// W: results that are written back.
+    pub write: Outputs,
+    /// I_slice: pixels that are loaded.
+    pub load_pixels: Vec<u32>,
+    /// K_sub: filters that are loaded.
+    pub load_filters: Range<u32>,
+    /// The group, and the filters that it is computed with.
+    pub compute: Outputs,
+}
+
+/// What follows the last step, so that the memory is empty and all results are written (end of Definition 2).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Closing {
+    /// Pixels that are forgotten.
+    pub free_pixels: Vec<u32>,
+    /// Filters that are forgotten.
+    pub free_filters: Range<u32>,
+    /// Results that are written back.
+    pub write: Outputs,
+}
+
+/// An n-step computation.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Computation {
+    /// The steps.
+    pub steps: Vec<Step>,
+    /// What follows them.
+    pub closing: Closing,
+}
+
+impl Computation {
+    /// What groups stand for: every step forgets what its group does not cover, writes what the step before computed,
+    /// loads what its group covers and is not there, and computes. There is a pass per subset of the filters, each in
+    /// the reverse order of the one before, and a subset is loaded with its pass's first step.
+    pub fn new(problem: &Problem, groups: &[Vec<u32>]) -> Self {
+        let convolution = &problem.convolution;
+        let mut coverage = Coverage::new(convolution);
+        let mut computation = Computation::default();
+        let (mut before, mut held): (&[u32], Vec<u32>) = (&[], Vec::new());
+        let mut last = Outputs::default();
+        for (pass, filters) in subsets(convolution, problem.filters_at_once).into_iter().enumerate() {
+            let mut load_filters = filters.clone();
+            let mut free_filters = last.filters.clone();
+            let order: Box<dyn Iterator<Item = &Vec<u32>>> =
+                if pass % 2 == 0 { Box::new(groups.iter()) } else { Box::new(groups.iter().rev()) };
+            for group in order {
+                let load_pixels = listed(&mut coverage, before, group);
+                let free_pixels = listed(&mut coverage, group, before);
+                held.retain(|pixel| free_pixels.binary_search(pixel).is_err());
+                held.extend(&load_pixels);
+                let compute = Outputs { patches: group.clone(), filters: filters.clone() };
+                let write = std::mem::replace(&mut last, compute.clone());
+                let free_filters = std::mem::take(&mut free_filters);
+                let load_filters = std::mem::take(&mut load_filters);
+                let step = Step { free_pixels, free_filters, write, load_pixels, load_filters, compute };
+                computation.steps.push(step);
+                before = group;
+            }
+        }
+        held.sort_unstable();
+        computation.closing = Closing { free_pixels: held, free_filters: last.filters.clone(), write: last };
+        computation
+    }
+}
+
+/// P(group) \ P(before), ascending.
+fn listed(coverage: &mut Coverage<'_>, before: &[u32], group: &[u32]) -> Vec<u32> {
+    let mut pixels = Vec::new();
+    coverage.fresh(before, group, |pixel| pixels.push(pixel));
+    pixels.sort_unstable();
+    pixels
+}
+
+/// The filters, so many at a time.
+fn subsets(convolution: &Convolution, at_once: usize) -> Vec<Range<u32>> {
+    // At most 2^20 filters.
+    let filters = convolution.spec().filters as u32;
+    let at_once = at_once.max(1);
+    (0..filters).step_by(at_once).map(|first| first..filters.min(first + at_once as u32)).collect()
+}
