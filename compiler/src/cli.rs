@@ -3,6 +3,7 @@
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::time::Duration;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use csdfc_codegen::plan::StorageModel;
@@ -10,7 +11,7 @@ use csdfc_codegen::plan::StorageModel;
 use crate::app::Origin;
 use crate::app::spec::{AppSpec, FpsSpec, Prefer, RowsSpec};
 use crate::suggest::clip;
-use crate::units::MemoryGoal;
+use crate::units::{self, MemoryGoal};
 
 /// The `csdfc` command.
 #[derive(Debug, Parser)]
@@ -74,6 +75,16 @@ letters, digits, `.`, `_` and `-` replaced by `_`, and `.npy`; with several CNNs
   csdfc emit plan.json -o crate
   csdfc emit plan.json -o crate --crate-name my-net && cargo build --release --manifest-path crate/Cargo.toml")]
     Emit(EmitArgs),
+    /// Pack buffers of given lives into one memory, as low as can be proven
+    #[command(after_help = "Examples:
+  csdfc pack buffers.csv
+  csdfc pack buffers.csv --capacity 1MiB --budget 10s -o packed.csv
+
+The file is MiniMalloc's: id,lower,upper,size[,alignment,gaps,offset], one buffer a line, in use from
+lower until before upper. Gaps are times of no use, as 8-10, or, as 8-10@0:512, of use of those bytes only.
+A buffer with an offset lies there. With --capacity exit code 2 says that it is too small, and which
+buffers alone are too many for it.")]
+    Pack(PackArgs),
 }
 
 /// Options of every command.
@@ -226,6 +237,35 @@ pub struct EmitArgs {
     /// Name of the crate; that of the application by default
     #[arg(long, value_name = "NAME")]
     pub crate_name: Option<String>,
+}
+
+/// Arguments of `csdfc pack`.
+#[derive(Debug, Clone, Args)]
+pub struct PackArgs {
+    /// The buffers, `-` for standard input
+    #[arg(value_name = "FILE.csv")]
+    pub file: PathBuf,
+    /// Most bytes that the buffers may span
+    #[arg(long, value_name = "SIZE", value_parser = units::parse)]
+    pub capacity: Option<u64>,
+    /// How long to search: a time as 10s or 500ms, or a number of steps, which is the same on every machine
+    #[arg(long, value_name = "TIME|STEPS")]
+    pub budget: Option<Effort>,
+    /// Write the buffers with their offsets to this file, `-` for standard output
+    #[arg(short, long, value_name = "FILE.csv")]
+    pub output: Option<PathBuf>,
+    /// What is printed
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+}
+
+/// `10s`, or a number of steps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effort {
+    /// So many steps.
+    Steps(u64),
+    /// So long.
+    Time(Duration),
 }
 
 /// `NAME=FILE`.
@@ -387,6 +427,24 @@ impl FromStr for FpsFloor {
             Ok(fps) if fps.is_finite() && fps > 0.0 => Ok(FpsFloor { cnn, fps }),
             _ => Err("give frames per second above 0: `71`, or `CNN=71` for one CNN".into()),
         }
+    }
+}
+
+impl FromStr for Effort {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        let time = |number: &str, unit: f64| {
+            let seconds = number.trim().parse::<f64>().ok().map(|number| number * unit)?;
+            Duration::try_from_secs_f64(seconds).ok().map(Effort::Time)
+        };
+        let effort = match (text.strip_suffix("ms"), text.strip_suffix('s')) {
+            (Some(number), _) => time(number, 1e-3),
+            (None, Some(number)) => time(number, 1.0),
+            (None, None) => text.parse().ok().map(Effort::Steps),
+        };
+        effort.ok_or_else(|| "give a time, `10s` or `500ms`, or a number of steps".into())
     }
 }
 

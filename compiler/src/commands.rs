@@ -1,6 +1,7 @@
 //! What the commands do: results on standard output, what could not be reached on standard error.
 
 pub mod emit;
+mod pack;
 mod run;
 
 use std::io::{Read, Write};
@@ -16,6 +17,7 @@ use crate::error::{Error, Outcome};
 use crate::{driver, identity, output, report};
 
 pub use emit::emit;
+pub use pack::pack;
 pub use run::run;
 
 /// Where a plan goes that our own checker refuses, unless `-o` names a file.

@@ -20,6 +20,7 @@ pub mod network;
 pub mod npy;
 pub mod operators;
 pub mod output;
+pub mod packing;
 pub mod pass;
 pub mod reload;
 pub mod report;

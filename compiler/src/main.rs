@@ -48,6 +48,7 @@ fn run(cli: &Cli) -> Result<Outcome, Error> {
         Command::Check(args) => commands::check(args),
         Command::Run(args) => commands::run(args),
         Command::Emit(args) => commands::emit(args),
+        Command::Pack(args) => commands::pack(args),
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub mod check;
 pub mod inspect;
+pub mod pack;
 pub mod plan;
 pub mod run;
 mod table;
