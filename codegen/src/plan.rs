@@ -103,7 +103,8 @@ pub struct Memory {
     pub naive: u64,
     /// No placement of these rings under this schedule takes less than this.
     pub bound: u64,
-    /// Whether `buffers` is the least that these rings need under this schedule, i.e. equals `bound`.
+    /// Whether `buffers` is the least that these rings need under this schedule: it equals `bound`, or
+    /// [`Certificate::least`].
     pub proven: bool,
     /// What the caller holds.
     pub external: External,
@@ -457,6 +458,10 @@ pub struct ParetoPoint {
 pub struct Certificate {
     /// Where [`Memory::bound`] comes from: the moment at which most bytes are live.
     pub bound: Option<PeakWitness>,
+    /// The fewest bytes that any placement of these rings takes, where a complete search found it to be more than
+    /// [`Memory::bound`]. The checker does not repeat the search.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub least: Option<u64>,
     /// Where the ring sizes come from.
     pub rings: String,
 }

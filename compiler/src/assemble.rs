@@ -222,7 +222,7 @@ impl Parts<'_> {
             total: parameters_stored + buffers,
             naive: items.iter().map(whole).sum(),
             bound: self.arrangement.bound.bytes,
-            proven: buffers == self.arrangement.bound.bytes,
+            proven: buffers == self.arrangement.least,
             external,
         }
     }
@@ -267,6 +267,7 @@ impl Parts<'_> {
                 tensors: peak.items.iter().map(tensor).collect(),
                 bytes: peak.bytes,
             }),
+            least: (self.arrangement.least > peak.bytes).then_some(self.arrangement.least),
             rings: "peaks of the on-demand schedule stated here: least on chains, enough on every graph"
                 .into(),
         }

@@ -15,7 +15,7 @@ use csdfc_codegen::plan::StorageModel;
 use crate::app::Origin;
 use crate::app::spec::{AppSpec, FpsSpec, Prefer, RowsSpec};
 use crate::suggest::clip;
-use crate::units::MemoryGoal;
+use crate::units::{self, MemoryGoal};
 
 /// The `csdfc` command.
 #[derive(Debug, Parser)]
@@ -98,6 +98,16 @@ or the budget ends before there is an answer.")]
 
 Durations are the paper's Eq. 15: cycles to load pixels and to compute steps.")]
     Offload(Box<offload::OffloadArgs>),
+    /// Pack buffers of given lives into one memory, as low as can be proven
+    #[command(after_help = "Examples:
+  csdfc pack buffers.csv
+  csdfc pack buffers.csv --capacity 1MiB --budget 10s -o packed.csv
+
+The file is MiniMalloc's: id,lower,upper,size[,alignment,gaps,offset], one buffer a line, in use from
+lower until before upper. Gaps are times of no use, as 8-10, or, as 8-10@0:512, of use of those bytes only.
+A buffer with an offset lies there. With --capacity exit code 2 says that it is too small, and which
+buffers alone are too many for it.")]
+    Pack(PackArgs),
 }
 
 /// Options of every command.
@@ -288,6 +298,26 @@ pub struct AnalyzeArgs {
     /// Write the graph to this file as SDF3 XML; `-` for standard output instead of the analyses
     #[arg(long, value_name = "FILE", conflicts_with = "dot")]
     pub sdf3: Option<PathBuf>,
+    /// What is printed
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+}
+
+/// Arguments of `csdfc pack`.
+#[derive(Debug, Clone, Args)]
+pub struct PackArgs {
+    /// The buffers, `-` for standard input
+    #[arg(value_name = "FILE.csv")]
+    pub file: PathBuf,
+    /// Most bytes that the buffers may span
+    #[arg(long, value_name = "SIZE", value_parser = units::parse)]
+    pub capacity: Option<u64>,
+    /// How long to search: a time as 10s or 500ms, or a number of steps, which is the same on every machine
+    #[arg(long, value_name = "TIME|STEPS")]
+    pub budget: Option<Effort>,
+    /// Write the buffers with their offsets to this file, `-` for standard output
+    #[arg(short, long, value_name = "FILE.csv")]
+    pub output: Option<PathBuf>,
     /// What is printed
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
@@ -489,17 +519,16 @@ impl FromStr for Effort {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let text = text.trim();
-        let effort = match text.strip_suffix('s') {
-            Some(seconds) => seconds
-                .trim()
-                .parse()
-                .ok()
-                .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
-                .filter(|time| !time.is_zero())
-                .map(Effort::Time),
-            None => text.parse().ok().filter(|&steps| steps > 0).map(Effort::Steps),
+        let time = |number: &str, unit: f64| {
+            let seconds = number.trim().parse::<f64>().ok().map(|number| number * unit)?;
+            Duration::try_from_secs_f64(seconds).ok().filter(|time| !time.is_zero()).map(Effort::Time)
         };
-        effort.ok_or_else(|| "give seconds above 0 as `10s`, or a number of steps: `1000000`".into())
+        let effort = match (text.strip_suffix("ms"), text.strip_suffix('s')) {
+            (Some(number), _) => time(number, 1e-3),
+            (None, Some(number)) => time(number, 1.0),
+            (None, None) => text.parse().ok().filter(|&steps| steps > 0).map(Effort::Steps),
+        };
+        effort.ok_or_else(|| "give a time above 0, `10s` or `500ms`, or a number of steps, `1000000`".into())
     }
 }
 

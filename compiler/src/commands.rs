@@ -3,6 +3,7 @@
 mod analyze;
 pub mod emit;
 mod offload;
+mod pack;
 mod run;
 
 use std::io::{Read, Write};
@@ -20,6 +21,7 @@ use crate::{driver, identity, output, report};
 pub use analyze::analyze;
 pub use emit::emit;
 pub use offload::offload;
+pub use pack::pack;
 pub use run::run;
 
 /// Where a plan goes that our own checker refuses, unless `-o` names a file.

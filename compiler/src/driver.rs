@@ -14,7 +14,7 @@ use crate::execution::{CnnTask, PartitionTask};
 use crate::search::Variant;
 use crate::search::select::Selection;
 use crate::search::simple::{self, Choice, Front};
-use crate::storage::{self, Arrangement, Storage};
+use crate::storage::{self, Arrangement, Effort, Storage};
 use crate::units::MemoryGoal;
 
 /// A plan, and what it could not reach.
@@ -75,7 +75,8 @@ pub fn plan(
 
     let picked: Vec<&Variant> = chosen.iter().zip(&planner.variants).map(|(v, all)| &all[*v]).collect();
     let storage = planner.storage(&chosen);
-    let arrangement = info_span!("arrange").in_scope(|| storage::arrange(&storage, application.storage));
+    let arrangement =
+        info_span!("arrange").in_scope(|| storage::arrange(&storage, application.storage, Effort::Final));
     info!(bytes = arrangement.bytes, bound = arrangement.bound.bytes, "arranged");
     let method = if matches!(application.rows, RowsChoice::Default) { "simple" } else { "given" };
     let plan = info_span!("assemble").in_scope(|| {
@@ -186,7 +187,7 @@ impl Planner<'_> {
     }
 
     fn arrange(&self, chosen: &[usize]) -> Arrangement {
-        storage::arrange(&self.storage(chosen), self.application.storage)
+        storage::arrange(&self.storage(chosen), self.application.storage, Effort::Candidate)
     }
 
     /// Total memory of a choice, in bytes.

@@ -21,6 +21,7 @@ pub mod npy;
 pub mod offload;
 pub mod operators;
 pub mod output;
+pub mod packing;
 pub mod pass;
 pub mod reload;
 pub mod report;

@@ -50,6 +50,7 @@ fn run(cli: &Cli) -> Result<Outcome, Error> {
         Command::Emit(args) => commands::emit(args),
         Command::Analyze(args) => commands::analyze(args),
         Command::Offload(args) => commands::offload(args),
+        Command::Pack(args) => commands::pack(args),
     }
 }
 

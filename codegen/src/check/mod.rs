@@ -23,7 +23,8 @@
 //!    every row held, `[keep(p), need(p))`, carries its own tag in every byte; no row is written over one that is
 //!    written and not yet released by all its readers; and no interleaving deadlocks.
 //! 8. *Sums* (`sums`). Every sum is what its parts add up to, the bound what the lifetimes say, and `proven` and
-//!    `met` are true exactly if they should be.
+//!    `met` are true exactly if they should be. What a complete search says beyond the bound (`certificate.least`) is
+//!    not searched again, only that it contradicts neither the bound nor the plan.
 //!
 //! Every check is bounded: a plan beyond the limits below is refused as [`Violation::TooLarge`].
 

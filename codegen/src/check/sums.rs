@@ -49,7 +49,8 @@ pub(super) fn check(
             findings.push(Violation::Sum { what: what.into(), stated, expected });
         }
     };
-    is("memory.proven", memory.proven, memory.buffers == lifetimes.bound);
+    let least = plan.certificate.least.unwrap_or(lifetimes.bound);
+    is("memory.proven", memory.proven, memory.buffers == least);
     is("constraints.met", plan.constraints.met, is_met(plan));
 
     let inputs = layers(index)
@@ -67,6 +68,7 @@ pub(super) fn check(
 
     check_rates_of_frames(plan, &mut findings);
     check_certificate(index, stores, &mut findings);
+    check_least(plan, lifetimes.bound, &mut findings);
     findings.or(())
 }
 
@@ -126,6 +128,23 @@ fn check_rates_of_frames(plan: &Plan, findings: &mut Findings) {
             let place = "constraints.fps".into();
             findings.push(Violation::UnknownName { kind: "CNN".into(), name: name.clone(), place });
         }
+    }
+}
+
+/// That what a search says of placements agrees with the bound and with the plan's own placement.
+fn check_least(plan: &Plan, bound: u64, findings: &mut Findings) {
+    let Some(least) = plan.certificate.least else { return };
+    let placed = plan.storage_model == StorageModel::Tensors;
+    if !placed || least <= bound || plan.memory.buffers < least {
+        let expected = match plan.storage_model {
+            StorageModel::Tensors => format!("more than {bound} and at most {}", plan.memory.buffers),
+            StorageModel::Edges => "nothing in model `edges`".into(),
+        };
+        findings.push(Violation::Sum {
+            what: "certificate.least".into(),
+            stated: least.to_string(),
+            expected,
+        });
     }
 }
 

@@ -10,7 +10,7 @@ use crate::lower::RateTable;
 use crate::operators;
 use crate::report::table::table;
 use crate::search::simple::Choice;
-use crate::storage::{self, Storage};
+use crate::storage::{self, Effort, Storage};
 use crate::units::{self, grouped};
 
 /// What `inspect` says of an application.
@@ -96,7 +96,7 @@ pub fn inspect(application: &Application) -> Result<Inspection, Error> {
             let execution = crate::execution::execute(&task, &rates, &Choice::none(network).rows, model)?;
             let elements: Vec<Vec<(usize, usize)>> = Vec::new();
             let alone = Storage { executions: vec![&execution], elements: &elements };
-            let arrangement = storage::arrange(&alone, model);
+            let arrangement = storage::arrange(&alone, model, Effort::Final);
             let whole = |request: &crate::execution::Request| {
                 let layer = network.layer(request.tensor);
                 layer.shape.rows() as u64 * layer.row_bytes()

@@ -4,6 +4,7 @@ pub mod analyze;
 pub mod check;
 pub mod inspect;
 pub mod offload;
+pub mod pack;
 pub mod plan;
 pub mod run;
 mod table;

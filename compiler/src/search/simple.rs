@@ -9,7 +9,7 @@ use crate::execution::{self, CnnTask};
 use crate::lower::RateTable;
 use crate::network::{LayerId, Network};
 use crate::search::Variant;
-use crate::storage::{self, Storage};
+use crate::storage::{self, Effort, Storage};
 use csdfc_codegen::plan::StorageModel;
 
 /// Rows per firing of every layer, under a name.
@@ -149,7 +149,7 @@ pub fn evaluate(
     for (mut variant, bound) in executed {
         if bound < least {
             let alone = Storage { executions: vec![&variant.execution], elements: &elements };
-            variant.buffers = storage::arrange(&alone, storage).bytes;
+            variant.buffers = storage::arrange(&alone, storage, Effort::Candidate).bytes;
             least = least.min(variant.buffers);
             placed.push(variant);
         }

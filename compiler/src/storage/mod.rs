@@ -2,7 +2,7 @@
 //! them, Algorithm 1 of the main paper (`edges`) and packing by address (`pack`).
 
 pub mod edges;
-pub mod pack;
+mod pack;
 
 use csdfc_codegen::plan::StorageModel;
 
@@ -185,14 +185,25 @@ pub struct Arrangement {
     pub bytes: u64,
     /// The liveness bound and the moment that sets it.
     pub bound: Peak,
+    /// No placement of these rings takes fewer bytes: the bound, or more where a complete search says so.
+    pub least: u64,
     /// Offset of each item, in the order of [`Storage::items`].
     pub offsets: Vec<u64>,
     /// The buffers, in model `edges`.
     pub buffers: Vec<edges::SharedBuffer>,
 }
 
+/// How hard to look for a better placement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effort {
+    /// For one of many plans.
+    Candidate,
+    /// For the plan that is kept.
+    Final,
+}
+
 /// Places all rings of an application by its storage model.
-pub fn arrange(storage: &Storage<'_>, model: StorageModel) -> Arrangement {
+pub fn arrange(storage: &Storage<'_>, model: StorageModel, effort: Effort) -> Arrangement {
     let items = storage.items();
     let bound = storage.bound(&items);
     match model {
@@ -206,46 +217,12 @@ pub fn arrange(storage: &Storage<'_>, model: StorageModel) -> Arrangement {
                 }
                 bytes += buffer.bytes;
             }
-            Arrangement { bytes, bound, offsets, buffers }
+            Arrangement { bytes, least: bound.bytes, bound, offsets, buffers }
         }
         StorageModel::Tensors => {
-            let conflicts = storage.conflicts(&items);
-            let mut offsets = vec![0; items.len()];
-            let mut bytes = 0;
-            // Parts of the conflict graph that never meet are packed apart, each by the order that suits it.
-            for part in connected(&conflicts) {
-                let blocks: Vec<pack::Block> = part.iter().map(|i| block(&items[*i])).collect();
-                let within = |i: usize| {
-                    let near = conflicts[i].iter().filter_map(|j| part.binary_search(j).ok());
-                    near.collect::<Vec<usize>>()
-                };
-                let near: Vec<Vec<usize>> = part.iter().map(|i| within(*i)).collect();
-                let packing = pack::pack(&blocks, &near, bound.bytes);
-                for (i, at) in part.iter().zip(&packing.offsets) {
-                    offsets[*i] = *at;
-                }
-                bytes = bytes.max(packing.bytes);
-            }
-            Arrangement { bytes, bound, offsets, buffers: Vec::new() }
+            let solution = pack::pack(storage, &items, &bound.items, effort);
+            let (bytes, offsets) = (solution.packing.bytes, solution.packing.offsets);
+            Arrangement { bytes, least: solution.bound.max(bound.bytes), bound, offsets, buffers: Vec::new() }
         }
     }
-}
-
-fn block(item: &Item<'_>) -> pack::Block {
-    pack::Block { bytes: item.request.bytes, start: item.request.live.0, end: item.request.live.1 }
-}
-
-/// Connected components of the conflict graph, each ascending.
-fn connected(conflicts: &[Vec<usize>]) -> Vec<Vec<usize>> {
-    let mut links = petgraph::unionfind::UnionFind::<usize>::new(conflicts.len());
-    for (i, list) in conflicts.iter().enumerate() {
-        for j in list {
-            links.union(i, *j);
-        }
-    }
-    let mut parts: std::collections::BTreeMap<usize, Vec<usize>> = std::collections::BTreeMap::new();
-    for i in 0..conflicts.len() {
-        parts.entry(links.find(i)).or_default().push(i);
-    }
-    parts.into_values().collect()
 }

@@ -68,7 +68,7 @@ fn empty(storage_model: StorageModel) -> Plan {
         buffers: Vec::new(),
         search: Search { method: "none".into(), seed: 1, evaluations: 1, stopped: "complete".into() },
         pareto: Vec::new(),
-        certificate: Certificate { bound: None, rings: String::new() },
+        certificate: Certificate { bound: None, least: None, rings: String::new() },
     }
 }
 

@@ -1,0 +1,183 @@
+//! Taking a problem apart, and putting the packings of its parts together.
+
+use super::budget::{Budget, Stopped};
+use super::graph::{self, BitSet};
+use super::part::{MOST_BLOCKS, Part};
+use super::{Packing, Problem, Solution, bound, optimum, reduce};
+
+/// Packs a problem as low as the budget allows. It ends early where the height is proven the least.
+///
+/// The same problem and budget of steps give the same packing on every machine.
+pub fn pack(problem: &Problem, budget: &mut Budget) -> Solution {
+    reach(problem, Goal::LEAST, budget)
+}
+
+/// Packs a problem only so low that it fits `capacity` bytes, and ends when its bound says that it cannot.
+pub fn decide(problem: &Problem, capacity: u64, budget: &mut Budget) -> Solution {
+    reach(problem, Goal { enough: capacity, give_up: capacity }, budget)
+}
+
+fn reach(problem: &Problem, goal: Goal, budget: &mut Budget) -> Solution {
+    let ids: Vec<usize> = (0..problem.blocks.len()).collect();
+    let before = budget.spent();
+    let packed = Solver { problem, budget }.solve(&ids, goal, 0);
+    let reached = packed.bytes <= goal.enough.max(packed.bound) || packed.bound > goal.give_up;
+    Solution {
+        stopped: if reached || !budget.exhausted() { Stopped::Complete } else { budget.reason() },
+        work: budget.spent() - before,
+        bound: packed.bound,
+        packing: Packing { offsets: packed.offsets, bytes: packed.bytes },
+    }
+}
+
+/// Whether some of a problem's blocks, given ascending, fit `capacity` bytes; `None` if that is not known in the budget.
+pub(super) fn fit(problem: &Problem, ids: &[usize], capacity: u64, budget: &mut Budget) -> Option<bool> {
+    let goal = Goal { enough: capacity, give_up: capacity };
+    let packed = Solver { problem, budget }.solve(ids, goal, 0);
+    match (packed.bytes <= capacity, packed.bound > capacity) {
+        (true, _) => Some(true),
+        (_, true) => Some(false),
+        _ => None,
+    }
+}
+
+/// How low a packing is to be.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Goal {
+    /// No lower than this.
+    pub enough: u64,
+    /// It is of no use if it must be higher than this.
+    pub give_up: u64,
+}
+
+impl Goal {
+    /// As low as can be.
+    const LEAST: Goal = Goal { enough: 0, give_up: u64::MAX };
+}
+
+/// Deepest nesting of parts that are taken apart.
+const DEEPEST: usize = 100;
+
+struct Solver<'a> {
+    problem: &'a Problem,
+    budget: &'a mut Budget,
+}
+
+/// A packing of some blocks.
+struct Packed {
+    /// In the order of the blocks' numbers.
+    offsets: Vec<u64>,
+    bytes: u64,
+    /// No packing takes less.
+    bound: u64,
+}
+
+impl Solver<'_> {
+    /// Packs these blocks, given ascending.
+    fn solve(&mut self, ids: &[usize], goal: Goal, depth: usize) -> Packed {
+        let part = Part::of(self.problem, ids);
+        let neighbours = neighbours(&part);
+        let mut all = BitSet::new(ids.len());
+        (0..ids.len()).for_each(|i| all.insert(i));
+        if depth >= DEEPEST {
+            return self.whole(&part, &neighbours, goal);
+        }
+        let apart = graph::components(&all, &neighbours, false);
+        if apart.len() > 1 {
+            return self.apart(&part, ids, &apart, goal, depth);
+        }
+        if !part.easy || ids.len() > MOST_BLOCKS {
+            return self.whole(&part, &neighbours, goal);
+        }
+        let together = graph::components(&all, &neighbours, true);
+        if together.len() > 1 {
+            return self.together(ids, &together, depth);
+        }
+        let height = bound::of_part(&part).max(goal.enough);
+        let reduction = reduce::reduce(&part, &neighbours, height);
+        if reduction.rest.len() == ids.len() {
+            return self.whole(&part, &neighbours, goal);
+        }
+        let rest: Vec<usize> = reduction.rest.iter().map(|i| ids[*i]).collect();
+        let packed = self.solve(&rest, goal, depth + 1);
+        let mut offsets = vec![None; ids.len()];
+        for (i, at) in reduction.rest.iter().zip(&packed.offsets) {
+            offsets[*i] = Some(*at);
+        }
+        reduction.restore(&part, &mut offsets);
+        let offsets: Vec<u64> = offsets.into_iter().map(|at| at.unwrap_or(0)).collect();
+        let ends = offsets.iter().zip(&part.blocks).map(|(at, block)| at + block.bytes);
+        Packed { bytes: ends.max().unwrap_or(0), bound: packed.bound.max(bound::of_part(&part)), offsets }
+    }
+
+    /// Parts that never conflict: each from address 0, the highest counts. What needs most is packed first, and then
+    /// no other part need be lower than it.
+    fn apart(
+        &mut self,
+        part: &Part,
+        ids: &[usize],
+        parts: &[Vec<usize>],
+        goal: Goal,
+        depth: usize,
+    ) -> Packed {
+        let mut bounds = vec![0; parts.len()];
+        let mut part_of = vec![0; ids.len()];
+        for (p, members) in parts.iter().enumerate() {
+            for i in members {
+                part_of[*i] = p;
+                let block = part.blocks[*i];
+                bounds[p] = bounds[p].max(block.offset.unwrap_or(0) + block.bytes);
+            }
+        }
+        for clique in &part.cliques {
+            let p = part_of[clique[0].block];
+            bounds[p] = bounds[p].max(clique.iter().map(|m| m.high - m.low).sum());
+        }
+        let mut order: Vec<usize> = (0..parts.len()).collect();
+        order.sort_by_key(|p| (std::cmp::Reverse(bounds[*p]), *p));
+        let bound = bounds.iter().copied().max().unwrap_or(0);
+        let mut all = Packed { offsets: vec![0; ids.len()], bytes: 0, bound };
+        let mut goal = Goal { enough: goal.enough.max(bound), ..goal };
+        for p in order {
+            let members: Vec<usize> = parts[p].iter().map(|i| ids[*i]).collect();
+            let packed = self.solve(&members, goal, depth + 1);
+            for (i, at) in parts[p].iter().zip(&packed.offsets) {
+                all.offsets[*i] = *at;
+            }
+            goal.enough = goal.enough.max(packed.bytes);
+            all.bytes = all.bytes.max(packed.bytes);
+            all.bound = all.bound.max(packed.bound);
+        }
+        all
+    }
+
+    /// Parts of which each block conflicts with each of the others: one above the other, since at no address can two of
+    /// them be. (Addresses that belong to one part can be pushed together without parting any block of it.)
+    fn together(&mut self, ids: &[usize], parts: &[Vec<usize>], depth: usize) -> Packed {
+        let mut all = Packed { offsets: vec![0; ids.len()], bytes: 0, bound: 0 };
+        for part in parts {
+            let members: Vec<usize> = part.iter().map(|i| ids[*i]).collect();
+            let packed = self.solve(&members, Goal::LEAST, depth + 1);
+            for (i, at) in part.iter().zip(&packed.offsets) {
+                all.offsets[*i] = all.bytes + at;
+            }
+            all.bytes += packed.bytes;
+            all.bound += packed.bound;
+        }
+        all
+    }
+
+    fn whole(&mut self, part: &Part, neighbours: &[BitSet], goal: Goal) -> Packed {
+        let (packing, bound) = optimum::optimum(part, neighbours, goal, self.budget);
+        Packed { offsets: packing.offsets, bytes: packing.bytes, bound }
+    }
+}
+
+fn neighbours(part: &Part) -> Vec<BitSet> {
+    let set = |links: &Vec<super::Link>| {
+        let mut set = BitSet::new(part.blocks.len());
+        links.iter().for_each(|link| set.insert(link.other));
+        set
+    };
+    part.links.iter().map(set).collect()
+}

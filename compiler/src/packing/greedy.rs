@@ -1,0 +1,139 @@
+//! Greedy packings: blocks in some order, each at the lowest or the tightest gap among those before it.
+
+use std::cmp::Reverse;
+
+use super::part::Part;
+use super::{Packing, Problem};
+
+/// The usual baseline: the largest block first, each in the gap that it fits tightest.
+pub fn by_size(problem: &Problem) -> Packing {
+    let part = Part::of(problem, &(0..problem.blocks.len()).collect::<Vec<_>>());
+    let mut order: Vec<usize> = (0..part.blocks.len()).collect();
+    order.sort_by_key(|i| (Reverse(part.blocks[*i].bytes), *i));
+    place(&part, &order, Fit::Tightest)
+}
+
+/// The best of several orders, each with both fits, then mended. Ties go to the order tried first. Stops at `enough`.
+pub(super) fn portfolio(part: &Part, enough: u64) -> Packing {
+    let mut best: Option<(Packing, Vec<usize>)> = None;
+    for order in orders(part) {
+        for fit in [Fit::Lowest, Fit::Tightest] {
+            let packing = place(part, &order, fit);
+            let done = packing.bytes <= enough;
+            if best.as_ref().is_none_or(|(best, _)| packing.bytes < best.bytes) {
+                best = Some((packing, order.clone()));
+            }
+            if done {
+                break;
+            }
+        }
+    }
+    match best {
+        Some((packing, order)) => mend(part, enough, packing, order),
+        None => Packing { offsets: Vec::new(), bytes: 0 },
+    }
+}
+
+/// Most rounds of [`mend`], and most links that its rounds look at together.
+const MENDING_ROUNDS: usize = 100;
+const MENDING_WORK: usize = 1_000_000;
+
+/// Places again and again, each time with the block that lies highest moved to the front of the order, and keeps the
+/// best placement.
+fn mend(part: &Part, enough: u64, packing: Packing, mut order: Vec<usize>) -> Packing {
+    let mut best = packing.clone();
+    let mut last = packing;
+    let links: usize = part.links.iter().map(Vec::len).sum();
+    for _ in 0..MENDING_ROUNDS.min(MENDING_WORK / links.max(1)) {
+        if best.bytes <= enough {
+            break;
+        }
+        let highest = |i: &usize| last.offsets[*i] + part.blocks[*i].bytes == last.bytes;
+        let Some(position) = order.iter().position(highest) else { break };
+        order[..=position].rotate_right(1);
+        last = place(part, &order, Fit::Lowest);
+        if last.bytes < best.bytes {
+            best = last.clone();
+        }
+    }
+    best
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Fit {
+    /// The lowest gap that is large enough.
+    Lowest,
+    /// The gap that leaves least.
+    Tightest,
+}
+
+/// The orders: by size, by area (size times life), by the pressure of a block's neighbourhood, by length of life, by
+/// beginning forwards and by end backwards. Time is counted in cliques.
+fn orders(part: &Part) -> Vec<Vec<usize>> {
+    let mut lives = vec![(u64::MAX, 0); part.blocks.len()];
+    for (at, clique) in (0u64..).zip(&part.cliques) {
+        for member in clique {
+            let (first, last) = &mut lives[member.block];
+            *first = at.min(*first);
+            *last = at;
+        }
+    }
+    let life = |i: usize| u128::from(lives[i].1.saturating_sub(lives[i].0) + 1);
+    let size = |i: usize| u128::from(part.blocks[i].bytes);
+    let pressure = |i: usize| size(i) + part.links[i].iter().map(|link| size(link.other)).sum::<u128>();
+    let keys: [&dyn Fn(usize) -> (u128, u128); 6] = [
+        &|i| (size(i), life(i)),
+        &|i| (size(i) * life(i), size(i)),
+        &|i| (pressure(i), size(i)),
+        &|i| (life(i), size(i)),
+        &|i| (u128::from(u64::MAX - lives[i].0), size(i)),
+        &|i| (u128::from(lives[i].1), size(i)),
+    ];
+    let order = |key: &&dyn Fn(usize) -> (u128, u128)| {
+        let mut order: Vec<usize> = (0..part.blocks.len()).collect();
+        order.sort_by_cached_key(|i| (Reverse(key(*i)), *i));
+        order
+    };
+    keys.iter().map(order).collect()
+}
+
+/// Places blocks in this order, those with given offsets before all others.
+fn place(part: &Part, order: &[usize], fit: Fit) -> Packing {
+    let mut offsets: Vec<Option<u64>> = part.blocks.iter().map(|block| block.offset).collect();
+    for &i in order {
+        if offsets[i].is_none() {
+            offsets[i] = Some(fitting(part, i, &offsets, fit));
+        }
+    }
+    let offsets: Vec<u64> = offsets.into_iter().map(|at| at.unwrap_or(0)).collect();
+    let bytes = offsets.iter().zip(&part.blocks).map(|(at, block)| at + block.bytes).max().unwrap_or(0);
+    Packing { offsets, bytes }
+}
+
+/// The lowest offset at which a block is clear of the neighbours that are placed.
+pub(super) fn lowest(part: &Part, block: usize, offsets: &[Option<u64>]) -> u64 {
+    fitting(part, block, offsets, Fit::Lowest)
+}
+
+fn fitting(part: &Part, block: usize, offsets: &[Option<u64>], fit: Fit) -> u64 {
+    let alignment = part.blocks[block].alignment;
+    // Between these, both excluded, it would overlap; an end below 0 is none.
+    let placed = part.links[block].iter().filter_map(|link| offsets[link.other].map(|at| (link, at)));
+    let mut taken: Vec<(Option<u64>, u64)> =
+        placed.map(|(link, at)| (at.checked_sub(link.above), at + link.below)).collect();
+    taken.sort_unstable();
+    let mut free = 0;
+    let mut chosen: Option<(u64, u64)> = None;
+    for (from, to) in taken {
+        if let Some(left) = from.and_then(|from| from.checked_sub(free)) {
+            if chosen.is_none_or(|(least, _)| left < least) {
+                chosen = Some((left, free));
+            }
+            if fit == Fit::Lowest {
+                break;
+            }
+        }
+        free = free.max(to.next_multiple_of(alignment));
+    }
+    chosen.map_or(free, |(_, at)| at)
+}

@@ -1,0 +1,66 @@
+//! Why a capacity is too small: a few buffers that already do not fit.
+
+use super::budget::Budget;
+use super::decompose::fit;
+use super::{Member, Problem};
+
+/// Buffers that cannot be packed into a capacity.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Core {
+    /// The blocks, ascending.
+    pub blocks: Vec<usize>,
+    /// Whether they fit as soon as any one of them is left out. Otherwise the budget ended before that was known.
+    pub irreducible: bool,
+}
+
+/// Buffers of a problem that do not fit `capacity` bytes, as few as can be found by leaving out one after another;
+/// `None` if the budget ends before it is known that not all fit.
+///
+/// Where too much is in use at one moment, they are the fewest of one moment.
+pub fn core(problem: &Problem, capacity: u64, budget: &mut Budget) -> Option<Core> {
+    let heaviest = |clique: &Vec<Member>| fewest(clique, capacity);
+    let mut blocks = match problem.cliques.iter().filter_map(heaviest).min_by_key(Vec::len) {
+        Some(blocks) => blocks,
+        None => {
+            let all: Vec<usize> = (0..problem.blocks.len()).collect();
+            if fit(problem, &all, capacity, budget) != Some(false) {
+                return None;
+            }
+            all
+        }
+    };
+    blocks.sort_unstable();
+    // Large pieces are left out before small ones, so that most blocks go in a few looks.
+    let mut size = blocks.len() / 2;
+    let mut irreducible = true;
+    while size > 0 {
+        let mut from = 0;
+        while from < blocks.len() {
+            let to = blocks.len().min(from + size);
+            let rest = [&blocks[..from], &blocks[to..]].concat();
+            match fit(problem, &rest, capacity, budget) {
+                Some(false) => blocks = rest,
+                known => {
+                    irreducible &= size > 1 || known.is_some();
+                    from = to;
+                }
+            }
+        }
+        size /= 2;
+    }
+    Some(Core { blocks, irreducible })
+}
+
+/// The fewest blocks of a clique that need more than `capacity`, the largest first.
+fn fewest(clique: &Vec<Member>, capacity: u64) -> Option<Vec<usize>> {
+    let mut members: Vec<&Member> = clique.iter().collect();
+    members.sort_by_key(|m| (std::cmp::Reverse(m.high - m.low), m.block));
+    let mut sum = 0;
+    for (count, member) in members.iter().enumerate() {
+        sum += member.high - member.low;
+        if sum > capacity {
+            return Some(members[..=count].iter().map(|m| m.block).collect());
+        }
+    }
+    None
+}

@@ -1,0 +1,132 @@
+//! Problems stated as lives: from when to when a buffer is in use, and what of it.
+
+use super::{Block, Link, Member, PackError, Problem};
+
+/// A buffer and when it is in use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Life {
+    /// The buffer.
+    pub block: Block,
+    /// When it begins.
+    pub lower: i64,
+    /// When it has ended: the life is half-open. If it does not come after `lower`, the buffer is never in use.
+    pub upper: i64,
+    /// Times within, in order and apart from each other, at which it is in use in part or not at all.
+    pub gaps: Vec<Gap>,
+}
+
+/// A time within a life at which the buffer is in use in part or not at all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Gap {
+    /// When it begins.
+    pub lower: i64,
+    /// When it has ended.
+    pub upper: i64,
+    /// The bytes of the buffer that are in use even then, half-open, from its beginning.
+    pub window: Option<(u64, u64)>,
+}
+
+/// A stretch of time in which the same bytes of a buffer are in use.
+#[derive(Debug, Clone, Copy)]
+struct Piece {
+    lower: i64,
+    upper: i64,
+    low: u64,
+    high: u64,
+}
+
+/// The problem of packing these buffers, in their order.
+///
+/// # Errors
+/// Those of [`Problem::new`].
+pub fn problem(lives: &[Life]) -> Result<Problem, PackError> {
+    let blocks: Vec<Block> = lives.iter().map(|life| life.block).collect();
+    let pieces: Vec<Vec<Piece>> = lives.iter().map(pieces).collect();
+    let mut plain = true;
+    let mut links = vec![Vec::new(); lives.len()];
+    let mut order: Vec<usize> = (0..lives.len()).filter(|i| !pieces[*i].is_empty()).collect();
+    order.sort_by_key(|i| pieces[*i][0].lower);
+    for (at, &i) in order.iter().enumerate() {
+        let end = pieces[i][pieces[i].len() - 1].upper;
+        for &j in order[at + 1..].iter().take_while(|j| pieces[**j][0].lower < end) {
+            let Some((above, below, is_plain)) = apart(&pieces[i], &pieces[j]) else { continue };
+            plain &= is_plain;
+            links[i].push(Link { other: j, above, below });
+            links[j].push(Link { other: i, above: below, below: above });
+        }
+    }
+    Problem::from_links(blocks, links, cliques(&pieces), plain)
+}
+
+fn pieces(life: &Life) -> Vec<Piece> {
+    let whole = |lower, upper| Piece { lower, upper, low: 0, high: life.block.bytes };
+    let mut pieces = Vec::new();
+    let mut from = life.lower;
+    for gap in &life.gaps {
+        pieces.push(whole(from, gap.lower));
+        if let Some((low, high)) = gap.window {
+            pieces.push(Piece { lower: gap.lower, upper: gap.upper, low, high });
+        }
+        from = gap.upper;
+    }
+    pieces.push(whole(from, life.upper));
+    pieces.retain(|piece| piece.lower < piece.upper && piece.low < piece.high);
+    pieces
+}
+
+/// How much higher the second buffer must lie than the first at least, or the first than the second, where they are ever
+/// in use together; and whether there is no third way, above at one time and below at another.
+fn apart(first: &[Piece], second: &[Piece]) -> Option<(u64, u64, bool)> {
+    let mut forbidden = Vec::new();
+    let (mut a, mut b) = (0, 0);
+    while let (Some(p), Some(q)) = (first.get(a), second.get(b)) {
+        if p.lower < q.upper && q.lower < p.upper {
+            // The second's offset minus the first's lies not between these.
+            forbidden.push((i128::from(p.low) - i128::from(q.high), i128::from(p.high) - i128::from(q.low)));
+        }
+        if p.upper <= q.upper {
+            a += 1;
+        } else {
+            b += 1;
+        }
+    }
+    let below = forbidden.iter().map(|(from, _)| -from).max()?;
+    let above = forbidden.iter().map(|(_, to)| *to).max()?;
+    forbidden.sort_unstable();
+    let mut reach = forbidden[0].1;
+    let mut is_plain = above > 0 && below > 0;
+    for (from, to) in forbidden {
+        is_plain &= from < reach || reach == above;
+        reach = reach.max(to);
+    }
+    // A buffer that lies above another starts no lower than it, which is all that the search looks at.
+    Some((above.max(0) as u64, below.max(0) as u64, is_plain))
+}
+
+/// What is in use at one moment, for every moment at which that is not less than at the next or the one before.
+fn cliques(pieces: &[Vec<Piece>]) -> Vec<Vec<Member>> {
+    let mut events: Vec<(i64, bool, usize, Piece)> = Vec::new();
+    for (block, pieces) in pieces.iter().enumerate() {
+        for piece in pieces {
+            events.push((piece.lower, true, block, *piece));
+            events.push((piece.upper, false, block, *piece));
+        }
+    }
+    // What ends goes before what begins at the same time.
+    events.sort_unstable_by_key(|(at, begins, block, _)| (*at, *begins, *block));
+    let mut active: Vec<Member> = Vec::new();
+    let mut cliques = Vec::new();
+    let mut grown = false;
+    for (_, begins, block, piece) in events {
+        if begins {
+            active.push(Member { block, low: piece.low, high: piece.high });
+        } else {
+            if std::mem::take(&mut grown) {
+                cliques.push(active.clone());
+            }
+            active.retain(|member| member.block != block);
+        }
+        grown |= begins;
+    }
+    cliques
+}

@@ -1,0 +1,114 @@
+//! The least height of a part that cannot be taken apart.
+
+use std::cmp::Reverse;
+
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use super::bound::{self, Heights};
+use super::budget::Budget;
+use super::decompose::Goal;
+use super::graph::BitSet;
+use super::part::{MOST_BLOCKS, Part};
+use super::search::{self, Answer, Tightest};
+use super::{Packing, greedy};
+
+/// Steps of the first search for each height; each round over all heights doubles them.
+const FIRST_STEPS: u64 = 50_000;
+
+/// Searches a round for the least height that is not refuted: packings without waste are common.
+const TRIES_OF_FLOOR: usize = 4;
+
+/// Packs a part as low as the budget allows, no lower than the goal; and a height below which it cannot be packed.
+pub(super) fn optimum(part: &Part, neighbours: &[BitSet], goal: Goal, budget: &mut Budget) -> (Packing, u64) {
+    let mut bound = bound::of_part(part);
+    let mut best = greedy::portfolio(part, bound.max(goal.enough));
+    if best.bytes <= bound.max(goal.enough) || part.blocks.len() > MOST_BLOCKS {
+        return (best, bound);
+    }
+    let heights = Heights::new(part, best.bytes);
+    // The search finds nothing below this. It is a bound if the search knows every way.
+    let mut floor = heights.at_least(bound);
+    let mut steps = FIRST_STEPS;
+    let mut tries = Tries::new(part);
+    let decided = |best: &Packing, floor: u64| best.bytes <= floor.max(goal.enough) || floor > goal.give_up;
+    while !decided(&best, floor) && !budget.exhausted() {
+        // What is not known after this round is tried again, longer: the floor itself, then halfway to the best.
+        let mut from = floor;
+        let mut again = TRIES_OF_FLOOR;
+        while from < best.bytes && !decided(&best, floor) && !budget.exhausted() {
+            let height = if from == floor { floor } else { from + (best.bytes - 1 - from) / 2 };
+            let height = height.max(goal.enough);
+            let (order, tightest) = tries.next();
+            match search::search(part, neighbours, &order, tightest, height, steps, budget) {
+                Answer::Packed(offsets) => {
+                    let ends = offsets.iter().zip(&part.blocks).map(|(at, block)| at + block.bytes);
+                    best = Packing { bytes: ends.max().unwrap_or(0), offsets };
+                }
+                Answer::Impossible => {
+                    floor = heights.at_least(height + 1).min(best.bytes);
+                    from = floor;
+                }
+                Answer::Unknown if from == floor && again > 1 => again -= 1,
+                Answer::Unknown => from = height + 1,
+            }
+        }
+        steps = steps.saturating_mul(2);
+    }
+    if part.plain {
+        bound = floor;
+    }
+    (best, bound)
+}
+
+/// How the next search goes about it.
+struct Tries {
+    orders: Vec<Vec<usize>>,
+    count: usize,
+    random: ChaCha8Rng,
+}
+
+impl Tries {
+    fn new(part: &Part) -> Self {
+        Tries { orders: orders(part), count: 0, random: ChaCha8Rng::seed_from_u64(0) }
+    }
+
+    /// One of the orders, in which some blocks are moved, the more the later it is tried: a search that went wrong early
+    /// is best begun anew.
+    fn next(&mut self) -> (Vec<usize>, Tightest) {
+        let tightest = if self.count % 2 == 0 { Tightest::Candidates } else { Tightest::Slack };
+        let mut order = self.orders[self.count / 2 % self.orders.len()].clone();
+        for _ in 0..self.count / (2 * self.orders.len()) {
+            let [from, to] = [0, 0].map(|_| self.random.random_range(0..order.len()));
+            let block = order.remove(from);
+            order.insert(to, block);
+        }
+        self.count += 1;
+        (order, tightest)
+    }
+}
+
+/// Orders in which blocks are tried that could start at one offset: those in the fullest cliques, those in the most
+/// cliques, and those of the largest area (size times cliques) first.
+fn orders(part: &Part) -> Vec<Vec<usize>> {
+    let count = part.blocks.len();
+    let (mut width, mut fullest) = (vec![0u128; count], vec![0u128; count]);
+    for clique in &part.cliques {
+        let sum = clique.iter().map(|m| u128::from(m.high - m.low)).sum();
+        for member in clique {
+            width[member.block] += 1;
+            fullest[member.block] = fullest[member.block].max(sum);
+        }
+    }
+    let area = |i: usize| width[i].max(1) * u128::from(part.blocks[i].bytes);
+    let keys: [&dyn Fn(usize) -> [u128; 3]; 3] =
+        [&|i| [fullest[i], area(i), width[i]], &|i| [width[i], area(i), fullest[i]], &|i| {
+            [area(i), width[i], fullest[i]]
+        }];
+    let order = |key: &&dyn Fn(usize) -> [u128; 3]| {
+        let mut order: Vec<usize> = (0..count).collect();
+        order.sort_by_key(|i| (Reverse(key(*i)), *i));
+        order
+    };
+    keys.iter().map(order).collect()
+}

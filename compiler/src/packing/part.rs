@@ -1,0 +1,94 @@
+//! A part of a problem, its blocks numbered from 0.
+
+use super::graph::BitSet;
+use super::{Block, Link, Member, Problem};
+
+/// Most blocks of a part for what takes more than their square: larger parts are packed greedily only.
+pub(super) const MOST_BLOCKS: usize = 1000;
+
+/// Some of a problem's blocks, with what links them.
+#[derive(Debug)]
+pub(super) struct Part {
+    pub blocks: Vec<Block>,
+    pub links: Vec<Vec<Link>>,
+    /// Cliques of two blocks or more; in an easy part none lies within another.
+    pub cliques: Vec<Vec<Member>>,
+    pub plain: bool,
+    /// Whether all offsets that matter are sums of sizes: buffers are in use as a whole, nothing is fixed, and every size
+    /// is a multiple of every alignment.
+    pub easy: bool,
+    /// All offsets worth trying are multiples of this.
+    pub unit: u64,
+}
+
+impl Part {
+    /// The part with these blocks, given ascending.
+    pub fn of(problem: &Problem, ids: &[usize]) -> Self {
+        let local = |id: usize| ids.binary_search(&id).ok();
+        let links = ids.iter().map(|i| {
+            let near = problem.links[*i].iter();
+            near.filter_map(|link| local(link.other).map(|other| Link { other, ..*link })).collect()
+        });
+        let blocks: Vec<Block> = ids.iter().map(|i| problem.blocks[*i]).collect();
+        let links: Vec<Vec<Link>> = links.collect();
+        let sizes = blocks.iter().fold(0, |sizes, block| gcd(sizes, block.bytes));
+        let simple = |(i, block): (usize, &Block)| {
+            let whole = |link: &Link| link.above == block.bytes && link.below == blocks[link.other].bytes;
+            block.offset.is_none() && sizes % block.alignment == 0 && links[i].iter().all(whole)
+        };
+        let easy = blocks.iter().enumerate().all(simple);
+        let mut cliques: Vec<Vec<Member>> = Vec::new();
+        for clique in &problem.cliques {
+            let members = clique.iter();
+            let here: Vec<Member> =
+                members.filter_map(|m| local(m.block).map(|block| Member { block, ..*m })).collect();
+            if here.len() > 1 {
+                cliques.push(here);
+            }
+        }
+        if easy && ids.len() <= MOST_BLOCKS {
+            cliques = maximal(cliques, ids.len());
+        }
+        let unit = unit(&blocks);
+        Part { links, blocks, cliques, plain: problem.plain, easy, unit }
+    }
+}
+
+/// The cliques that lie within no other.
+fn maximal(cliques: Vec<Vec<Member>>, count: usize) -> Vec<Vec<Member>> {
+    let set = |clique: &Vec<Member>| {
+        let mut set = BitSet::new(count);
+        clique.iter().for_each(|member| set.insert(member.block));
+        set
+    };
+    let sets: Vec<BitSet> = cliques.iter().map(set).collect();
+    let lost = |i: usize| {
+        let covers = |j: usize| {
+            let (a, b) = (cliques[i].len(), cliques[j].len());
+            // Of equals the first stays.
+            (a < b || a == b && j < i) && sets[i].within(&sets[j])
+        };
+        (0..cliques.len()).any(|j| j != i && covers(j))
+    };
+    let lost: Vec<bool> = (0..cliques.len()).map(lost).collect();
+    cliques.into_iter().zip(lost).filter(|(_, lost)| !lost).map(|(clique, _)| clique).collect()
+}
+
+fn unit(blocks: &[Block]) -> u64 {
+    let mut unit =
+        blocks.iter().fold(0, |unit, block| gcd(gcd(unit, block.bytes), block.offset.unwrap_or(0)));
+    // What is aligned to a divisor of the unit lies there already.
+    while let Some(block) =
+        blocks.iter().find(|block| unit > 0 && unit % block.alignment != 0 && block.alignment % unit != 0)
+    {
+        unit = gcd(unit, block.alignment);
+    }
+    unit.max(1)
+}
+
+fn gcd(mut a: u64, mut b: u64) -> u64 {
+    while b > 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}

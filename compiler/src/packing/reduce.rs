@@ -1,0 +1,77 @@
+//! Blocks that fit wherever the others lie, and so can be left out of a search.
+
+use super::graph::BitSet;
+use super::greedy;
+use super::part::Part;
+
+/// A block left out.
+#[derive(Debug, Clone, Copy)]
+struct Removed {
+    block: usize,
+    /// The block at whose offset it goes; without one, wherever there is room.
+    host: Option<usize>,
+}
+
+/// What remains of a part, and how to put back what was left out.
+#[derive(Debug)]
+pub(super) struct Reduction {
+    /// The blocks that remain, ascending.
+    pub rest: Vec<usize>,
+    removed: Vec<Removed>,
+}
+
+/// Leaves out, again and again, a block that is
+/// - *hosted*: another block is as large, is not in use at the same time, and conflicts with all that it conflicts with:
+///   where that one lies, it can lie;
+/// - *loose*: its neighbours, wherever they lie, block fewer of the offsets below `height` than there are.
+///
+/// Both keep the least height, if that is at least `height`. The part's offsets must be sums of sizes.
+pub(super) fn reduce(part: &Part, neighbours: &[BitSet], height: u64) -> Reduction {
+    let count = part.blocks.len();
+    let mut present = vec![true; count];
+    // Neighbours that are still there.
+    let mut near = neighbours.to_vec();
+    let mut removed = Vec::new();
+    loop {
+        let before = removed.len();
+        for b in 0..count {
+            if !present[b] {
+                continue;
+            }
+            let host = (0..count).find(|&a| present[a] && hosts(part, &near, a, b));
+            if host.is_some() || is_loose(part, &near[b], b, height) {
+                removed.push(Removed { block: b, host });
+                present[b] = false;
+                for link in &part.links[b] {
+                    near[link.other].remove(b);
+                }
+            }
+        }
+        if removed.len() == before {
+            break;
+        }
+    }
+    Reduction { rest: (0..count).filter(|i| present[*i]).collect(), removed }
+}
+
+fn hosts(part: &Part, near: &[BitSet], a: usize, b: usize) -> bool {
+    a != b && part.blocks[b].bytes <= part.blocks[a].bytes && !near[b].contains(a) && near[b].within(&near[a])
+}
+
+fn is_loose(part: &Part, near: &BitSet, b: usize, height: u64) -> bool {
+    let size = part.blocks[b].bytes;
+    let Some(room) = height.checked_sub(size) else { return false };
+    let blocked =
+        near.iter().fold(0u64, |sum, j| sum.saturating_add(part.blocks[j].bytes + size - part.unit));
+    blocked < room + part.unit
+}
+
+impl Reduction {
+    /// Places what was left out among what is placed.
+    pub fn restore(&self, part: &Part, offsets: &mut [Option<u64>]) {
+        for removed in self.removed.iter().rev() {
+            let at = removed.host.and_then(|host| offsets[host]);
+            offsets[removed.block] = Some(at.unwrap_or_else(|| greedy::lowest(part, removed.block, offsets)));
+        }
+    }
+}
