@@ -5,6 +5,9 @@ use std::collections::VecDeque;
 use crate::ratio::gcd;
 use crate::{ActorId, Error, Graph};
 
+/// Most firings of an actor in an iteration.
+const MOST: u64 = 1 << 63;
+
 /// How often each actor fires in one iteration, the shortest sequence of firings after which every channel
 /// holds as many tokens as before (Bilsen et al. 1996, theorem 1). Parts of the graph that share no token have
 /// each their own shortest sequence.
@@ -21,7 +24,7 @@ pub struct RepetitionVector {
 ///
 /// # Errors
 /// [`Error::Inconsistent`] names a cycle of actors whose rates contradict each other; [`Error::Overflow`] if a
-/// number of the solution exceeds 64 bits or one on the way 128.
+/// number of the solution exceeds 2^63 or one on the way 128 bits.
 pub fn repetition_vector(graph: &Graph) -> Result<RepetitionVector, Error> {
     let edges = balance_equations(graph)?;
     let mut neighbours: Vec<Vec<usize>> = vec![Vec::new(); graph.actors().len()];
@@ -46,7 +49,10 @@ pub fn repetition_vector(graph: &Graph) -> Result<RepetitionVector, Error> {
         .actors()
         .iter()
         .zip(&cycles)
-        .map(|(actor, &cycles)| actor.phases.checked_mul(cycles).ok_or_else(|| overflow(actor.name.clone())))
+        .map(|(actor, &cycles)| {
+            let firings = actor.phases.checked_mul(cycles).filter(|&firings| firings <= MOST);
+            firings.ok_or_else(|| overflow(actor.name.clone()))
+        })
         .collect::<Result<_, _>>()?;
     Ok(RepetitionVector { cycles, firings })
 }
@@ -144,6 +150,7 @@ impl Solution<'_> {
             cycles[actor] = (numerator / divisor)
                 .checked_mul(common / denominator)
                 .and_then(|count| u64::try_from(count).ok())
+                .filter(|&count| count <= MOST)
                 .ok_or_else(|| overflow(name(actor)))?;
         }
         Ok(())
@@ -226,6 +233,12 @@ mod tests {
         check(&chain, Err("the repetition count of `c` is too large a number"));
         let long = format!("a:1 b:1 c:1 d:1 e:1  a {big} > b 1  b {big} > c 1  c {big} > d 1  d {big} > e 1");
         check(&long, Err("the repetition count of `e` is too large a number"));
+        let most = 1u64 << 63;
+        check(&format!("a:1 b:1  a {most} > b 1"), Ok(&[1, most]));
+        check(
+            &format!("a:1 b:1  a {} > b 1", most + 1),
+            Err("the repetition count of `b` is too large a number"),
+        );
         let max = u64::MAX;
         check(&format!("a:1 b:2  a {max} > b 1,0"), Err("the repetition count of `b` is too large a number"));
     }

@@ -86,7 +86,7 @@ impl Grid {
     }
 
     /// The least total that takes a way out of each conflict. Conflicts that share no channel are independent; of
-    /// those that do, combinations are tried from the cheapest on.
+    /// those that do, combinations are tried from the most promising on.
     pub(super) fn least_total(&self, conflicts: &[Ways], meter: &mut Meter) -> Result<u128, Error> {
         let mut values: Vec<u64> = self.channels.iter().map(|choice| choice.least).collect();
         for way in conflicts.iter().filter(|ways| ways.len() == 1).flatten() {
@@ -128,21 +128,49 @@ impl Grid {
         meter: &mut Meter,
     ) -> Result<u128, Error> {
         let mut seen = BTreeSet::new();
-        let mut open = BinaryHeap::from([Reverse((0u128, start.clone()))]);
-        while let Some(Reverse((cost, values))) = open.pop() {
+        let mut open = BinaryHeap::from([Reverse((0, Reverse(0), start.clone()))]);
+        while let Some(Reverse((_, Reverse(cost), values))) = open.pop() {
             meter.spend(conflicts.len() as u64)?;
-            let unbroken =
-                conflicts.iter().find(|ways| ways.iter().all(|(channel, above)| values[channel] < *above));
-            let Some(ways) = unbroken else { return Ok(cost) };
+            let unbroken = conflicts.iter().filter(|ways| is_unbroken(&values, ways));
+            let Some(ways) = unbroken.min_by_key(|ways| ways.len()) else { return Ok(cost) };
             for &(channel, above) in ways.iter() {
-                let more = u128::from(above - values[&channel]) * u128::from(self.channels[channel].cost);
                 let mut next = values.clone();
                 next.insert(channel, above);
-                if seen.insert(next.clone()) {
-                    open.push(Reverse((cost + more, next)));
+                if !seen.contains(&next) {
+                    meter.spend(conflicts.len() as u64)?;
+                    let cost = cost + self.price(&values, (channel, above));
+                    let least = cost + self.still_to_pay(&next, conflicts);
+                    seen.insert(next.clone());
+                    open.push(Reverse((least, Reverse(cost), next)));
                 }
             }
         }
         bad("a conflict without a way out".to_owned())
     }
+
+    fn price(&self, values: &BTreeMap<usize, u64>, (channel, above): (usize, u64)) -> u128 {
+        u128::from(above.saturating_sub(values[&channel])) * u128::from(self.channels[channel].cost)
+    }
+
+    /// What the unbroken conflicts cost at least: each pays the cheapest of its ways, less what others have paid
+    /// for that channel.
+    fn still_to_pay(&self, values: &BTreeMap<usize, u64>, conflicts: &[&Ways]) -> u128 {
+        let mut paid: BTreeMap<usize, u128> = BTreeMap::new();
+        let mut sum = 0;
+        for ways in conflicts.iter().filter(|ways| is_unbroken(values, ways)) {
+            let left = ways
+                .iter()
+                .map(|&way| self.price(values, way).saturating_sub(paid.get(&way.0).copied().unwrap_or(0)));
+            let pays = left.min().unwrap_or(0);
+            sum += pays;
+            if pays > 0 {
+                ways.iter().for_each(|way| *paid.entry(way.0).or_default() += pays);
+            }
+        }
+        sum
+    }
+}
+
+fn is_unbroken(values: &BTreeMap<usize, u64>, ways: &Ways) -> bool {
+    ways.iter().all(|(channel, above)| values[channel] < *above)
 }

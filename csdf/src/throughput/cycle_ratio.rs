@@ -12,6 +12,9 @@ use crate::budget::Meter;
 use crate::layout::{Layout, Scope};
 use crate::{ActorId, ChannelId, Dependency, Error, Ratio, Reason};
 
+/// Most dependencies that are written out; they take a few hundred megabytes.
+const MAX_EDGES: usize = 1 << 24;
+
 /// Firings that wait for each other in a circle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Cycle {
@@ -98,14 +101,14 @@ impl<'l> Constraints<'l> {
             layout,
             scope,
             starts: Vec::with_capacity(nodes + 1),
-            edges: Vec::with_capacity(4 * nodes),
+            edges: Vec::with_capacity(4 * nodes.min(MAX_EDGES / 4)),
             ends,
             order: Vec::with_capacity(nodes),
             weight: 0,
             distance: 0,
         };
         for &actor in &scope.actors {
-            constraints.add_starts(actor, capacities);
+            constraints.add_starts(actor, capacities)?;
         }
         for &actor in &scope.actors {
             constraints.add_ends(actor);
@@ -139,7 +142,7 @@ impl<'l> Constraints<'l> {
     }
 
     /// Waits for earlier firings of the actor itself, for tokens, for space.
-    fn add_starts(&mut self, actor: usize, capacities: &[Option<u64>]) {
+    fn add_starts(&mut self, actor: usize, capacities: &[Option<u64>]) -> Result<(), Error> {
         let (layout, scope) = (self.layout, self.scope);
         let part = &layout.actors[actor];
         let links = part.inputs.iter().map(|&link| &layout.links[link]);
@@ -185,7 +188,16 @@ impl<'l> Constraints<'l> {
                     self.add_edge(pointer.other, pointer.kind, needed);
                 }
             }
+            if self.edges.len() > MAX_EDGES {
+                let count = self.edges.len() as u128;
+                return Err(Error::TooLong {
+                    what: "a number of dependencies",
+                    count,
+                    limit: MAX_EDGES as u64,
+                });
+            }
         }
+        Ok(())
     }
 
     fn add_ends(&mut self, actor: usize) {

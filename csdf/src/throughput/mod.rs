@@ -67,7 +67,11 @@ pub enum Method {
 /// [`repetition_vector`](crate::repetition_vector). A deadlock is no error but a throughput of 0;
 /// [`check_liveness`](crate::check_liveness) names its cycle.
 pub fn throughput(graph: &Graph, capacities: &[Option<u64>], budget: &Budget) -> Result<Throughput, Error> {
-    throughput_by(Method::CycleRatio, graph, capacities, budget)
+    // The transient of an execution may be long, dependencies are as many as the graph has.
+    match throughput_by(Method::CycleRatio, graph, capacities, budget) {
+        Err(Error::TooLong { .. }) => throughput_by(Method::StateSpace, graph, capacities, budget),
+        found => found,
+    }
 }
 
 /// [`throughput`], found by one method.
