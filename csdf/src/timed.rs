@@ -74,15 +74,9 @@ pub(crate) fn recurrence(
     let mut execution = Execution::new(layout, capacities);
     let mut seen: BTreeMap<Vec<u64>, (u64, Vec<u64>)> = BTreeMap::new();
     let mut size = 0;
-    let mut iterations = vec![0; layout.actors.len()];
     loop {
         execution.start_all(meter, &mut start)?;
-        let begun = |actor: usize| execution.started[actor].div_ceil(layout.actors[actor].firings as u64);
-        let begins = (0..iterations.len()).any(|actor| begun(actor) > iterations[actor]);
-        if begins {
-            for (actor, iterations) in iterations.iter_mut().enumerate() {
-                *iterations = begun(actor);
-            }
+        if std::mem::take(&mut execution.begins) {
             let state = execution.state();
             size += 2 * state.len() as u64;
             meter.spend(2 * state.len() as u64)?;
@@ -119,6 +113,8 @@ struct Execution<'l> {
     /// Actors that may be able to start.
     queue: VecDeque<usize>,
     queued: Vec<bool>,
+    /// Whether an actor has begun an iteration since this was last asked.
+    begins: bool,
     /// The first actor of each actor's connected part.
     root: Vec<usize>,
 }
@@ -139,6 +135,7 @@ impl<'l> Execution<'l> {
             stored: initial,
             queue: (0..actors).collect(),
             queued: vec![true; actors],
+            begins: false,
             root: roots(layout),
         }
     }
@@ -190,6 +187,7 @@ impl<'l> Execution<'l> {
             channel.links.clone().for_each(|link| self.stored[link] += made);
         }
         self.started[actor] += 1;
+        self.begins |= firing == 0;
         let overflow = || Error::Overflow { what: "time", of: format!("actor {}", part.id) };
         let end = self.now.checked_add(part.time(firing)).ok_or_else(overflow)?;
         // It takes effect after those before it.
@@ -278,4 +276,43 @@ fn roots(layout: &Layout) -> Vec<usize> {
         }
     }
     roots
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::graph;
+
+    fn check(text: &str, capacities: &[Option<u64>], transient: &[&[u64]], periodic: &[&[u64]], period: u64) {
+        let found = self_timed(&graph(text), capacities, &Budget::default()).unwrap();
+        assert_eq!(
+            (found.transient, found.periodic, found.period),
+            (
+                transient.iter().map(|starts| starts.to_vec()).collect(),
+                periodic.iter().map(|starts| starts.to_vec()).collect(),
+                period,
+            ),
+            "{text} {capacities:?}"
+        );
+    }
+
+    #[test]
+    fn start_times() {
+        // The example of Stuijk, Geilen and Basten 2006 in 4 and 2 tokens.
+        let example = "a:1@1 b:1@2 c:1@2  a 2 > b 3  b 1 > c 2";
+        let four_two = [Some(4), Some(2)];
+        check(example, &four_two, &[&[0, 1], &[2], &[]], &[&[4, 7, 8], &[5, 9], &[7]], 7);
+        check("a:1@2 b:1@3  a 1 > b 1", &[Some(2)], &[&[0, 2], &[2]], &[&[5], &[5]], 3);
+        check("a:1@2^2", &[], &[&[0, 0]], &[&[2, 2]], 2);
+        check("a:1@2 b:1@1  a 1 > b 1  b 1 > a 1", &[None, None], &[&[], &[]], &[&[], &[]], 0);
+    }
+
+    #[test]
+    fn without_end() {
+        let budget = Budget { work: 100_000, time: None };
+        let fills = graph("a:1@1 b:1@2  a 1 > b 1");
+        assert_eq!(self_timed(&fills, &[None], &budget), Err(Error::Exhausted));
+        let instant = graph("a:1@0");
+        assert_eq!(self_timed(&instant, &[], &budget), Err(Error::Exhausted));
+    }
 }

@@ -90,7 +90,7 @@ pub fn smallest(graph: &Graph, goal: Goal, options: &StorageOptions) -> Result<S
     let target = target(&problem, goal)?;
     let mut search = Search::new(&problem)?;
     let best = search.optimum(target, &mut meter)?;
-    storage(&search, best)
+    storage(&search, target, best)
 }
 
 fn target(problem: &Problem, goal: Goal) -> Result<Target, Error> {
@@ -106,7 +106,7 @@ fn target(problem: &Problem, goal: Goal) -> Result<Target, Error> {
 }
 
 /// A result of the search with all that goes with it.
-fn storage(search: &Search, best: Best) -> Result<Storage, Error> {
+fn storage(search: &Search, target: Target, best: Best) -> Result<Storage, Error> {
     let problem = search.problem;
     let capacities = problem.all_capacities(&best.values);
     let total = problem.total(&capacities)?;
@@ -117,8 +117,12 @@ fn storage(search: &Search, best: Best) -> Result<Storage, Error> {
     let values: Vec<Option<u64>> = best.values.iter().copied().map(Some).collect();
     let limits = problem.spread(&values);
     let run = problem.layout.run(&problem.scope, &limits, &mut meter)?;
-    let constraints = Constraints::new(&problem.layout, &problem.scope, &limits, &run.order)?;
-    let period = constraints.greatest(problem.floor, &mut meter)?.map_or(problem.floor, |(ratio, _)| ratio);
+    let period = if target == Target::Within(problem.floor) {
+        problem.floor
+    } else {
+        let constraints = Constraints::new(&problem.layout, &problem.scope, &limits, &run.order)?;
+        constraints.greatest(problem.floor, &mut meter)?.map_or(problem.floor, |(ratio, _)| ratio)
+    };
     let certificate = Certificate {
         conflicts: search.evidence(&mut meter)?,
         schedule: schedule(problem, &capacities, &run),
@@ -158,7 +162,7 @@ pub fn pareto(graph: &Graph, options: &StorageOptions) -> Result<Pareto, Error> 
             Err(Error::Exhausted) if !points.is_empty() => return Ok(Pareto { points, complete: false }),
             best => best?,
         };
-        let point = storage(&search, best)?;
+        let point = storage(&search, target, best)?;
         let proven = point.proven;
         let period = match point.throughput {
             Throughput::Finite(ratio) => ratio.inverse().unwrap_or(Ratio::ZERO),

@@ -5,9 +5,9 @@ use super::cover::Variable;
 use super::{StorageOptions, Unit};
 use crate::budget::Meter;
 use crate::layout::{Layout, Pipe, Scope};
-use crate::throughput::cycle_ratio::{Constraints, Cycle};
-use crate::throughput::floor;
-use crate::{Error, Graph, Ratio, check_liveness, repetition_vector};
+use crate::throughput::cycle_ratio::Cycle;
+use crate::throughput::within;
+use crate::{Error, Graph, Method, Ratio, Throughput, check_liveness, repetition_vector};
 
 /// A graph whose channels are to be sized.
 pub(crate) struct Problem<'g> {
@@ -44,13 +44,16 @@ impl<'g> Problem<'g> {
         let layout = Layout::new(graph, &repetition, &all)?;
         let scope = layout.scope();
         let fixed = graph.capacities();
-        let run = layout.run(&scope, &fixed, meter)?;
-        if !run.is_complete(&scope) {
-            check_liveness(graph, &fixed)?;
-        }
-        let floor = floor(graph, &layout).unwrap_or(Ratio::ZERO);
-        let greatest = Constraints::new(&layout, &scope, &fixed, &run.order)?.greatest(floor, meter)?;
-        let floor = greatest.map_or(floor, |(ratio, _)| ratio);
+        let floor = match within(Method::CycleRatio, graph, &fixed, meter)? {
+            Throughput::Unbounded => Ratio::ZERO,
+            Throughput::Finite(ratio) => match ratio.inverse() {
+                Some(period) => period,
+                None => {
+                    check_liveness(graph, &fixed)?;
+                    return Err(Error::Exhausted);
+                }
+            },
+        };
         let mut problem = Problem {
             graph,
             layout,

@@ -84,9 +84,18 @@ pub fn throughput_by(
     capacities: &[Option<u64>],
     budget: &Budget,
 ) -> Result<Throughput, Error> {
+    within(method, graph, capacities, &mut Meter::new(budget))
+}
+
+/// [`throughput_by`] on what is left of a budget.
+pub(crate) fn within(
+    method: Method,
+    graph: &Graph,
+    capacities: &[Option<u64>],
+    meter: &mut Meter,
+) -> Result<Throughput, Error> {
     check_capacities(graph, capacities)?;
     let repetition = repetition_vector(graph)?;
-    let mut meter = Meter::new(budget);
     let mut slowest = Ratio::ZERO;
     let linked = linked(graph);
     for members in strong_parts(graph, capacities) {
@@ -102,8 +111,8 @@ pub fn throughput_by(
             None => {
                 let layout = Layout::new(graph, &repetition, &members)?;
                 let period = match method {
-                    Method::StateSpace => state_space(&layout, capacities, &mut meter)?,
-                    Method::CycleRatio => cycle_ratio(graph, &layout, capacities, &mut meter)?,
+                    Method::StateSpace => state_space(&layout, capacities, meter)?,
+                    Method::CycleRatio => cycle_ratio(graph, &layout, capacities, meter)?,
                 };
                 match period {
                     Some(period) => (period, u128::from(layout.repeats)),
@@ -178,7 +187,7 @@ fn cycle_ratio(
 }
 
 /// Time of an iteration of a layout if nothing but its actors themselves took time.
-pub(crate) fn floor(graph: &Graph, layout: &Layout) -> Option<Ratio> {
+fn floor(graph: &Graph, layout: &Layout) -> Option<Ratio> {
     let periods = layout.actors.iter().filter_map(|part| {
         let actor = &graph.actors()[part.id];
         time_of_cycle(actor)?.times(part.firings as u128 / u128::from(actor.phases))
