@@ -43,8 +43,12 @@ fn program(emitted: &Emitted<'_>) -> String {
             let name = &output.name;
             let elements = format!("outputs.{name}_elements");
             let count: usize = emitted.expected(c)[o].dims.iter().product();
-            fill += &format!("  {elements} = {count};\n  outputs.{name} = malloc({count} * sizeof *outputs.{name});\n");
-            save += &format!("  save(\"output-{c}-{o}\", outputs.{name}, {elements} * sizeof *outputs.{name});\n");
+            fill += &format!(
+                "  {elements} = {count};\n  outputs.{name} = malloc({count} * sizeof *outputs.{name});\n"
+            );
+            save += &format!(
+                "  save(\"output-{c}-{o}\", outputs.{name}, {elements} * sizeof *outputs.{name});\n"
+            );
         }
         let (input, output) = (&cnn.inputs[0], &cnn.outputs[0].name);
         text += &format!(
@@ -119,11 +123,16 @@ fn check(application: &Application) {
             std::fs::write(folder.join(format!("input-{c}-{i}")), in_rows(value)).expect("an input");
         }
     }
-    for (kind, library) in [("staticlib", "target/debug/libemitted.a"), ("cdylib", "target/debug/libemitted.so")] {
+    for (kind, library) in
+        [("staticlib", "target/debug/libemitted.a"), ("cdylib", "target/debug/libemitted.so")]
+    {
         cargo(folder, &["rustc", "--offline", "--lib", "--features", "capi", "--crate-type", kind]);
-        let strict = ["-std=c11", "-Wall", "-Wextra", "-Werror", "-pedantic", "-Iinclude", "program.c", "-o", kind];
+        let strict =
+            ["-std=c11", "-Wall", "-Wextra", "-Werror", "-pedantic", "-Iinclude", "program.c", "-o", kind];
         run(Command::new("cc").current_dir(folder).args(strict).args([library, "-lpthread", "-ldl", "-lm"]));
-        run(Command::new(folder.join(kind)).current_dir(folder).env("LD_LIBRARY_PATH", folder.join("target/debug")));
+        run(Command::new(folder.join(kind))
+            .current_dir(folder)
+            .env("LD_LIBRARY_PATH", folder.join("target/debug")));
         for c in 0..emitted.plan.cnns.len() {
             for (o, expected) in emitted.expected(c).iter().enumerate() {
                 let made = std::fs::read(folder.join(format!("output-{c}-{o}"))).expect("an output");

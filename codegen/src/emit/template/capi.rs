@@ -36,7 +36,8 @@ struct Created<M> {
 }
 
 impl<M> Created<M> {
-    const FITS: () = assert!(size_of::<Self>() <= size_of::<Place>() && align_of::<Self>() <= align_of::<Place>());
+    const FITS: () =
+        assert!(size_of::<Self>() <= size_of::<Place>() && align_of::<Self>() <= align_of::<Place>());
 }
 
 /// The tag of the model of this number.
