@@ -1,5 +1,6 @@
 //! What the commands do: results on standard output, what could not be reached on standard error.
 
+mod device;
 pub mod emit;
 mod run;
 

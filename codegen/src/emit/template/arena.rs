@@ -17,7 +17,6 @@ use crate::kernels::span::{Span, SpanMut};
 ///
 /// A model borrows it for as long as the model lives, so that no two run in it at once but those that may. What it
 /// holds between frames is of no account.
-#[repr(C, align(64))]
 pub struct Arena {
     elements: [f32; ARENA_BYTES / 4],
 }
@@ -30,6 +29,7 @@ impl Arena {
 
     /// The ready static arena, the first time; nothing after that.
     pub fn take() -> Option<&'static mut Arena> {
+        #[repr(align(64))]
         struct Ready(UnsafeCell<Arena>);
         // SAFETY: the flag below lets one caller have it, once.
         unsafe impl Sync for Ready {}
