@@ -1,6 +1,7 @@
 //! What the commands do: results on standard output, what could not be reached on standard error.
 
 mod analyze;
+mod device;
 pub mod emit;
 mod offload;
 mod pack;

@@ -39,6 +39,12 @@ fn value(frame: usize, element: usize) -> f32 {
     ((frame * 31 + element) * 7919 % 1013) as f32 / 507.0 - 1.0
 }
 
+/// Tells the hash of all frames.
+fn tell(cnn: &str, frames: &[f32]) {
+    let fnv = |hash: u64, x: &f32| (hash ^ u64::from(x.to_bits())).wrapping_mul(0x0000_0100_0000_01b3);
+    println!("{cnn}: {:016x}", frames.iter().fold(0xcbf2_9ce4_8422_2325, fnv));
+}
+
 /// The frame after all.
 const NEVER: usize = usize::MAX;
 
@@ -167,10 +173,46 @@ macro_rules! pipeline {
         let ran = model.pipeline(source(NEVER), Sink::new(&expected, &mut ended, NEVER));
         assert_eq!(ran.expect("no panic"), frames);
         assert_eq!(infer_all(&mut model, frames), expected);
-        println!(
-            "{}: {frames} frames, the last begins with {}",
-            stringify!($cnn),
-            expected[(frames - 1) * $cnn::SIZE]
-        );
+        tell(stringify!($cnn), &expected);
     }};
+}
+
+const FRAMES: usize = 20;
+
+cnn!(lenet, input: [f32; 32], output: [[f32; 10]; 1]);
+cnn!(skip, l1: [f32; 96], l5: [[f32; 512]; 32]);
+cnn!(one, input: [f32; 32], output: [[f32; 10]; 1]);
+cnn!(two, l1: [f32; 96], l2: [[f32; 256]; 32]);
+
+fn main() {
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        // Some are expected.
+        let text = panic.payload_as_str().unwrap_or_default();
+        if !text.starts_with("enough of") {
+            usual(panic);
+        }
+    }));
+    let frames = std::env::args().nth(1).and_then(|frames| frames.parse().ok()).unwrap_or(FRAMES);
+    let mut arena = Box::new(Arena::new());
+    assert_eq!(size_of::<Arena>(), ARENA_BYTES);
+    pipeline!(lenet, &mut *arena, frames, "a", "c");
+    pipeline!(skip, &mut *arena, frames, "d", "e");
+
+    let first = one::infer_all(&mut emitted::one::Model::new(&mut *arena), frames);
+    let second = two::infer_all(&mut emitted::two::Model::new(&mut *arena), frames);
+    let (left, right) = arena.one_and_two();
+    let (mut left, mut right) = (emitted::one::Model::new(left), emitted::two::Model::new(right));
+    let (mut made_left, mut made_right) = (vec![0.0; first.len()], vec![0.0; second.len()]);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let made = made_left.chunks_exact_mut(one::SIZE).enumerate();
+            made.for_each(|(frame, made)| one::infer(&mut left, frame, made));
+        });
+        let made = made_right.chunks_exact_mut(two::SIZE).enumerate();
+        made.for_each(|(frame, made)| two::infer(&mut right, frame, made));
+    });
+    assert!(made_left == first && made_right == second, "at the same time");
+    tell("one", &first);
+    tell("two", &second);
 }

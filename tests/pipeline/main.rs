@@ -2,10 +2,15 @@
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a panic is how a test fails")]
 
+use std::path::Path;
+use std::process::Command;
+
+use csdfc::app::resolve::Application;
 use csdfc_codegen::check::{self, Violation};
 use csdfc_codegen::plan::Plan;
+use csdfc_codegen::run::{Data, Runner, Value};
 use csdfc_tests::crates::{run, write_with_harness};
-use csdfc_tests::{application, plan};
+use csdfc_tests::{application, plan, root};
 
 /// Two pipelines, one with a tensor that both its stages read, and two CNNs at the same time.
 const APPLICATION: &str = r#"(
@@ -17,63 +22,76 @@ const APPLICATION: &str = r#"(
         (name: "two", model: "builtin:paper_pair"),
     ],
     parallel: [["a", "b", "c"], ["d", "e"], ["one", "two"]],
-    rows: all,
-    storage: STORAGE,
+    OPTIONS
 )"#;
 
-const HARNESS: &str = include_str!("harness.rs");
+/// Frames of each CNN; as many as in [`expected`].
+const FRAMES: usize = 20;
 
-const MAIN: &str = r#"
-cnn!(lenet, input: [f32; 32], output: [[f32; 10]; 1]);
-cnn!(skip, l1: [f32; 96], l5: [[f32; 512]; 32]);
-cnn!(one, input: [f32; 32], output: [[f32; 10]; 1]);
-cnn!(two, l1: [f32; 96], l2: [[f32; 256]; 32]);
-
-fn main() {
-    let usual = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |panic| {
-        // Some are expected.
-        let text = panic.payload_as_str().unwrap_or_default();
-        if !text.starts_with("enough of") {
-            usual(panic);
-        }
-    }));
-    let frames = std::env::args().nth(1).and_then(|frames| frames.parse().ok()).unwrap_or(20);
-    let mut arena = Box::new(Arena::new());
-    assert_eq!(size_of::<Arena>(), ARENA_BYTES.next_multiple_of(64));
-    pipeline!(lenet, &mut *arena, frames, "a", "c");
-    pipeline!(skip, &mut *arena, frames.min(50), "d", "e");
-
-    let first = one::infer_all(&mut emitted::one::Model::new(&mut *arena), frames);
-    let second = two::infer_all(&mut emitted::two::Model::new(&mut *arena), frames);
-    let (left, right) = arena.one_and_two();
-    let (mut left, mut right) = (emitted::one::Model::new(left), emitted::two::Model::new(right));
-    let (mut made_left, mut made_right) = (vec![0.0; first.len()], vec![0.0; second.len()]);
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            let made = made_left.chunks_exact_mut(one::SIZE).enumerate();
-            made.for_each(|(frame, made)| one::infer(&mut left, frame, made));
-        });
-        let made = made_right.chunks_exact_mut(two::SIZE).enumerate();
-        made.for_each(|(frame, made)| two::infer(&mut right, frame, made));
-    });
-    assert_eq!((made_left, made_right), (first, second));
-    println!("done");
+/// The program that uses a crate.
+fn harness_text() -> String {
+    std::fs::read_to_string(root().join("tests/pipeline/harness.rs")).expect("the harness")
 }
-"#;
 
-fn check(plan: &Plan, application: &csdfc::app::resolve::Application) {
+fn check(plan: &Plan, application: &Application) {
     let folder = tempfile::tempdir().expect("a folder");
-    write_with_harness(folder.path(), application, plan, &(HARNESS.to_owned() + MAIN));
+    write_with_harness(folder.path(), application, plan, &harness_text());
     let harness = folder.path().join("harness");
     run(&harness, env!("CARGO"), &["build", "--offline"], &[]);
     let program = harness.join("target/debug/harness");
     let told = run(folder.path(), program.to_str().expect("a path in UTF-8"), &[], &[]);
-    assert!(told.ends_with("done\n"), "{told}");
+    assert_eq!(told, expected(application, plan));
 }
 
-fn by_rows(storage: &str) -> csdfc::app::resolve::Application {
-    application(&APPLICATION.replace("STORAGE", storage))
+/// What the harness tells: of each CNN, the hash of all frames as the runner makes them.
+fn expected(application: &Application, plan: &Plan) -> String {
+    let values = |cnn: usize, layer: usize, parameter: usize| {
+        application.cnns[cnn].network.layers[layer].parameters[parameter].values().map_err(|e| e.to_string())
+    };
+    let mut runner = Runner::new(plan, &values).expect("a runner");
+    let mut told = String::new();
+    for (c, cnn) in plan.cnns.iter().enumerate() {
+        let mut hash = FNV_START;
+        for frame in 0..FRAMES {
+            let shape = &cnn.layers[0].output_shape;
+            let rows: Vec<f32> = (0..shape.elements()).map(|element| value(frame, element)).collect();
+            let input =
+                Value { dims: shape.dims.clone(), data: Data::F32(reordered(&rows, &shape.dims, true)) };
+            let made = runner.infer(c, &[input]).expect("a frame");
+            let Data::F32(values) = &made[0].data else { panic!("floats") };
+            let rows = reordered(values, &made[0].dims, false);
+            hash = rows.iter().fold(hash, |hash, x| fnv(hash, x.to_bits()));
+        }
+        told += &format!("{}: {hash:016x}\n", cnn.name);
+    }
+    told
+}
+
+/// Elements by rows of pixels of channels as those of planes of channels, or the other way.
+fn reordered(values: &[f32], dims: &[usize], to_planes: bool) -> Vec<f32> {
+    let &[1, channels, height, width] = dims else { return values.to_vec() };
+    let mut all = vec![0.0; values.len()];
+    for (i, value) in values.iter().enumerate() {
+        let pixels = height * width;
+        let (c, pixel) = if to_planes { (i % channels, i / channels) } else { (i / pixels, i % pixels) };
+        all[if to_planes { c * pixels + pixel } else { pixel * channels + c }] = *value;
+    }
+    all
+}
+
+/// As in the harness.
+fn value(frame: usize, element: usize) -> f32 {
+    ((frame * 31 + element) * 7919 % 1013) as f32 / 507.0 - 1.0
+}
+
+const FNV_START: u64 = 0xcbf2_9ce4_8422_2325;
+
+fn fnv(hash: u64, bits: u32) -> u64 {
+    (hash ^ u64::from(bits)).wrapping_mul(0x0000_0100_0000_01b3)
+}
+
+fn with(options: &str) -> Application {
+    application(&APPLICATION.replace("OPTIONS", options))
 }
 
 /// The plan with fewer rows between stages: as few as the checker accepts.
@@ -118,15 +136,57 @@ fn with_ring_rows(plan: &Plan, t: usize, rows: u64) -> Option<Plan> {
     None
 }
 
+/// The harness under ThreadSanitizer, the standard library built with it.
+#[test]
+#[ignore = "builds the standard library with a nightly toolchain"]
+fn without_data_races() {
+    let nightly =
+        |arguments: &[&str]| Command::new("rustup").args(["run", "nightly"]).args(arguments).output();
+    let root = nightly(&["rustc", "--print", "sysroot"]).ok().filter(|output| output.status.success());
+    let root = root.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
+    if !root.is_some_and(|root| Path::new(&root).join("lib/rustlib/src/rust/library").is_dir()) {
+        println!("skipped: no nightly toolchain with rust-src");
+        return;
+    }
+    let application = with("rows: all, storage: tensors, threads: 2");
+    let plan = shrunk(&plan(&application));
+    let folder = tempfile::tempdir().expect("a folder");
+    write_with_harness(folder.path(), &application, &plan, &harness_text());
+    let harness = folder.path().join("harness");
+    let target = "x86_64-unknown-linux-gnu";
+    let build = ["run", "nightly", "cargo", "build", "-Zbuild-std", "--release", "--target", target];
+    let built = Command::new("rustup")
+        .args(build)
+        .current_dir(&harness)
+        .env("CARGO_TARGET_DIR", harness.join("target"))
+        .env("RUSTFLAGS", "-Zsanitizer=thread")
+        .output()
+        .expect("rustup");
+    if !built.status.success() {
+        // The crate itself is built by the other tests.
+        let text = String::from_utf8_lossy(&built.stderr);
+        println!(
+            "skipped: the standard library cannot be built: {}",
+            text.lines().last().unwrap_or_default()
+        );
+        return;
+    }
+    let program = harness.join("target").join(target).join("release/harness");
+    let options = [("TSAN_OPTIONS", "halt_on_error=1")];
+    let told = run(folder.path(), program.to_str().expect("a path in UTF-8"), &[], &options);
+    assert_eq!(told, expected(&application, &plan));
+    println!("{FRAMES} frames of each pipeline without a data race");
+}
+
 #[test]
 fn rings_of_two_frames() {
-    let application = by_rows("tensors");
+    let application = with("rows: all, storage: tensors, threads: 1");
     check(&plan(&application), &application);
 }
 
 #[test]
 fn rings_of_a_few_rows() {
-    let application = by_rows("tensors");
+    let application = with("rows: all, storage: tensors, threads: 2");
     let plan = plan(&application);
     let shrunk = shrunk(&plan);
     let rows = |plan: &Plan| {
@@ -138,6 +198,6 @@ fn rings_of_a_few_rows() {
 
 #[test]
 fn double_buffers() {
-    let application = by_rows("edges");
+    let application = with("rows: none, storage: edges, threads: 3");
     check(&plan(&application), &application);
 }

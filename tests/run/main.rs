@@ -94,8 +94,8 @@ proptest! {
         let mut first: Option<Vec<Vec<Value>>> = None;
         for storage in [StorageModel::Tensors, StorageModel::Edges] {
             let drawn = generate::application(&bytes, storage);
-            for rows in [drawn.rows.clone(), RowsChoice::None, RowsChoice::All] {
-                let application = Application { rows, ..drawn.clone() };
+            for (threads, rows) in (1..).zip([drawn.rows.clone(), RowsChoice::None, RowsChoice::All]) {
+                let application = Application { rows, threads, ..drawn.clone() };
                 let outputs = run(&application).unwrap();
                 match &first {
                     None => compare(&application, &outputs)?,
@@ -109,15 +109,15 @@ proptest! {
     }
 }
 
-/// Built-in networks that run in a moment, by rows and not, in both storage models.
+/// Built-in networks that run in a moment, by rows and not, in both storage models, by one, two and three workers.
 #[test]
 fn small_built_in_networks_run() {
     for name in ["lenet5", "resnet8", "mobilenet_v1_0.25"] {
         let mut first: Option<Vec<Vec<Value>>> = None;
         for storage in [StorageModel::Tensors, StorageModel::Edges] {
-            for rows in [RowsSpec::None, RowsSpec::All] {
+            for (threads, rows) in [(1, RowsSpec::None), (2, RowsSpec::None), (3, RowsSpec::All)] {
                 let mut opened = open::open(&format!("builtin:{name}")).unwrap();
-                (opened.spec.storage, opened.spec.rows) = (storage, rows);
+                (opened.spec.storage, opened.spec.rows, opened.spec.threads) = (storage, rows, threads);
                 let outputs = run(&opened.resolve().unwrap()).unwrap();
                 assert_eq!(first.get_or_insert_with(|| outputs.clone()), &outputs, "{name}");
             }

@@ -41,6 +41,7 @@ mod testing;
 mod tests;
 mod tile;
 pub mod transpose;
+pub mod workers;
 
 pub use activation::Activation;
 pub use arch::Isa;

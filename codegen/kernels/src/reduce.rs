@@ -92,7 +92,13 @@ impl Job for Frame<'_, '_, '_> {
         let Frame { function, input, output } = self;
         let (shape, out) = (input.shape, output.shape);
         let frame = Planes { rows: shape.height, row: |y| input.row(y), shape };
-        frame.reduce(function, pixel_mut(output.row(0), &out, 0));
+        let output = pixel_mut(output.row(0), &out, 0);
+        // The usual ones have loops of their own.
+        match function {
+            ReduceFunction::Mean => frame.reduce(ReduceFunction::Mean, output),
+            ReduceFunction::Max => frame.reduce(ReduceFunction::Max, output),
+            function => frame.reduce(function, output),
+        }
     }
 }
 
@@ -255,7 +261,7 @@ fn finite(largest: f32) -> f32 {
 }
 
 impl ReduceFunction {
-    #[inline]
+    #[inline(always)]
     fn start(self) -> f32 {
         match self {
             ReduceFunction::Max => f32::NEG_INFINITY,
@@ -266,7 +272,7 @@ impl ReduceFunction {
     }
 
     /// What an element adds.
-    #[inline]
+    #[inline(always)]
     fn part(self, x: f32, shift: f32) -> f32 {
         match self {
             ReduceFunction::L1 | ReduceFunction::Lp { p: 1 } => x.abs(),
@@ -277,7 +283,7 @@ impl ReduceFunction {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn join(self, a: f32, b: f32) -> f32 {
         match self {
             ReduceFunction::Max => {

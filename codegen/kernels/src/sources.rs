@@ -38,6 +38,7 @@ pub const SOURCES: &[(&str, &str)] = &[
     ("span.rs", include_str!("span.rs")),
     ("tile.rs", include_str!("tile.rs")),
     ("transpose.rs", include_str!("transpose.rs")),
+    ("workers.rs", include_str!("workers.rs")),
 ];
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use csdfc_kernels::arch::Isa;
 use csdfc_kernels::elements::{ElementShape, Elements, ElementsMut};
 use csdfc_kernels::rows::{RowShape, Rows, RowsMut};
 use csdfc_kernels::span::Span;
+use csdfc_kernels::workers::{self, Workers};
 use csdfc_kernels::{
     arg_max, binary, concat, conv, depth_space, element_wise, gemm, instance_norm, lrn, mat_mul, pad, pool,
     reduce, resize, slice, softmax, transpose,
@@ -37,8 +38,10 @@ pub enum Target<'a> {
 impl Call {
     /// Makes rows `y` of the layer's output, the first row of whose frame is in slot `first`. `weights` are the
     /// layer's packed parameters.
+    #[expect(clippy::too_many_arguments, reason = "what a firing is made of")]
     pub fn fire(
         &self,
+        workers: &mut Workers,
         isa: Isa,
         y: Range<usize>,
         inputs: &[Source<'_>],
@@ -50,7 +53,7 @@ impl Call {
             (Access::Rows(mut shape), Target::F32(data)) => {
                 let data = data.into();
                 shape.first = first;
-                self.fire_rows(isa, y, inputs, weights, &mut RowsMut { data, shape });
+                self.fire_rows(workers, isa, y, inputs, weights, &mut RowsMut { data, shape });
             }
             (Access::Elements(shape, _), Target::F32(data)) => {
                 let (data, shape) = (data.into(), placed(shape, first));
@@ -79,6 +82,7 @@ impl Call {
 
     fn fire_rows(
         &self,
+        workers: &mut Workers,
         isa: Isa,
         y: Range<usize>,
         inputs: &[Source<'_>],
@@ -88,7 +92,10 @@ impl Call {
         let Some(x) = self.rows(inputs, 0) else { return };
         let made = y.clone();
         match &self.kernel {
-            Kernel::Conv(p) => conv::conv(isa, p, y, x, &weights[self.constants[0].range.clone()], output),
+            Kernel::Conv(p) => {
+                let weights = &weights[self.constants[0].range.clone()];
+                workers::conv(workers, isa, p, y, x, weights, output);
+            }
             Kernel::ConvTranspose(p) => {
                 let weights = &weights[self.constants[0].range.clone()];
                 conv::transpose::conv_transpose(isa, p, y, x, weights, output);

@@ -62,13 +62,14 @@ pub(super) fn modules(call: &Call) -> impl Iterator<Item = &'static str> {
 }
 
 /// Writes the call that makes rows `y` of a layer into `output`. `weights` are where the layer's parameters begin
-/// among all.
+/// among all, `threads` how many workers share a firing.
 pub(super) fn write(
     source: &mut Source,
     call: &Call,
     operands: &[Operand],
     output: &Operand,
     weights: usize,
+    threads: usize,
 ) {
     for (i, (operand, input)) in operands.iter().zip(&call.inputs).enumerate() {
         let first = match input.fold {
@@ -109,7 +110,13 @@ pub(super) fn write(
     }
     let by_elements = matches!(call.output, Access::Elements(..));
     let is_product = matches!(call.kernel, Kernel::MatMul | Kernel::MatMulRows);
-    let name = if by_elements && !is_product && !function.name.ends_with("_elements") {
+    let is_shared = threads > 1 && matches!(call.kernel, Kernel::Conv(_));
+    if is_shared {
+        before.insert(0, "self.workers".to_owned());
+    }
+    let name = if is_shared {
+        "kernels::workers::conv(".to_owned()
+    } else if by_elements && !is_product && !function.name.ends_with("_elements") {
         format!("kernels::{}::{}_elements(", function.module, function.name)
     } else {
         format!("kernels::{}::{}(", function.module, function.name)

@@ -207,8 +207,7 @@ pub(super) fn header(name: &str, plan: &Plan, models: &[Model<'_>], weights: usi
     let library = library(name);
     let upper = library.to_uppercase();
     let (application, file) = (comment(&plan.application), format!("{library}.h"));
-    // As large as the type that is aligned so.
-    let arena = (plan.memory.buffers + plan.memory.workspace).next_multiple_of(64);
+    let arena = plan.memory.buffers + plan.memory.workspace;
     let mut text = format!(
         "/* {file}: the models of `{application}`, for C. Written by csdfc; emitting again replaces it.\n\
          \n   \
@@ -219,7 +218,7 @@ pub(super) fn header(name: &str, plan: &Plan, models: &[Model<'_>], weights: usi
          #ifndef {upper}_H\n#define {upper}_H\n\n\
          #include <stddef.h>\n#include <stdint.h>\n\n\
          #ifdef __cplusplus\nextern \"C\" {{\n#endif\n\n\
-         /* Bytes of the arena, which must begin at a multiple of 64. */\n\
+         /* Bytes of the arena. It must begin at a multiple of 4, and is best at one of 64. */\n\
          #define {upper}_ARENA_BYTES {arena}\n\n\
          /* Bytes of weights.bin. */\n\
          #define {upper}_WEIGHT_BYTES {weights}\n\n\

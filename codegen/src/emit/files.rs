@@ -52,6 +52,7 @@ impl Crate<'_> {
             add(&format!("src/{}.rs", model.module), self.head() + &model.write());
         }
         let mut modules = BTreeSet::from(["arch", "rows", "span"]);
+        modules.extend((self.plan.threads > 1).then_some("workers"));
         modules.extend(self.models.iter().flat_map(Model::kernel_modules));
         files.extend(kernels::files(&modules));
         files.push(("weights.bin".into(), self.weights));
@@ -82,7 +83,7 @@ impl Crate<'_> {
 
     fn manifest(&self) -> String {
         format!(
-            "[package]\nname = \"{name}\"\nversion = \"0.1.0\"\nedition = \"2024\"\nrust-version = \"1.88\"\n\
+            "[package]\nname = \"{name}\"\nversion = \"0.1.0\"\nedition = \"2024\"\nrust-version = \"1.89\"\n\
              publish = false\n\n\
              [features]\ndefault = [\"std\", \"weights\"]\n\
              # The instruction set is chosen at start, and there is a program.\nstd = []\n\
@@ -219,7 +220,7 @@ impl Crate<'_> {
         let library = name.replace('-', "_");
         let mut text = format!(
             "# {name}\n\n\
-             Written by csdfc {} from a plan of `{}`. It needs nothing but Rust 1.88.\n\n\
+             Written by csdfc {} from a plan of `{}`. It needs nothing but Rust 1.89.\n\n\
              | memory | bytes |\n| --- | ---: |\n\
              | parameters | {} |\n| weights as packed | {} |\n| arena: buffers and workspace | {} |\n\
              | inputs held by the caller | {} |\n| outputs held by the caller | {} |\n\n",
@@ -271,6 +272,21 @@ impl Crate<'_> {
                  Without the default features the crate is `no_std` and allocates nothing. Feature `weights` embeds\n\
                  `weights.bin`; without it `Model::with_weights` takes its bytes, from flash or a mapped file. Feature\n\
                  `std` chooses vector code at start instead of when the crate is compiled.\n\n";
+        if self.has_stages() {
+            text += "Partitions that the plan runs at the same time are stages of a pipeline: with `std`, `Model::pipeline` runs\n\
+                     each on a thread of its own. Between them are rings of rows in the arena, whose counts are handed over\n\
+                     without a lock; frames stay in order, and all have left when it returns, so that whatever runs next\n\
+                     finds the arena free. `infer` lets the stages take turns. A stage that is planned for a GPU is one\n\
+                     more thread of the CPU here. A stage that panics ends the others, and the error is returned.\n\n";
+        }
+        if plan.threads > 1 {
+            let _ = write!(
+                text,
+                "With `std`, {} workers share the rows or the channels of a convolution; they are there as long as the model\n\
+                 is, and the bytes are those of one. Without `std` there is one.\n\n",
+                plan.threads
+            );
+        }
         let header = capi::header_path(name);
         let _ = write!(
             text,

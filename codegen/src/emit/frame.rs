@@ -13,6 +13,7 @@ pub(super) fn write_infer(source: &mut Source, model: &Model<'_>) {
     source.open("pub fn infer_rows(&mut self, inputs: impl InputRows, outputs: impl OutputRows) {");
     let mut fields: Vec<String> =
         ["memory: self.memory.again()", "weights: self.weights", "isa: self.isa"].map(str::to_owned).into();
+    fields.extend((model.threads() > 1).then(|| "workers: &mut self.workers".to_owned()));
     fields.extend(["inputs", "outputs"].map(str::to_owned));
     fields.extend(counted(model).map(|layer| format!("{}: 0", model.methods[layer])));
     source.list("let mut frame = Frame {", &fields, ";");
@@ -30,6 +31,9 @@ pub(super) fn write(source: &mut Source, model: &Model<'_>) {
     source.line("memory: Memory<'m, ring::Whole>,");
     source.line("weights: &'m [f32],");
     source.line("isa: Isa,");
+    if model.threads() > 1 {
+        source.line("workers: &'m mut Workers,");
+    }
     source.line("inputs: I,");
     source.line("outputs: O,");
     let counted: Vec<usize> = counted(model).collect();

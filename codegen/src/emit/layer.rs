@@ -220,7 +220,7 @@ fn write_call(source: &mut Source, model: &Model<'_>, layer: usize, call: &Call)
         Some(&own) => {
             read(source, "slices", &format!(", {}", ring(model, layer, own)), "output");
             let output = Operand { data: "output".into(), first: first(model, own) };
-            call::write(source, call, &operands, &output, model.weights[layer].start);
+            call::write(source, call, &operands, &output, model.weights[layer].start, model.threads());
             if is_handed_on {
                 let y = if stage::is_linked(model, layer) { "y.clone()" } else { "y" };
                 source.open(format!("for y in {y} {{"));
@@ -236,7 +236,7 @@ fn write_call(source: &mut Source, model: &Model<'_>, layer: usize, call: &Call)
                 let (caller, name) = (caller(model), &output.name);
                 source.line(format!("let output = SpanMut::new({caller}outputs.{name}(y.clone()));"));
                 let room = Operand { data: "output".into(), first: "0".into() };
-                call::write(source, call, &operands, &room, model.weights[layer].start);
+                call::write(source, call, &operands, &room, model.weights[layer].start, model.threads());
             }
         }
     }

@@ -70,6 +70,11 @@ impl<'r> Model<'r> {
         &self.resolved.index.cnns[self.c]
     }
 
+    /// Workers that share a firing.
+    pub fn threads(&self) -> usize {
+        self.resolved.index.plan.threads
+    }
+
     /// Where its rows lie.
     pub fn stores(&self) -> &'r [Store] {
         &self.resolved.stores[self.c]
@@ -118,7 +123,7 @@ impl<'r> Model<'r> {
             model.weights.push(packed.map_err(fail)?);
             model.calls.push(call);
         }
-        let words = ["memory", "weights", "isa", "frame", "run"];
+        let words = ["memory", "weights", "isa", "workers", "frame", "run"];
         let fields = words.into_iter().chain(model.methods.iter().map(String::as_str));
         let fields = Names::except(&fields.collect::<Vec<&str>>());
         (model.stages, model.links) = stage::find(&model, fields);
@@ -179,7 +184,8 @@ impl<'r> Model<'r> {
     fn named(resolved: &'r Resolved<'r>, c: usize, module: String) -> Result<Self, EmitError> {
         let cnn = &resolved.index.cnns[c];
         let stores = &resolved.stores[c];
-        let mut names = Names::except(&["memory", "weights", "isa", "frame", "inputs", "outputs", "run"]);
+        let mut names =
+            Names::except(&["memory", "weights", "isa", "workers", "frame", "inputs", "outputs", "run"]);
         let methods: Vec<String> = cnn.layers.iter().map(|entry| names.give(&entry.layer.name)).collect();
         let mut names = Names::default();
         let rings = stores.iter().map(|store| {
@@ -303,6 +309,9 @@ impl<'r> Model<'r> {
                 names => source.line(format!("use crate::kernels::{module}::{{{}}};", names.join(", "))),
             }
         }
+        if self.threads() > 1 {
+            source.line("use crate::kernels::workers::Workers;");
+        }
         if !self.stages.is_empty() {
             source.line("use crate::ring::{Closed, Reader, Writer};");
             source.line("#[cfg(feature = \"std\")]");
@@ -338,6 +347,12 @@ impl<'r> Model<'r> {
         source.line("memory: Memory<'a, ring::Whole>,");
         source.line("weights: &'a [f32],");
         source.line("isa: Isa,");
+        let (workers, threads) = (self.stages.len(), self.threads());
+        match workers {
+            _ if threads == 1 => {}
+            0 => source.line("workers: Workers,"),
+            stages => source.line(format!("workers: [Workers; {stages}],")),
+        }
         source.close("}");
         source.gap();
         source.open("impl<'a> Model<'a> {");
@@ -358,7 +373,14 @@ impl<'r> Model<'r> {
         source.close("}");
         source.gap();
         source.open("fn on(memory: Memory<'a, ring::Whole>, weights: &'a [f32]) -> Self {");
-        source.line("Model { memory, weights, isa: isa() }");
+        if threads > 1 && workers > 0 {
+            source.line(format!("let workers = core::array::from_fn(|_| Workers::new({threads}));"));
+        }
+        source.line(match workers {
+            _ if threads == 1 => "Model { memory, weights, isa: isa() }".to_owned(),
+            0 => format!("Model {{ memory, weights, isa: isa(), workers: Workers::new({threads}) }}"),
+            _ => "Model { memory, weights, isa: isa(), workers }".into(),
+        });
         source.close("}");
         source.gap();
         source.line("/// Runs one frame.");

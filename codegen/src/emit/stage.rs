@@ -157,6 +157,7 @@ pub(super) fn write_infer(source: &mut Source, model: &Model<'_>) {
     );
     source.open("pub fn infer_rows(&mut self, mut inputs: impl InputRows, mut outputs: impl OutputRows) {");
     source.line("let mut parts = self.memory.divide::<ring::Stages>();");
+    write_workers(source, model);
     for (place, stage) in model.stages.iter().enumerate() {
         write_new(source, model, place, "let mut", &|_| "None".into(), &stage.name);
     }
@@ -167,6 +168,24 @@ pub(super) fn write_infer(source: &mut Source, model: &Model<'_>) {
     source.close("}");
     source.gap();
     write_pipeline(source, model);
+}
+
+/// The workers of a stage.
+fn workers(stage: &Stage) -> String {
+    format!("{}_workers", stage.name)
+}
+
+/// Deals the model's workers out to its stages.
+fn write_workers(source: &mut Source, model: &Model<'_>) {
+    if model.threads() == 1 {
+        return;
+    }
+    let is_needed = |place: usize| needs(model, place).any(|(name, _)| name == "workers");
+    let names = model.stages.iter().enumerate().map(|(place, stage)| match is_needed(place) {
+        true => workers(stage),
+        false => "_".into(),
+    });
+    source.list("let [", &names.collect::<Vec<String>>(), " = &mut self.workers;");
 }
 
 /// Makes a stage, its ends of links given by this.
@@ -180,7 +199,10 @@ fn write_new(
 ) {
     let stage = &model.stages[place];
     let mut fields = vec!["memory: parts.take()".to_owned()];
-    fields.extend(needs(model, place).map(|(name, _)| format!("{name}: self.{name}")));
+    fields.extend(needs(model, place).map(|(name, _)| match name {
+        "workers" => format!("{name}: {}", workers(stage)),
+        name => format!("{name}: self.{name}"),
+    }));
     if model.period() > 1 {
         fields.push("frame: 0".into());
     }
@@ -255,6 +277,7 @@ fn write_pipeline(source: &mut Source, model: &Model<'_>) {
         model.links.len()
     ));
     source.line("let mut parts = self.memory.divide::<ring::Stages>();");
+    write_workers(source, model);
     for (place, stage) in stages.iter().enumerate() {
         write_new(source, model, place, "let mut", &|number| format!("Some(&links[{number}])"), &stage.name);
     }
@@ -404,7 +427,7 @@ fn needs(model: &Model<'_>, place: usize) -> impl Iterator<Item = (&'static str,
     let layers = (0..model.methods.len()).filter(|&l| model.cnn().layers[l].partition == partition);
     layers.for_each(|l| layer::write(&mut text, model, l));
     let text = text.finish();
-    let fields = [("weights", "&'m [f32]"), ("isa", "Isa")];
+    let fields = [("weights", "&'m [f32]"), ("isa", "Isa"), ("workers", "&'m mut Workers")];
     fields.into_iter().filter(move |(name, _)| text.contains(&format!("self.{name}")))
 }
 

@@ -17,6 +17,7 @@ mod value;
 use std::time::{Duration, Instant};
 
 use csdfc_kernels::arch::Isa;
+use csdfc_kernels::workers::Workers;
 
 use crate::bind::{Source, Target};
 use crate::check::{self, Kind, Resolved};
@@ -82,6 +83,7 @@ pub struct Runner<'p> {
     weights: Blob,
     arena: Arena,
     isa: Isa,
+    workers: Workers,
 }
 
 /// One firing that has just ended.
@@ -124,7 +126,8 @@ impl<'p> Runner<'p> {
                 state.weights.push(packed.map_err(|why| layer_error(&resolved, c, l, why))?);
             }
         }
-        Ok(Runner { resolved, cnns, weights, arena, isa: Isa::detect() })
+        let workers = Workers::new(plan.threads);
+        Ok(Runner { resolved, cnns, weights, arena, isa: Isa::detect(), workers })
     }
 
     /// Runs one frame of a CNN. Inputs are in the order of [`crate::plan::Cnn::inputs`], outputs in that of
@@ -254,7 +257,7 @@ impl<'p> Runner<'p> {
         observe: &mut dyn FnMut(&Fired<'_>),
     ) -> Result<(), RunError> {
         let start = Instant::now();
-        let Runner { resolved, cnns, weights, arena, isa } = self;
+        let Runner { resolved, cnns, weights, arena, isa, workers } = self;
         let (cnn, stores, state) = (&resolved.index.cnns[c], &resolved.stores[c], &mut cnns[c]);
         let entry = &cnn.layers[l];
         let (frame, p) = (state.fired[l] / entry.layer.firings, state.fired[l] % entry.layer.firings);
@@ -282,7 +285,7 @@ impl<'p> Runner<'p> {
             let sources: Option<Vec<Source<'_>>> =
                 (0..entry.inputs.len()).map(|operand| state.source(cnn, stores, l, operand, rest)).collect();
             let sources = sources.ok_or_else(overlap)?;
-            call.fire(*isa, y.clone(), &sources, weights.of(&state.weights[l]), target, first);
+            call.fire(workers, *isa, y.clone(), &sources, weights.of(&state.weights[l]), target, first);
         } else if let (Operator::Input(input), Some(value)) = (&entry.layer.operator, inputs[l])
             && let Target::F32(data) = target
         {

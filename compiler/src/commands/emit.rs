@@ -21,11 +21,12 @@ pub fn emit(args: &EmitArgs) -> Result<Outcome, Error> {
     let options = Options { crate_name: args.crate_name.clone() };
     let files = tracing::info_span!("emit").in_scope(|| emit::emit(&plan, &parameters, &options))?;
     write(&args.output, &files)?;
-    for cnn in plan.partitions.iter().filter(|partition| partition.processor != "cpu") {
+    super::device::warn_if_other(&plan);
+    for partition in plan.partitions.iter().filter(|partition| partition.processor != "cpu") {
         tracing::warn!(
-            "partition {} is planned for the {}: the crate runs it on the processor",
-            cnn.name,
-            cnn.processor
+            "partition {} is planned for the {}: the crate runs it as one more thread of the CPU",
+            partition.name,
+            partition.processor
         );
     }
     tracing::info!(files = files.len(), "emitted");

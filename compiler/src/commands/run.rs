@@ -24,6 +24,7 @@ pub fn run(args: &RunArgs) -> Result<Outcome, Error> {
     if args.dump.is_some() || args.compare_layers.is_some() {
         expect_whole_layers(&plan)?;
     }
+    super::device::warn_if_other(&plan);
     let networks = reload::reload(&plan, &folder)?;
     let inputs: Vec<Vec<Value>> = inputs(args, &plan)?;
     let references = references(args, &plan)?;

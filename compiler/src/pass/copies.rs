@@ -76,3 +76,59 @@ fn copy(network: &mut Network, names: &mut BTreeSet<String>, reader: &Layer, ope
     };
     Operand { layer: network.add(layer), shape }
 }
+
+#[cfg(test)]
+mod tests {
+    use csdfc_codegen::operator::{ElementWise, Function, Input, InputElement, Softmax, SpaceToDepth};
+
+    use super::*;
+    use crate::network::NetworkOutput;
+    use crate::operators;
+
+    /// One layer that sees an image of 2×4×6 as one of 4×2×6, and the operators of the network that comes of it.
+    fn check(operator: Operator, expected: &[&str]) {
+        let mut network = Network::default();
+        let mut add = |operator: Operator, inputs: Vec<Operand>, shape: Shape| {
+            let name = operator.kind().to_owned();
+            let layer = Layer {
+                output: format!("{name}:0"),
+                name,
+                onnx_nodes: Vec::new(),
+                operator,
+                inputs,
+                parameters: Vec::new(),
+                shape: shape.clone(),
+                element_bytes: 4,
+            };
+            Operand { layer: network.add(layer), shape }
+        };
+        let input = Operator::Input(Input { element: InputElement::F32, camera: None });
+        let x = Operand { shape: Shape::image(4, 2, 6), ..add(input, Vec::new(), Shape::image(2, 4, 6)) };
+        let shape = operators::output_shape(&operator, std::slice::from_ref(&x.shape)).unwrap();
+        let operand = add(operator, vec![x], shape);
+        network.outputs = vec![NetworkOutput { name: "y".into(), operand }];
+        let network = copies(network);
+        let kinds: Vec<&str> = network.layers.iter().map(|layer| layer.operator.kind()).collect();
+        assert_eq!(kinds, expected);
+        let last = &network.layers[network.outputs[0].operand.layer.0];
+        assert!(is_bound(&network, last) && last.inputs[0].shape == Shape::image(4, 2, 6));
+    }
+
+    #[test]
+    fn only_what_no_kernel_reads_is_moved() {
+        let conv = csdfc_codegen::operator::Conv {
+            filters: 1,
+            kernel: [1, 1],
+            stride: [1, 1],
+            dilation: [1, 1],
+            pads: [0; 4],
+            groups: 1,
+            bias: false,
+            activation: None,
+        };
+        check(Operator::Conv(conv), &["input", "transpose", "conv"]);
+        check(Operator::ElementWise(ElementWise { function: Function::Relu }), &["input", "element_wise"]);
+        check(Operator::Softmax(Softmax { axes: vec![1], log: false }), &["input", "softmax"]);
+        check(Operator::SpaceToDepth(SpaceToDepth { block: 2 }), &["input", "space_to_depth"]);
+    }
+}

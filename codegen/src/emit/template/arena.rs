@@ -17,7 +17,6 @@ use crate::kernels::span::{Span, SpanMut};
 ///
 /// A model borrows it for as long as the model lives, so that no two run in it at once but those that may. What it
 /// holds between frames is of no account.
-#[repr(C, align(64))]
 pub struct Arena {
     elements: [f32; ARENA_BYTES / 4],
 }

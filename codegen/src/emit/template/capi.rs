@@ -29,8 +29,9 @@ pub struct Place([MaybeUninit<u64>; PLACE_WORDS]);
 const PLACE_WORDS: usize = 32;
 
 /// A model in its place.
+#[repr(C)]
 struct Created<M> {
-    /// Tells a place with this model from all others.
+    /// Tells a place with this model from all others; first, wherever the model lies.
     tag: u64,
     model: M,
 }

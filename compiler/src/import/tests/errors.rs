@@ -117,7 +117,7 @@ fn nodes_and_tensors() {
                 "SpaceToDepth",
                 &["x"],
                 &["y"],
-                vec![int("blocksize", 2), text("mode", "CRD")],
+                vec![int("blocksize", 2), text("mode", "RCD")],
             )),
         ),
         ("attribute", error(&image().node("LeakyRelu", &["x"], &["y"], vec![text("alpha", "steep")]))),

@@ -1,0 +1,61 @@
+//! Whether a plan's frame rates are those of the processor that this runs on.
+
+use csdfc_codegen::plan::{Device, Plan};
+
+/// What stands before the processor's name in the basis of a profile that was measured.
+const MEASURED: &str = "measured on ";
+
+/// Warns where the plan's device profile was not measured on this processor.
+pub(super) fn warn_if_other(plan: &Plan) {
+    let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let here = processor(&info);
+    if !is_of(&plan.device, here) {
+        tracing::warn!(
+            "the plan's frame rates are those of device {} ({}), not of this processor{}",
+            plan.device.name,
+            plan.device.basis,
+            here.map(|name| format!(", {name}")).unwrap_or_default()
+        );
+    }
+}
+
+/// The name of the processor, from the text of `/proc/cpuinfo`.
+fn processor(info: &str) -> Option<&str> {
+    let value = |key: &str| {
+        let line =
+            info.lines().find(|line| line.split(':').next().is_some_and(|found| found.trim() == key))?;
+        line.split_once(':').map(|(_, value)| value.trim()).filter(|value| !value.is_empty())
+    };
+    value("model name").or_else(|| value("Hardware")).or_else(|| value("CPU part"))
+}
+
+/// Whether a profile was measured on this processor.
+fn is_of(device: &Device, here: Option<&str>) -> bool {
+    device.basis.strip_prefix(MEASURED).is_some_and(|of| here == Some(of.trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processors_are_known_by_their_names() {
+        let pc = "processor\t: 0\nmodel\t\t: 85\nmodel name\t: Some CPU @ 2.00GHz\nflags\t\t: fpu\n";
+        let board = "processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd07\n\nHardware\t: quill\n";
+        for (info, name) in
+            [(pc, Some("Some CPU @ 2.00GHz")), (board, Some("quill")), ("", None), ("model name\t:\n", None)]
+        {
+            assert_eq!(processor(info), name);
+        }
+        let device = |basis: &str| Device { name: "x".into(), basis: basis.into() };
+        for (basis, here, same) in [
+            ("measured on quill", Some("quill"), true),
+            ("measured on quill", Some("other"), false),
+            ("measured on quill", None, false),
+            ("analytic", Some("quill"), false),
+            ("published, TensorRT", Some("quill"), false),
+        ] {
+            assert_eq!(is_of(&device(basis), here), same, "{basis}");
+        }
+    }
+}

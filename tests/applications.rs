@@ -1,0 +1,151 @@
+//! Whole applications as emitted crates: their bytes are the runner's, and their memory is the plan's.
+//!
+//! Built with optimisation only: what is measured is what users get. The models are not in the repository.
+
+#![allow(clippy::expect_used, clippy::panic, reason = "a panic is how a test fails")]
+
+use std::process::Command;
+
+use csdfc::app::resolve::Application;
+use csdfc::{commands, npy};
+use csdfc_codegen::operator::Operator;
+use csdfc_codegen::plan::{Cnn, Plan};
+use csdfc_codegen::run::{Data, Runner, Value, input_dims};
+use csdfc_tests::crates::{emitted, run};
+use csdfc_tests::{application, models, plan};
+
+/// What a process takes beside the plan's total and the frames that its caller holds: the program itself, its stacks and
+/// the system's libraries.
+const PROCESS: u64 = 4_000_000;
+
+/// Frames of each CNN.
+const FRAMES: usize = 4;
+
+fn inputs(cnn: &Cnn) -> Vec<Value> {
+    let input = |name: &String| {
+        let layer = cnn.layers.iter().find(|layer| layer.name == *name).expect("an input");
+        let Operator::Input(input) = &layer.operator else { panic!("{name} is no input") };
+        let dims = input_dims(input, &layer.output_shape);
+        let elements = dims.iter().product();
+        Value {
+            dims,
+            data: Data::F32((0..elements).map(|i| (i * 7919 % 1013) as f32 / 507.0 - 1.0).collect()),
+        }
+    };
+    cnn.inputs.iter().map(input).collect()
+}
+
+fn bits(value: &Value) -> Vec<u32> {
+    match &value.data {
+        Data::F32(values) => values.iter().map(|x| x.to_bits()).collect(),
+        other => panic!("outputs of {}", other.element()),
+    }
+}
+
+/// Bytes that the program says it had at most.
+fn peak(told: &str) -> u64 {
+    let line = told.lines().find_map(|line| line.strip_prefix("peak memory: ")).expect("a peak");
+    line.strip_suffix(" kB").expect("kB").trim().parse::<u64>().expect("a number") * 1024
+}
+
+fn check(application: &Application) {
+    let plan = plan(application);
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    commands::emit::write(folder, &emitted(application, &plan)).expect("files");
+    run(folder, env!("CARGO"), &["build", "--release", "--offline"], &[]);
+    let values = |cnn: usize, layer: usize, parameter: usize| {
+        application.cnns[cnn].network.layers[layer].parameters[parameter].values().map_err(|e| e.to_string())
+    };
+    let mut runner = Runner::new(&plan, &values).expect("a runner");
+    for (c, cnn) in plan.cnns.iter().enumerate() {
+        check_cnn(&plan, &mut runner, c, cnn, folder);
+    }
+}
+
+fn check_cnn(plan: &Plan, runner: &mut Runner<'_>, c: usize, cnn: &Cnn, folder: &std::path::Path) {
+    let inputs = inputs(cnn);
+    let expected = (0..FRAMES).map(|_| runner.infer(c, &inputs).expect("a frame")).last().expect("frames");
+    let mut program = Command::new(folder.join("target/release/emitted"));
+    if plan.cnns.len() > 1 {
+        program.arg(&cnn.name);
+    }
+    for (i, input) in inputs.iter().enumerate() {
+        let file = folder.join(format!("{c}-{i}.npy"));
+        npy::write(&file, input).expect("an input");
+        program.arg(file);
+    }
+    let outputs = folder.join(format!("outputs-{c}"));
+    let ran = program.args(["--frames", &FRAMES.to_string(), "--output"]).arg(&outputs).output();
+    let ran = ran.expect("the program");
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    for (output, expected) in cnn.outputs.iter().zip(&expected) {
+        let made = npy::read(&outputs.join(format!("{}.npy", output.name))).expect("an output");
+        assert_eq!(made.dims, expected.dims, "{}", output.name);
+        assert!(bits(&made) == bits(expected), "{} of {}", output.name, cnn.name);
+    }
+    let held: u64 =
+        inputs.iter().chain(&expected).map(|value| 4 * value.dims.iter().product::<usize>() as u64).sum();
+    let peak = peak(&String::from_utf8_lossy(&ran.stdout));
+    let beyond = peak as i64 - (plan.memory.total + held) as i64;
+    println!("{}: total {}, frames {held}, peak {peak}, {beyond} beyond", cnn.name, plan.memory.total);
+    assert!(beyond <= PROCESS as i64, "{}", cnn.name);
+}
+
+/// The application of these files of `../shared/models`, if they are there and this is built with optimisation.
+fn of_models(name: &str, files: &[&str], more: &str) -> Option<Application> {
+    let models = models();
+    let find = |file: &&str| models.iter().find(|path| path.file_stem().is_some_and(|stem| stem == *file));
+    let paths: Option<Vec<_>> = files.iter().map(find).collect();
+    match paths {
+        None => println!("skipped: no models of {name} in ../shared/models"),
+        Some(_) if cfg!(debug_assertions) => println!("skipped: {name} is built in release only"),
+        Some(paths) => {
+            let cnns =
+                paths.iter().zip(files).map(|(path, file)| format!("(name: {file:?}, model: {path:?})"));
+            let cnns = cnns.collect::<Vec<String>>().join(", ");
+            return Some(application(&format!("(name: {name:?}, cnns: [{cnns}], {more})")));
+        }
+    }
+    None
+}
+
+#[test]
+fn optical_character_recognition() {
+    if let Some(application) = of_models("ocr", &["ocr_det", "ocr_cls", "ocr_rec"], "") {
+        check(&application);
+    }
+}
+
+#[test]
+fn faces() {
+    if let Some(application) = of_models("face", &["mtcnn_p", "mtcnn_r", "mtcnn_o"], "rows: all, threads: 2")
+    {
+        check(&application);
+    }
+}
+
+#[test]
+fn a_pipeline() {
+    if cfg!(debug_assertions) {
+        println!("skipped: the pipeline is built in release only");
+        return;
+    }
+    let cut = r#"partitions: [(name: "front", upto: "block_6_project"), (name: "back")]"#;
+    for rows in ["all", "none"] {
+        check(&application(&format!(
+            r#"(cnns: [(model: "builtin:mobilenet_v2", {cut})], parallel: [["front", "back"]], rows: {rows})"#
+        )));
+    }
+}
+
+#[test]
+fn benchmarks() {
+    if cfg!(debug_assertions) {
+        println!("skipped: benchmarks are built in release only");
+        return;
+    }
+    for name in ["mobilenet_v2", "resnet50", "squeezenet1_0", "efficientnet_b0"] {
+        check(&application(&format!(r#"(cnns: [(model: "builtin:{name}")])"#)));
+    }
+}
