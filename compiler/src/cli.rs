@@ -1,6 +1,7 @@
 //! The command line.
 
 pub mod offload;
+pub mod reproduce;
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -84,6 +85,10 @@ letters, digits, `.`, `_` and `-` replaced by `_`, and `.npy`; with several CNNs
 
 Durations are the paper's Eq. 15: cycles to load pixels and to compute steps.")]
     Offload(Box<offload::OffloadArgs>),
+    /// Make the tables and figures of a paper again, from csdfc's own data
+    #[command(after_help = "Example:
+  csdfc reproduce s1 -o docs/s1")]
+    Reproduce(reproduce::ReproduceArgs),
 }
 
 /// Options of every command.

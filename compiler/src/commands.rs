@@ -2,6 +2,7 @@
 
 pub mod emit;
 mod offload;
+mod reproduce;
 mod run;
 
 use std::io::{Read, Write};
@@ -18,6 +19,7 @@ use crate::{driver, identity, output, report};
 
 pub use emit::emit;
 pub use offload::offload;
+pub use reproduce::reproduce;
 pub use run::run;
 
 /// Where a plan goes that our own checker refuses, unless `-o` names a file.

@@ -49,6 +49,7 @@ fn run(cli: &Cli) -> Result<Outcome, Error> {
         Command::Run(args) => commands::run(args),
         Command::Emit(args) => commands::emit(args),
         Command::Offload(args) => commands::offload(args),
+        Command::Reproduce(args) => commands::reproduce(args),
     }
 }
 

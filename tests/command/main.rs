@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod bad_input;
+mod offload;
 mod onnx;
 
 use std::io::Read;
@@ -70,6 +71,8 @@ fn help_of_all_commands() {
         ("help_inspect", &["inspect", "--help"]),
         ("help_plan", &["plan", "--help"]),
         ("help_check", &["check", "--help"]),
+        ("help_offload", &["offload", "--help"]),
+        ("help_reproduce", &["reproduce", "--help"]),
     ] {
         let ended = run(folder.path(), args);
         assert_eq!((ended.code, ended.stderr.as_str()), (0, ""));
