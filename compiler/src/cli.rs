@@ -1,6 +1,7 @@
 //! The command line.
 
 pub mod offload;
+pub mod reproduce;
 
 use std::io::IsTerminal;
 use std::num::NonZero;
@@ -108,6 +109,10 @@ lower until before upper. Gaps are times of no use, as 8-10, or, as 8-10@0:512, 
 A buffer with an offset lies there. With --capacity exit code 2 says that it is too small, and which
 buffers alone are too many for it.")]
     Pack(PackArgs),
+    /// Make the tables and figures of a paper again, from csdfc's own data
+    #[command(after_help = "Example:
+  csdfc reproduce s1 -o docs/s1")]
+    Reproduce(reproduce::ReproduceArgs),
 }
 
 /// Options of every command.

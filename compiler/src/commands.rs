@@ -5,6 +5,7 @@ mod device;
 pub mod emit;
 mod offload;
 mod pack;
+mod reproduce;
 mod run;
 
 use std::io::{Read, Write};
@@ -23,6 +24,7 @@ pub use analyze::analyze;
 pub use emit::emit;
 pub use offload::offload;
 pub use pack::pack;
+pub use reproduce::reproduce;
 pub use run::run;
 
 /// Where a plan goes that our own checker refuses, unless `-o` names a file.

@@ -51,6 +51,7 @@ fn run(cli: &Cli) -> Result<Outcome, Error> {
         Command::Analyze(args) => commands::analyze(args),
         Command::Offload(args) => commands::offload(args),
         Command::Pack(args) => commands::pack(args),
+        Command::Reproduce(args) => commands::reproduce(args),
     }
 }
 

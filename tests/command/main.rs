@@ -4,6 +4,7 @@
 
 mod analyze;
 mod bad_input;
+mod offload;
 mod onnx;
 
 use std::io::Read;
@@ -72,6 +73,8 @@ fn help_of_all_commands() {
         ("help_plan", &["plan", "--help"]),
         ("help_check", &["check", "--help"]),
         ("help_analyze", &["analyze", "--help"]),
+        ("help_offload", &["offload", "--help"]),
+        ("help_reproduce", &["reproduce", "--help"]),
     ] {
         let ended = run(folder.path(), args);
         assert_eq!((ended.code, ended.stderr.as_str()), (0, ""));

@@ -51,8 +51,11 @@ pub struct OffloadArgs {
     /// What is counted.
     #[command(flatten)]
     pub count: CountArgs,
+    /// Options of the models.
+    #[command(flatten)]
+    pub load: super::LoadArgs,
     /// Execute the strategy on random data, step by step, and compare with the direct convolution
-    #[arg(long)]
+    #[arg(long, conflicts_with = "app")]
     pub simulate: bool,
     /// Write the strategy to this file: .json, .ron or .csv
     #[arg(short, long, value_name = "FILE", conflicts_with = "app")]
@@ -60,6 +63,9 @@ pub struct OffloadArgs {
     /// Write what every step loads, frees, computes, writes and holds to this file, as JSON
     #[arg(long, value_name = "FILE", conflicts_with = "app")]
     pub trace: Option<PathBuf>,
+    /// Draw the steps: a picture (.svg), or a page that plays them (.html)
+    #[arg(long, value_name = "FILE", conflicts_with = "app")]
+    pub picture: Option<PathBuf>,
     /// What is printed
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
@@ -134,7 +140,8 @@ fn pads(text: &str) -> Result<[usize; 4], String> {
     }
 }
 
-fn budget(text: &str) -> Result<Budget, String> {
+/// Reads `--budget`.
+pub(super) fn budget(text: &str) -> Result<Budget, String> {
     let wrong = || "give a number of changes, or seconds: `200000`, `10s`".to_owned();
     match text.strip_suffix('s') {
         None => text.parse().map(Budget::Work).map_err(|_| wrong()),

@@ -2,17 +2,19 @@
 
 use std::path::Path;
 
+use crate::app::open;
 use crate::cli::Format;
 use crate::cli::offload::OffloadArgs;
 use crate::error::{Error, Outcome};
 use crate::offload::files::{self, FORMS, Form};
+use crate::offload::model::{self as mapping, convolutions};
 use crate::offload::optimise::{self, Answer, Budget};
 use crate::offload::problem::Options;
 use crate::offload::shapes::{self, KINDS};
 use crate::offload::simulate::{Data, Rules, Trace, convolve, simulate};
 use crate::offload::steps::Computation;
-use crate::offload::{Accelerator, Convolution, OffloadError, Problem, Spec, Strategy, Unit, bound};
-use crate::report::offload::{self as report, LayerReport};
+use crate::offload::{Accelerator, Convolution, OffloadError, Problem, Spec, Strategy, Unit, bound, draw};
+use crate::report::offload::{self as report, LayerReport, ModelReport};
 use crate::{output, suggest};
 
 /// Strategies that are no heuristics.
@@ -36,7 +38,60 @@ const ALWAYS_REPLAYED: u64 = 1 << 20;
 /// When a file cannot be read or written, or the layer cannot be offloaded at all.
 pub fn offload(args: &OffloadArgs) -> Result<Outcome, Error> {
     let accelerator = accelerator(args)?;
-    layer(args, accelerator)
+    if args.group.is_none() && accelerator.pe.is_none() {
+        return Err(Error::Input {
+            message: "nothing says how many patches a step computes".into(),
+            help: Some("give --group, or --pe for the multiply-accumulates of a step".into()),
+        });
+    }
+    match &args.app {
+        None => layer(args, accelerator),
+        Some(app) => model(args, app, accelerator),
+    }
+}
+
+/// Maps every convolution of an application.
+fn model(args: &OffloadArgs, app: &str, accelerator: Accelerator) -> Result<Outcome, Error> {
+    if args.strategy != "best" {
+        return Err(Error::Input {
+            message: "--strategy is for one layer: a model's layers each get the best".into(),
+            help: Some("leave it away, or give a layer by --input and --filter".into()),
+        });
+    }
+    let mut app = open::open(app)?;
+    args.load.apply(&mut app.spec, &mut app.origin)?;
+    let application = app.resolve()?;
+    let options = options(args, Unit::Elements);
+    let mut report = ModelReport::new(&application.name, &accelerator.name, options.unit);
+    for cnn in &application.cnns {
+        for named in convolutions(&cnn.network) {
+            let budget = args.budget.unwrap_or(mapping::BUDGET);
+            let mapped = mapping::map(&named.spec, &accelerator, &options, budget, args.seed);
+            tracing::info!(cnn = cnn.name, layer = named.name, "mapped");
+            match mapped {
+                Ok((problem, answer)) => {
+                    report.add(&cnn.name, &named.name, LayerReport::new(&problem, &answer));
+                }
+                Err(error) => report.fail(&cnn.name, &named.name, &error),
+            }
+        }
+    }
+    output::print(&match args.format {
+        Format::Text => report::model_text(&report),
+        Format::Json => output::json(&report)?,
+        Format::Ron => output::ron(&report)?,
+    })?;
+    Ok(if report.met { Outcome::Yes } else { Outcome::No })
+}
+
+fn options(args: &OffloadArgs, unit: Unit) -> Options {
+    Options {
+        group: args.group,
+        filters_at_once: args.filters_at_once,
+        reload: args.reload,
+        unit: args.count.unit.unwrap_or(unit),
+        count_writes: args.count.count_writes,
+    }
 }
 
 fn layer(args: &OffloadArgs, accelerator: Accelerator) -> Result<Outcome, Error> {
@@ -49,20 +104,7 @@ fn layer(args: &OffloadArgs, accelerator: Accelerator) -> Result<Outcome, Error>
         ..Spec::new(input.plane, input.depth, filter.plane, filter.depth)
     };
     let convolution = Convolution::new(spec)?;
-    if args.group.is_none() && accelerator.pe.is_none() {
-        return Err(Error::Input {
-            message: "nothing says how many patches a step computes".into(),
-            help: Some("give --group, or --pe for the multiply-accumulates of a step".into()),
-        });
-    }
-    let options = Options {
-        group: args.group,
-        filters_at_once: args.filters_at_once,
-        reload: args.reload,
-        unit: args.count.unit.unwrap_or(Unit::Pixels),
-        count_writes: args.count.count_writes,
-    };
-    let problem = Problem::new(convolution, accelerator, &options)?;
+    let problem = Problem::new(convolution, accelerator, &options(args, Unit::Pixels))?;
     let answer = by_name(&problem, &args.strategy, args.budget.unwrap_or(Budget::Default), args.seed)?;
     let mut report = LayerReport::new(&problem, &answer);
     let replayed = replay(args, &problem, &answer, report.met)?;
@@ -74,6 +116,19 @@ fn layer(args: &OffloadArgs, accelerator: Accelerator) -> Result<Outcome, Error>
     }
     if let (Some(path), Some(trace)) = (&args.trace, replayed.and_then(|replayed| replayed.trace)) {
         output::write(path, &output::json(&trace)?)?;
+    }
+    if let Some(path) = &args.picture {
+        let picture = match path.extension().and_then(|end| end.to_str()) {
+            Some("svg") => draw::steps(&problem, &answer.strategy),
+            Some("html") => draw::player(&problem, &answer.strategy),
+            _ => {
+                return Err(Error::Input {
+                    message: format!("{}: a picture's name ends in .svg or .html", path.display()),
+                    help: None,
+                });
+            }
+        };
+        output::write(path, &picture)?;
     }
     output::print(&match args.format {
         Format::Text => report::layer_text(&problem, &report),
@@ -140,6 +195,7 @@ fn by_name(problem: &Problem, name: &str, budget: Budget, seed: u64) -> Result<A
     match name {
         "best" => return Ok(optimise::optimise(problem, budget, seed)?),
         "exact" => return Ok(optimise::prove(problem, budget)?),
+        "program" => return Ok(optimise::by_program(problem, budget)?),
         _ => {}
     }
     if let Some((_, kind)) = KINDS.iter().find(|(known, _)| *known == name) {

@@ -1,7 +1,8 @@
 //! Offloading a convolution to an accelerator whose memory cannot hold it, in steps.
 //!
-//! After "CNN offloading in steps: S1 strategies" (`Problem` is its section 2, [`Convolution`] its section 3,
-//! [`Strategy`] its Definition 16, `exact` its section 5).
+//! After "CNN offloading in steps: S1 strategies": [`Problem`] is its section 2.1, [`steps`] its Definitions 1 and 2,
+//! [`Convolution`] its section 3, [`Strategy`] its Definition 16, [`program`] its section 5 and [`mod@simulate`] its
+//! section 6. [`mod@exact`], [`mod@anneal`] and [`bound`] go beyond it.
 //!
 //! A strategy divides a layer's patches into groups, one a step. A step loads the pixels of its group that the group
 //! right before it did not hold, and forgets all that its group does not cover. So the duration of a strategy hangs on
@@ -12,11 +13,14 @@ pub mod anneal;
 pub mod bound;
 pub mod convolution;
 mod coverage;
+pub mod draw;
 mod error;
 pub mod exact;
 pub mod files;
+pub mod model;
 pub mod optimise;
 pub mod problem;
+pub mod program;
 pub mod shapes;
 pub mod simulate;
 pub mod steps;

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use super::anneal::{Schedule, anneal};
 use super::exact::{self, Limits};
 use super::shapes::{self, KINDS};
-use super::{Groups, OffloadError, Problem, Strategy, bound};
+use super::{Groups, OffloadError, Problem, Strategy, bound, program};
 
 /// Chains of the annealer, each with a seed of its own.
 const CHAINS: u64 = 4;
@@ -23,6 +23,9 @@ const VISITS: u64 = 1 << 29;
 
 /// Limits of the exact search by default.
 const LIMITS: Limits = Limits { work: 60_000_000, states: 1_000_000 };
+
+/// Longest time of the integer program where no other is asked for.
+const LONGEST_PROGRAM: Duration = Duration::from_secs(60);
 
 /// Changes of a chain between two rounds where only the clock ends the search.
 const PER_ROUND: u64 = 1_000_000;
@@ -122,9 +125,7 @@ pub fn optimise(problem: &Problem, budget: Budget, seed: u64) -> Result<Answer, 
 /// # Errors
 /// When the layer is too large for it, or no heuristic keeps the problem's bounds.
 pub fn prove(problem: &Problem, budget: Budget) -> Result<Answer, OffloadError> {
-    let found = heuristics(problem)?;
-    let best = found.into_iter().min_by_key(|strategy| problem.cost(&strategy.groups).duration);
-    let mut best = best.unwrap_or_else(|| shapes::unbounded(problem, shapes::Kind::Row));
+    let mut best = best_heuristic(problem)?;
     let duration = problem.cost(&best.groups).duration;
     let limits = match budget {
         Budget::Work(work) => Limits { work, ..LIMITS },
@@ -140,6 +141,41 @@ pub fn prove(problem: &Problem, budget: Budget) -> Result<Answer, OffloadError> 
     }
     let bound = bound::lower_bound(problem).max(outcome.bound);
     Ok(Answer { strategy: best, bound, stopped_by_time: false })
+}
+
+/// The best heuristic, or better groups by the integer program, and whether that proves them.
+///
+/// # Errors
+/// When the layer is too large for it, or no heuristic keeps the problem's bounds.
+pub fn by_program(problem: &Problem, budget: Budget) -> Result<Answer, OffloadError> {
+    let mut best = best_heuristic(problem)?;
+    let limit = match budget {
+        Budget::Time(limit) => limit,
+        _ => LONGEST_PROGRAM,
+    };
+    let outcome = program::solve(problem, &best.groups, limit).ok_or(OffloadError::Method {
+        method: "program",
+        most: program::MOST_PATCHES,
+        patches: problem.convolution.patches(),
+    })?;
+    if let Some(groups) = outcome.groups {
+        best = Strategy { name: "program".into(), shape: None, groups };
+    }
+    let bound = match outcome.proved {
+        true => problem.cost(&best.groups).duration,
+        false => bound::lower_bound(problem),
+    };
+    Ok(Answer { strategy: best, bound, stopped_by_time: !outcome.proved })
+}
+
+/// The heuristic strategy of least duration.
+///
+/// # Errors
+/// When none keeps the problem's bounds.
+pub fn best_heuristic(problem: &Problem) -> Result<Strategy, OffloadError> {
+    let found = heuristics(problem)?;
+    let best = found.into_iter().min_by_key(|strategy| problem.cost(&strategy.groups).duration);
+    Ok(best.unwrap_or_else(|| shapes::unbounded(problem, shapes::Kind::Row)))
 }
 
 /// The best strategy of every kind that keeps the bounds.

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde::Serialize;
 
-use crate::offload::{Answer, Groups, Problem, Unit};
+use crate::offload::{Answer, Groups, OffloadError, Problem, Unit};
 use crate::report::table::table;
 use crate::units::grouped;
 
@@ -75,6 +75,86 @@ pub struct LayerFacts {
     pub stride: [usize; 2],
     /// Height and width of the output; its product is the number of patches.
     pub output: [usize; 2],
+}
+
+/// The convolutions of an application.
+#[derive(Debug, Clone, Serialize)]
+pub struct ModelReport {
+    /// The application.
+    pub application: String,
+    /// The accelerator; may have no name.
+    pub accelerator: String,
+    /// What loads are counted in.
+    pub unit: Unit,
+    /// Cycles of all layers that are mapped.
+    pub duration: u64,
+    /// The sum of their bounds.
+    pub bound: u64,
+    /// Steps of all layers that are mapped.
+    pub steps: u64,
+    /// Whether every layer is mapped.
+    pub met: bool,
+    /// The layers that are.
+    pub layers: Vec<MappedLayer>,
+    /// Those that fit in no way.
+    pub failed: Vec<FailedLayer>,
+}
+
+/// A convolution that is mapped.
+#[derive(Debug, Clone, Serialize)]
+pub struct MappedLayer {
+    /// Its CNN.
+    pub cnn: String,
+    /// Its name.
+    pub name: String,
+    /// Its strategy.
+    #[serde(flatten)]
+    pub report: LayerReport,
+}
+
+/// A convolution that no strategy fits.
+#[derive(Debug, Clone, Serialize)]
+pub struct FailedLayer {
+    /// Its CNN.
+    pub cnn: String,
+    /// Its name.
+    pub name: String,
+    /// Why.
+    pub problem: String,
+    /// What would fit.
+    pub nearest: Option<String>,
+}
+
+impl ModelReport {
+    /// No layers yet.
+    pub fn new(application: &str, accelerator: &str, unit: Unit) -> Self {
+        ModelReport {
+            application: application.into(),
+            accelerator: accelerator.into(),
+            unit,
+            duration: 0,
+            bound: 0,
+            steps: 0,
+            met: true,
+            layers: Vec::new(),
+            failed: Vec::new(),
+        }
+    }
+
+    /// Adds a layer that is mapped.
+    pub fn add(&mut self, cnn: &str, name: &str, report: LayerReport) {
+        self.duration = self.duration.saturating_add(report.duration);
+        self.bound = self.bound.saturating_add(report.bound);
+        self.steps += report.steps;
+        self.layers.push(MappedLayer { cnn: cnn.into(), name: name.into(), report });
+    }
+
+    /// Adds one that is not.
+    pub fn fail(&mut self, cnn: &str, name: &str, error: &OffloadError) {
+        self.met = false;
+        let (problem, nearest) = (error.to_string(), error.help());
+        self.failed.push(FailedLayer { cnn: cnn.into(), name: name.into(), problem, nearest });
+    }
 }
 
 impl LayerReport {
@@ -201,4 +281,47 @@ fn shown(numbers: &[String]) -> String {
         ..=MOST => numbers.join(" "),
         more => format!("{} … {} patches", numbers[..MOST].join(" "), more),
     }
+}
+
+/// The report of a model for people.
+pub fn model_text(report: &ModelReport) -> String {
+    let on =
+        if report.accelerator.is_empty() { String::new() } else { format!(" on {}", report.accelerator) };
+    let counted = match report.unit {
+        Unit::Pixels => "pixels",
+        Unit::Elements => "elements",
+    };
+    let mut text = format!("{}{on}: durations in cycles, loads counted in {counted}\n\n", report.application);
+    let header = ["layer", "input", "filters", "at once", "group", "steps", "duration", "bound", "strategy"];
+    let mut rows = vec![header.map(str::to_owned).to_vec()];
+    for MappedLayer { name, report, .. } in &report.layers {
+        let facts = &report.layer;
+        let optimal = if report.optimal { " (optimal)" } else { "" };
+        rows.push(vec![
+            name.clone(),
+            format!("{}x{}x{}", facts.input[0], facts.input[1], facts.channels),
+            format!("{} of {}x{}", facts.filters, facts.filter[0], facts.filter[1]),
+            report.filters_at_once.to_string(),
+            report.group.to_string(),
+            grouped(report.steps),
+            grouped(report.duration),
+            grouped(report.bound),
+            format!("{}{optimal}", report.strategy),
+        ]);
+    }
+    let mut total = vec![String::new(); header.len()];
+    total[0] = "total".into();
+    for (column, figure) in [(5, report.steps), (6, report.duration), (7, report.bound)] {
+        total[column] = grouped(figure);
+    }
+    rows.push(total);
+    text.push_str(&table(&rows, &[3, 4, 5, 6, 7]));
+    for FailedLayer { name, problem, nearest, .. } in &report.failed {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "\n{name} fits in no way: {problem}");
+        if let Some(nearest) = nearest {
+            let _ = writeln!(text, "  {nearest}");
+        }
+    }
+    text
 }

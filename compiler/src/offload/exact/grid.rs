@@ -91,6 +91,21 @@ impl Grid {
         self.covered
     }
 
+    /// Classes of pixels.
+    pub fn classes(&self) -> usize {
+        self.weights.len()
+    }
+
+    /// The patches that cover a class, at least two.
+    pub fn patches_of(&self, class: usize) -> impl Iterator<Item = u32> + use<> {
+        bits(self.covered_by[class].into())
+    }
+
+    /// Pixels that only this patch covers.
+    pub fn own(&self, patch: u32) -> u64 {
+        self.own[patch as usize].into()
+    }
+
     /// The classes that a patch covers.
     pub fn cover(&self, patch: u32) -> u128 {
         self.covers[patch as usize]

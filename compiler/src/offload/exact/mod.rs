@@ -13,11 +13,11 @@ mod states;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use self::grid::{Grid, Reflection};
+use self::grid::Reflection;
 use self::states::{States, hash};
 use super::{Groups, Problem};
 
-pub use self::grid::MOST_PATCHES;
+pub use self::grid::{Grid, MOST_PATCHES};
 
 /// Most bits in which drops of a pixel are counted.
 const COUNTERS: usize = 2;

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::offload::exact::{self, Limits};
-use crate::offload::{Budget, bound, optimise};
+use crate::offload::{Budget, bound, optimise, program};
 
 const LIMITS: Limits = Limits { work: 50_000_000, states: 1_000_000 };
 
@@ -97,6 +97,34 @@ fn no_strategy_beats_the_exact_search() {
     }
     println!("{infeasible} without a strategy, {improved} better than the heuristics");
     assert!(infeasible >= 3 && improved > 5);
+}
+
+/// The integer program finds and proves what the exact search does.
+#[test]
+fn the_program_agrees_with_the_exact_search() {
+    let mut improved = 0;
+    for seed in 0..60 {
+        let mut draw = Draw::new(1000 + seed);
+        let convolution = draw.layer(6);
+        let patches = convolution.patches();
+        let options = Options { group: Some(draw.number(1, 3)), ..Options::default() };
+        let accelerator = Accelerator { tacc: draw.number(0, 2) as u64, ..Accelerator::default() };
+        let free = Problem::new(convolution, accelerator, &options).unwrap();
+        let start = draw.groups(patches, free.group);
+        let cost = free.cost(&start);
+        let reload = (draw.number(0, 1) == 1).then_some(cost.most_loads);
+        let mem = (draw.number(0, 1) == 1).then_some(cost.memory);
+        let problem =
+            Problem { reload, accelerator: Accelerator { mem, ..free.accelerator.clone() }, ..free };
+        let solved = program::solve(&problem, &start, std::time::Duration::from_secs(60)).unwrap();
+        let searched = exact::search(&problem, cost.duration, LIMITS).unwrap();
+        let duration = |groups: &Groups| plain_duration(&problem, groups).unwrap();
+        let best = solved.groups.as_ref().map_or(cost.duration, duration);
+        assert!(solved.proved);
+        assert_eq!(best, searched.bound, "seed {seed}: {problem:?}");
+        improved += usize::from(best < cost.duration);
+    }
+    assert!(improved > 20, "{improved}");
 }
 
 #[test]

@@ -1,0 +1,32 @@
+//! The command line of `csdfc reproduce`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use super::offload::budget;
+use crate::offload::Budget;
+
+/// Arguments of `csdfc reproduce`.
+#[derive(Debug, Clone, Args)]
+pub struct ReproduceArgs {
+    /// The paper: s1 is "CNN offloading in steps: S1 strategies"
+    #[arg(value_enum)]
+    pub paper: Paper,
+    /// Folder of the page and its figures; files of the same names are replaced
+    #[arg(short, long, value_name = "DIR")]
+    pub output: PathBuf,
+    /// How much is searched for each strategy: changes that a chain of the annealer proposes, or seconds
+    #[arg(long, value_name = "N|10s", value_parser = budget)]
+    pub budget: Option<Budget>,
+    /// Seed of the searches' random choices
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+}
+
+/// A paper whose tables and figures are made again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Paper {
+    /// "CNN offloading in steps: S1 strategies".
+    S1,
+}

@@ -1,0 +1,201 @@
+//! The integer program of the paper's section 5, for layers of a few patches.
+//!
+//! Binary variables say which patch is in which group (Eq. 2–4). A pixel is in a group if and only if one of its patches
+//! is: from below by each of them, from above by their sum (Eq. 6, whose print leaves the second half to the reader); that
+//! makes its variable 0 or 1 without being declared so. It is loaded where it is in a group and not in the one before
+//! (Eq. 7, 8), at least once, and as often as the bound on loads allows (Eq. 9). Groups fit the memory (Eq. 12).
+//! Pixels that the same patches cover share their variables, and the order of the steps is broken: a strategy and its
+//! reverse cost the same, so the first patch is in the first half of them.
+
+use std::time::{Duration, Instant};
+
+use good_lp::solvers::SolutionStatus;
+use good_lp::solvers::microlp::microlp;
+use good_lp::{
+    Expression, ProblemVariables, ResolutionError, Solution, SolverModel, Variable, WithInitialSolution,
+    WithTimeLimit, constraint, variable,
+};
+
+use super::exact::Grid;
+use super::{Groups, Problem};
+
+/// Most patches of a layer that is solved.
+pub const MOST_PATCHES: usize = 16;
+
+/// What the program says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    /// Groups of less duration than those to beat, if there are any.
+    pub groups: Option<Groups>,
+    /// Whether no strategy beats the better of the two.
+    pub proved: bool,
+}
+
+/// The variables of a program for a number of steps, by step.
+struct Variables {
+    /// P_g: patch in group.
+    patch: Vec<Vec<Variable>>,
+    /// pxl_g: pixel in group.
+    pixel: Vec<Vec<Variable>>,
+    /// pxl_I: pixel loaded.
+    load: Vec<Vec<Variable>>,
+}
+
+/// Solves for every number of steps that could beat these groups, which keep the problem's bounds. `None` where the
+/// method does not apply: too many patches, or filters that are loaded in passes.
+pub fn solve(problem: &Problem, start: &Groups, limit: Duration) -> Option<Outcome> {
+    let grid = Grid::new(problem).filter(|grid| grid.patches() <= MOST_PATCHES)?;
+    let deadline = Instant::now().checked_add(limit)?;
+    let mut best = problem.cost(start).duration;
+    let mut groups: Option<Groups> = None;
+    for steps in problem.fewest_groups()..=grid.patches() {
+        if problem.duration(grid.covered(), steps as u64) >= best {
+            break;
+        }
+        let left = deadline.saturating_duration_since(Instant::now());
+        let known = groups.as_ref().unwrap_or(start);
+        match with_steps(problem, &grid, steps, known, best, left) {
+            Ok((found, is_optimal)) => {
+                let duration = problem.cost(&found).duration;
+                if duration < best {
+                    (best, groups) = (duration, Some(found));
+                }
+                if !is_optimal {
+                    return Some(Outcome { groups, proved: false });
+                }
+            }
+            Err(ResolutionError::Infeasible) => {}
+            Err(_) => return Some(Outcome { groups, proved: false }),
+        }
+    }
+    Some(Outcome { groups, proved: true })
+}
+
+/// The best groups of so many steps, and whether they are proved to be.
+fn with_steps(
+    problem: &Problem,
+    grid: &Grid,
+    steps: usize,
+    known: &Groups,
+    best: u64,
+    limit: Duration,
+) -> Result<(Groups, bool), ResolutionError> {
+    let mut all = ProblemVariables::new();
+    let v = Variables::new(&mut all, grid, steps);
+    let load_cycles = problem.load_cycles() as f64;
+    let loads: Expression = v.load.iter().map(|step| weighed(grid, step)).sum();
+    let own: u64 = (0..grid.patches() as u32).map(|patch| grid.own(patch)).sum();
+    let fixed = problem.duration(own, steps as u64);
+    let mut model = all.minimise(loads.clone()).using(microlp);
+    for constraint in v.constraints(problem, grid) {
+        model = model.with(constraint);
+    }
+    // The groups known to begin with serve as a start where they have as many steps, as a limit elsewhere.
+    let start = (known.len() == steps).then(|| v.values(grid, known));
+    match start {
+        Some(values) => model = model.with_initial_solution(values),
+        None => {
+            let worth = best.saturating_sub(1).saturating_sub(fixed) as f64;
+            model = model.with(constraint!(loads * load_cycles <= worth));
+        }
+    }
+    let solution = model.with_time_limit(limit.as_secs_f64()).solve()?;
+    let member = |step: &Vec<Variable>| -> Vec<u32> {
+        (0..grid.patches())
+            .filter(|patch| solution.value(step[*patch]) > 0.5)
+            .map(|patch| patch as u32)
+            .collect()
+    };
+    let groups = v.patch.iter().map(member).filter(|group| !group.is_empty()).collect();
+    Ok((groups, matches!(solution.status(), SolutionStatus::Optimal)))
+}
+
+/// Pixels of the classes of one step, weighed by these variables.
+fn weighed(grid: &Grid, step: &[Variable]) -> Expression {
+    step.iter().enumerate().map(|(class, variable)| grid.weight(1 << class) as f64 * *variable).sum()
+}
+
+impl Variables {
+    fn new(all: &mut ProblemVariables, grid: &Grid, steps: usize) -> Self {
+        let mut table =
+            |width: usize, definition: fn() -> good_lp::VariableDefinition| -> Vec<Vec<Variable>> {
+                (0..steps).map(|_| (0..width).map(|_| all.add(definition())).collect()).collect()
+            };
+        Variables {
+            patch: table(grid.patches(), || variable().binary()),
+            pixel: table(grid.classes(), || variable().clamp(0.0, 1.0)),
+            load: table(grid.classes(), || variable().clamp(0.0, 1.0)),
+        }
+    }
+
+    fn constraints(&self, problem: &Problem, grid: &Grid) -> Vec<good_lp::Constraint> {
+        let mut constraints = Vec::new();
+        let steps = self.patch.len();
+        for patch in 0..grid.patches() {
+            let groups: Expression = self.patch.iter().map(|step| step[patch]).sum();
+            constraints.push(constraint!(groups == 1.0));
+        }
+        // A strategy and its reverse cost the same.
+        let late: Expression = self.patch[steps.div_ceil(2)..].iter().map(|step| step[0]).sum();
+        constraints.push(constraint!(late <= 0.0));
+        for step in 0..steps {
+            let members: Expression = self.patch[step].iter().sum();
+            constraints.push(constraint!(members.clone() <= problem.group as f64));
+            for class in 0..grid.classes() {
+                let pixel = self.pixel[step][class];
+                let patches = || grid.patches_of(class).map(|patch| self.patch[step][patch as usize]);
+                constraints.extend(patches().map(|patch| constraint!(pixel >= patch)));
+                constraints.push(constraint!(pixel <= patches().sum::<Expression>()));
+                let before: Expression = match step {
+                    0 => 0.0.into(),
+                    _ => self.pixel[step - 1][class].into(),
+                };
+                constraints.push(constraint!(self.load[step][class] >= pixel - before));
+            }
+            if let Some(mem) = problem.accelerator.mem {
+                let spec = problem.convolution.spec();
+                let own = self.patch[step].iter().zip(0..);
+                let own: Expression = own.map(|(member, patch)| grid.own(patch) as f64 * *member).sum();
+                let pixels = (own + weighed(grid, &self.pixel[step])) * spec.channels as f64;
+                let room = mem.saturating_sub(problem.memory(0, 0)) as f64;
+                constraints.push(constraint!(pixels + members * problem.filters_at_once as f64 <= room));
+            }
+        }
+        for class in 0..grid.classes() {
+            let loads: Expression = self.load.iter().map(|step| step[class]).sum();
+            constraints.push(constraint!(loads.clone() >= 1.0));
+            if let Some(reload) = problem.reload {
+                constraints.push(constraint!(loads <= f64::from(reload)));
+            }
+        }
+        constraints
+    }
+
+    /// The values of all variables for these groups, or their reverse.
+    fn values(&self, grid: &Grid, groups: &Groups) -> Vec<(Variable, f64)> {
+        let mut groups = groups.clone();
+        if groups
+            .iter()
+            .position(|group| group.contains(&0))
+            .is_some_and(|step| step >= groups.len().div_ceil(2))
+        {
+            groups.reverse();
+        }
+        let mut values = Vec::new();
+        let mut before = 0;
+        for (step, group) in groups.iter().enumerate() {
+            let value = |set: bool| f64::from(u8::from(set));
+            let covered = group.iter().map(|patch| grid.cover(*patch)).fold(0, |all, cover| all | cover);
+            for (patch, variable) in (0..).zip(&self.patch[step]) {
+                values.push((*variable, value(group.contains(&patch))));
+            }
+            for class in 0..grid.classes() {
+                let (now, then) = (covered >> class & 1 == 1, before >> class & 1 == 1);
+                values.push((self.pixel[step][class], value(now)));
+                values.push((self.load[step][class], value(now && !then)));
+            }
+            before = covered;
+        }
+        values
+    }
+}

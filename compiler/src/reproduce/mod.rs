@@ -1,0 +1,3 @@
+//! The tables and figures of papers, made again from csdfc's own data.
+
+pub mod s1;
