@@ -76,7 +76,8 @@ pub fn plan(
 
     let picked: Vec<&Variant> = chosen.iter().zip(&planner.variants).map(|(v, all)| &all[*v]).collect();
     let storage = planner.storage(&chosen);
-    let arrangement = info_span!("arrange").in_scope(|| storage::arrange(&storage, application.storage, Effort::Final));
+    let arrangement =
+        info_span!("arrange").in_scope(|| storage::arrange(&storage, application.storage, Effort::Final));
     info!(bytes = arrangement.bytes, bound = arrangement.bound.bytes, "arranged");
     let method = if matches!(application.rows, RowsChoice::Default) { "simple" } else { "given" };
     let plan = info_span!("assemble").in_scope(|| {

@@ -4,6 +4,7 @@
 
 mod bad_input;
 mod onnx;
+mod pack;
 
 use std::io::Read;
 use std::path::Path;
@@ -70,6 +71,7 @@ fn help_of_all_commands() {
         ("help_inspect", &["inspect", "--help"]),
         ("help_plan", &["plan", "--help"]),
         ("help_check", &["check", "--help"]),
+        ("help_pack", &["pack", "--help"]),
     ] {
         let ended = run(folder.path(), args);
         assert_eq!((ended.code, ended.stderr.as_str()), (0, ""));

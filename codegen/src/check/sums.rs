@@ -140,7 +140,11 @@ fn check_least(plan: &Plan, bound: u64, findings: &mut Findings) {
             StorageModel::Tensors => format!("more than {bound} and at most {}", plan.memory.buffers),
             StorageModel::Edges => "nothing in model `edges`".into(),
         };
-        findings.push(Violation::Sum { what: "certificate.least".into(), stated: least.to_string(), expected });
+        findings.push(Violation::Sum {
+            what: "certificate.least".into(),
+            stated: least.to_string(),
+            expected,
+        });
     }
 }
 

@@ -38,7 +38,12 @@ const BETWEEN_LOOKS: u64 = 100_000;
 impl Budget {
     /// A budget of which nothing is used yet.
     pub fn new(limit: Limit) -> Self {
-        Budget { limit, spent: 0, looked: 0, late: matches!(limit, Limit::Until(end) if Instant::now() >= end) }
+        Budget {
+            limit,
+            spent: 0,
+            looked: 0,
+            late: matches!(limit, Limit::Until(end) if Instant::now() >= end),
+        }
     }
 
     /// Steps done.

@@ -112,7 +112,14 @@ impl Solver<'_> {
 
     /// Parts that never conflict: each from address 0, the highest counts. What needs most is packed first, and then
     /// no other part need be lower than it.
-    fn apart(&mut self, part: &Part, ids: &[usize], parts: &[Vec<usize>], goal: Goal, depth: usize) -> Packed {
+    fn apart(
+        &mut self,
+        part: &Part,
+        ids: &[usize],
+        parts: &[Vec<usize>],
+        goal: Goal,
+        depth: usize,
+    ) -> Packed {
         let mut bounds = vec![0; parts.len()];
         let mut part_of = vec![0; ids.len()];
         for (p, members) in parts.iter().enumerate() {

@@ -20,12 +20,7 @@ const FIRST_STEPS: u64 = 50_000;
 const TRIES_OF_FLOOR: usize = 4;
 
 /// Packs a part as low as the budget allows, no lower than the goal; and a height below which it cannot be packed.
-pub(super) fn optimum(
-    part: &Part,
-    neighbours: &[BitSet],
-    goal: Goal,
-    budget: &mut Budget,
-) -> (Packing, u64) {
+pub(super) fn optimum(part: &Part, neighbours: &[BitSet], goal: Goal, budget: &mut Budget) -> (Packing, u64) {
     let mut bound = bound::of_part(part);
     let mut best = greedy::portfolio(part, bound.max(goal.enough));
     if best.bytes <= bound.max(goal.enough) || part.blocks.len() > MOST_BLOCKS {
@@ -36,8 +31,7 @@ pub(super) fn optimum(
     let mut floor = heights.at_least(bound);
     let mut steps = FIRST_STEPS;
     let mut tries = Tries::new(part);
-    let decided =
-        |best: &Packing, floor: u64| best.bytes <= floor.max(goal.enough) || floor > goal.give_up;
+    let decided = |best: &Packing, floor: u64| best.bytes <= floor.max(goal.enough) || floor > goal.give_up;
     while !decided(&best, floor) && !budget.exhausted() {
         // What is not known after this round is tried again, longer: the floor itself, then halfway to the best.
         let mut from = floor;
@@ -82,7 +76,7 @@ impl Tries {
     /// One of the orders, in which some blocks are moved, the more the later it is tried: a search that went wrong early
     /// is best begun anew.
     fn next(&mut self) -> (Vec<usize>, Tightest) {
-        let tightest = if self.count % 2 == 0 { Tightest::Candidates } else { Tightest::Slack };
+        let tightest = if self.count.is_multiple_of(2) { Tightest::Candidates } else { Tightest::Slack };
         let mut order = self.orders[self.count / 2 % self.orders.len()].clone();
         for _ in 0..self.count / (2 * self.orders.len()) {
             let [from, to] = [0, 0].map(|_| self.random.random_range(0..order.len()));
@@ -107,11 +101,10 @@ fn orders(part: &Part) -> Vec<Vec<usize>> {
         }
     }
     let area = |i: usize| width[i].max(1) * u128::from(part.blocks[i].bytes);
-    let keys: [&dyn Fn(usize) -> [u128; 3]; 3] = [
-        &|i| [fullest[i], area(i), width[i]],
-        &|i| [width[i], area(i), fullest[i]],
-        &|i| [area(i), width[i], fullest[i]],
-    ];
+    let keys: [&dyn Fn(usize) -> [u128; 3]; 3] =
+        [&|i| [fullest[i], area(i), width[i]], &|i| [width[i], area(i), fullest[i]], &|i| {
+            [area(i), width[i], fullest[i]]
+        }];
     let order = |key: &&dyn Fn(usize) -> [u128; 3]| {
         let mut order: Vec<usize> = (0..count).collect();
         order.sort_by_key(|i| (Reverse(key(*i)), *i));

@@ -75,9 +75,12 @@ fn maximal(cliques: Vec<Vec<Member>>, count: usize) -> Vec<Vec<Member>> {
 }
 
 fn unit(blocks: &[Block]) -> u64 {
-    let mut unit = blocks.iter().fold(0, |unit, block| gcd(gcd(unit, block.bytes), block.offset.unwrap_or(0)));
+    let mut unit =
+        blocks.iter().fold(0, |unit, block| gcd(gcd(unit, block.bytes), block.offset.unwrap_or(0)));
     // What is aligned to a divisor of the unit lies there already.
-    while let Some(block) = blocks.iter().find(|block| unit > 0 && unit % block.alignment != 0 && block.alignment % unit != 0) {
+    while let Some(block) =
+        blocks.iter().find(|block| unit > 0 && unit % block.alignment != 0 && block.alignment % unit != 0)
+    {
         unit = gcd(unit, block.alignment);
     }
     unit.max(1)

@@ -1,8 +1,8 @@
 //! Blocks that fit wherever the others lie, and so can be left out of a search.
 
 use super::graph::BitSet;
-use super::part::Part;
 use super::greedy;
+use super::part::Part;
 
 /// A block left out.
 #[derive(Debug, Clone, Copy)]
@@ -55,16 +55,14 @@ pub(super) fn reduce(part: &Part, neighbours: &[BitSet], height: u64) -> Reducti
 }
 
 fn hosts(part: &Part, near: &[BitSet], a: usize, b: usize) -> bool {
-    a != b
-        && part.blocks[b].bytes <= part.blocks[a].bytes
-        && !near[b].contains(a)
-        && near[b].within(&near[a])
+    a != b && part.blocks[b].bytes <= part.blocks[a].bytes && !near[b].contains(a) && near[b].within(&near[a])
 }
 
 fn is_loose(part: &Part, near: &BitSet, b: usize, height: u64) -> bool {
     let size = part.blocks[b].bytes;
     let Some(room) = height.checked_sub(size) else { return false };
-    let blocked = near.iter().fold(0u64, |sum, j| sum.saturating_add(part.blocks[j].bytes + size - part.unit));
+    let blocked =
+        near.iter().fold(0u64, |sum, j| sum.saturating_add(part.blocks[j].bytes + size - part.unit));
     blocked < room + part.unit
 }
 

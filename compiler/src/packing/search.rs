@@ -117,7 +117,8 @@ impl Twins {
         for i in 0..count {
             let same = || part.links[i].iter().map(|link| link.other).filter(|j| closed[i] == closed[*j]);
             twins.class[i] = same().min().unwrap_or(i).min(i);
-            let before = same().filter(|j| part.blocks[i].bytes == part.blocks[*j].bytes && rank[*j] < rank[i]);
+            let before =
+                same().filter(|j| part.blocks[i].bytes == part.blocks[*j].bytes && rank[*j] < rank[i]);
             twins.below[i] = before.max_by_key(|j| rank[*j]);
         }
         twins
@@ -296,7 +297,8 @@ impl State<'_> {
 
     /// The block to decide next: of those that can start lowest the one in the tightest clique.
     fn next(&self, blocks: &[usize]) -> Option<usize> {
-        let free = |i: &&usize| !self.put_off[**i] && self.twins.below[**i].is_none_or(|twin| self.placed[twin]);
+        let free =
+            |i: &&usize| !self.put_off[**i] && self.twins.below[**i].is_none_or(|twin| self.placed[twin]);
         let looseness = |i: usize| self.cliques_of[i].iter().map(|(c, _)| self.looseness[*c]).min();
         let lowest = blocks.iter().filter(free).map(|i| self.lowest[*i]).min()?;
         let first = blocks.iter().filter(free).filter(|i| self.lowest[**i] == lowest);
@@ -320,8 +322,8 @@ impl State<'_> {
                 trail.push((other, self.lowest[other], self.put_off[other]));
                 self.lowest[other] = above;
                 // Of twins that lie one on the other the first in rank lies below.
-                self.put_off[other] = self.twins.class[block] == self.twins.class[other]
-                    && self.rank[other] < self.rank[block];
+                self.put_off[other] =
+                    self.twins.class[block] == self.twins.class[other] && self.rank[other] < self.rank[block];
                 let fixed_below = part.blocks[other].offset.is_some_and(|fixed| fixed < above);
                 if fixed_below || above + part.blocks[other].bytes > self.capacity {
                     return false;

@@ -58,7 +58,11 @@ pub fn result(rows: &[Row], solution: &Solution, capacity: Option<u64>, core: Op
         work: solution.work,
         stopped: solution.stopped,
         core: core.map(|core| CoreResult { buffers: names(core), irreducible: core.irreducible }),
-        offsets: rows.iter().map(|row| row.id.clone()).zip(solution.packing.offsets.iter().copied()).collect(),
+        offsets: rows
+            .iter()
+            .map(|row| row.id.clone())
+            .zip(solution.packing.offsets.iter().copied())
+            .collect(),
     }
 }
 
@@ -81,18 +85,25 @@ pub fn text(rows: &[Row], result: &Result) -> String {
         text.push_str(&match fits {
             true => format!("capacity {capacity_text}: fits\n"),
             false if result.bound > capacity => format!("capacity {capacity_text}: CANNOT fit\n"),
-            false => format!("capacity {capacity_text}: does NOT fit as found; not proven that nothing does\n"),
+            false => {
+                format!("capacity {capacity_text}: does NOT fit as found; not proven that nothing does\n")
+            }
         });
     }
     if let Some(core) = &result.core {
         let least = if core.irreducible { "; leave out any one, and the others do" } else { "" };
-        text.push_str(&format!("these {} alone cannot{least}: {}\n", core.buffers.len(), core.buffers.join(", ")));
+        text.push_str(&format!(
+            "these {} alone cannot{least}: {}\n",
+            core.buffers.len(),
+            core.buffers.join(", ")
+        ));
     }
     let mut lines = vec![["buffer", "offset", "end", "from", "to"].map(str::to_owned).to_vec()];
     for row in rows {
         let at = result.offsets[&row.id];
         let life = &row.life;
-        let numbers = [grouped(at), grouped(at + life.block.bytes), life.lower.to_string(), life.upper.to_string()];
+        let numbers =
+            [grouped(at), grouped(at + life.block.bytes), life.lower.to_string(), life.upper.to_string()];
         lines.push([vec![row.id.clone()], numbers.to_vec()].concat());
     }
     text.push('\n');

@@ -35,7 +35,8 @@ pub(super) fn check_lawful(lives: &[Life], offsets: &[u64], bytes: u64) {
     }
     // Between two beginnings nothing new comes into use.
     let begins = lives.iter().map(|life| life.lower);
-    let moments = begins.chain(lives.iter().flat_map(|life| &life.gaps).flat_map(|gap| [gap.lower, gap.upper]));
+    let moments =
+        begins.chain(lives.iter().flat_map(|life| &life.gaps).flat_map(|gap| [gap.lower, gap.upper]));
     for moment in moments {
         let used = lives.iter().zip(offsets);
         let mut used: Vec<(u64, u64)> = used

@@ -72,7 +72,11 @@ fn a_thousand_optima_are_those_of_every_order() {
     for seed in 0..1000 {
         let lives = lives(&mut random(seed), 7, if seed % 2 == 0 { 4 } else { 40 });
         let solution = solve(&lives, STEPS);
-        assert_eq!((solution.packing.bytes, solution.proven()), (least_of(&lives), true), "seed {seed}: {lives:?}");
+        assert_eq!(
+            (solution.packing.bytes, solution.proven()),
+            (least_of(&lives), true),
+            "seed {seed}: {lives:?}"
+        );
     }
 }
 
@@ -96,7 +100,11 @@ fn so_are_those_with_alignments_offsets_and_gaps() {
             life.block.offset = Some(life.block.alignment * random.random_range(0..12));
         }
         let solution = solve(&lives, STEPS);
-        assert_eq!((solution.packing.bytes, solution.proven()), (least_of(&lives), true), "seed {seed}: {lives:?}");
+        assert_eq!(
+            (solution.packing.bytes, solution.proven()),
+            (least_of(&lives), true),
+            "seed {seed}: {lives:?}"
+        );
     }
 }
 
@@ -127,7 +135,11 @@ fn so_are_those_of_any_conflicts() {
         let solution = pack(&problem, &mut Budget::new(Limit::Work(STEPS)));
         let expected = least(&blocks, &|i, j| conflicts[i].contains(&j)).unwrap();
         assert!(problem.accepts(&solution.packing.offsets));
-        assert_eq!((solution.packing.bytes, solution.bound), (expected, expected), "seed {seed}: {conflicts:?}");
+        assert_eq!(
+            (solution.packing.bytes, solution.bound),
+            (expected, expected),
+            "seed {seed}: {conflicts:?}"
+        );
     }
 }
 
