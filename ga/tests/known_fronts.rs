@@ -1,5 +1,7 @@
 //! Problems whose fronts are known: the search comes near all of each.
 
+#![expect(clippy::print_stdout, reason = "the figures are for the reader of --nocapture")]
+
 use csdfc_ga::{Evaluation, Outcome, Problem, Section, Settings, Space, hypervolume, search, spacing};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
@@ -216,9 +218,9 @@ fn knapsack_front(things: &[(u64, u64)]) -> Vec<Vec<f64>> {
     let mut best = None;
     let mut front = Vec::new();
     for (weight, worth) in worth.iter().enumerate() {
-        if worth.is_some() && *worth > best {
-            best = *worth;
-            front.push(vec![weight as f64, -(worth.unwrap() as f64)]);
+        if let Some(worth) = worth.filter(|worth| Some(*worth) > best) {
+            best = Some(worth);
+            front.push(vec![weight as f64, -(worth as f64)]);
         }
     }
     front
