@@ -1,7 +1,6 @@
 //! Packing at size: without waste, as networks do it, and of the networks themselves.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
-#![expect(clippy::print_stdout, reason = "the figures are for the reader of --nocapture")]
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +12,7 @@ use csdfc::search::simple::Choice;
 use csdfc::storage::{Effort, Storage, arrange};
 use csdfc::{driver, execution};
 use csdfc_codegen::plan::StorageModel;
-use csdfc_tests::{app, plan};
+use csdfc_tests::{app, application, plan};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -138,10 +137,14 @@ fn networks_are_packed_as_low_as_can_be() {
 /// Partitions that run at the same time lie one above the other, each packed for itself.
 #[test]
 fn applications_are_packed_as_low_as_can_be() {
-    for name in ["three_cnns.ron", "pipeline.ron", "adaptive_classifier.ron"] {
-        let application = app(name).resolve().unwrap();
+    let together = r#"(
+        name: "together", rows: all, parallel: [["a", "b"]],
+        cnns: [(name: "a", model: "builtin:mobilenet_v2"), (name: "b", model: "builtin:squeezenet1_0")],
+    )"#;
+    let [three, pipeline] = ["three_cnns.ron", "pipeline.ron"].map(|name| app(name).resolve().unwrap());
+    for application in [three, pipeline, application(together)] {
         let memory = plan(&application).memory;
-        println!("{name}: {}, bound {}", memory.buffers, memory.bound);
-        assert!(memory.proven, "{name}: {memory:?}");
+        println!("{}: {}, bound {}", application.name, memory.buffers, memory.bound);
+        assert!(memory.proven, "{}: {memory:?}", application.name);
     }
 }

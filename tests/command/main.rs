@@ -6,6 +6,7 @@ mod analyze;
 mod bad_input;
 mod offload;
 mod onnx;
+mod pack;
 
 use std::io::Read;
 use std::path::Path;
@@ -75,6 +76,7 @@ fn help_of_all_commands() {
         ("help_analyze", &["analyze", "--help"]),
         ("help_offload", &["offload", "--help"]),
         ("help_reproduce", &["reproduce", "--help"]),
+        ("help_pack", &["pack", "--help"]),
     ] {
         let ended = run(folder.path(), args);
         assert_eq!((ended.code, ended.stderr.as_str()), (0, ""));

@@ -52,7 +52,7 @@ pub fn core(problem: &Problem, capacity: u64, budget: &mut Budget) -> Option<Cor
 }
 
 /// The fewest blocks of a clique that need more than `capacity`, the largest first.
-fn fewest(clique: &Vec<Member>, capacity: u64) -> Option<Vec<usize>> {
+fn fewest(clique: &[Member], capacity: u64) -> Option<Vec<usize>> {
     let mut members: Vec<&Member> = clique.iter().collect();
     members.sort_by_key(|m| (std::cmp::Reverse(m.high - m.low), m.block));
     let mut sum = 0;

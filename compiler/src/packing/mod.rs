@@ -211,7 +211,7 @@ impl Problem {
                 let other = offsets[link.other];
                 other >= at + link.above || at >= other + link.below
             };
-            at % block.alignment == 0
+            at.is_multiple_of(block.alignment)
                 && block.offset.is_none_or(|fixed| fixed == at)
                 && self.links[i].iter().all(clear)
         };

@@ -76,7 +76,7 @@ impl Tries {
     /// One of the orders, in which some blocks are moved, the more the later it is tried: a search that went wrong early
     /// is best begun anew.
     fn next(&mut self) -> (Vec<usize>, Tightest) {
-        let tightest = if self.count % 2 == 0 { Tightest::Candidates } else { Tightest::Slack };
+        let tightest = if self.count.is_multiple_of(2) { Tightest::Candidates } else { Tightest::Slack };
         let mut order = self.orders[self.count / 2 % self.orders.len()].clone();
         for _ in 0..self.count / (2 * self.orders.len()) {
             let [from, to] = [0, 0].map(|_| self.random.random_range(0..order.len()));
