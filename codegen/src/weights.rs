@@ -240,17 +240,28 @@ pub fn stored_bytes(operator: &Operator, input: Option<&Shape>, elements: u64) -
 #[derive(Debug, Default)]
 pub struct Blob {
     data: Vec<f32>,
+    /// Elements before the first layer's.
+    start: usize,
 }
 
 impl Blob {
+    /// Room for the parameters of these layers, from the start of a cache line.
+    pub fn for_layers<'c>(calls: impl Iterator<Item = &'c Call>) -> Self {
+        let elements: usize = calls.map(|call| packed_len(call).next_multiple_of(LINE)).sum();
+        let mut data: Vec<f32> = Vec::with_capacity(elements + LINE);
+        let start = data.as_ptr().align_offset(LINE * size_of::<f32>()).min(LINE);
+        data.resize(start, 0.0);
+        Blob { data, start }
+    }
+
     /// Bytes of all.
     pub fn bytes(&self) -> u64 {
-        self.data.len() as u64 * 4
+        self.data().len() as u64 * 4
     }
 
     /// All elements.
     pub fn data(&self) -> &[f32] {
-        &self.data
+        &self.data[self.start..]
     }
 
     /// Packs the parameters of one more layer, whose values are asked for by their index, and tells where they are.
@@ -262,8 +273,7 @@ impl Blob {
         call: &Call,
         values: &dyn Fn(usize) -> Result<Vec<f32>, String>,
     ) -> Result<Range<usize>, String> {
-        let start = self.data.len();
-        let len = call.constants.last().map_or(0, |constant| constant.range.end);
+        let (start, len) = (self.data.len(), packed_len(call));
         self.data.resize(start + len.next_multiple_of(LINE), 0.0);
         for constant in &call.constants {
             let parameters: Vec<Vec<f32>> =
@@ -271,11 +281,16 @@ impl Blob {
             let range = start + constant.range.start..start + constant.range.end;
             constant.packing.pack(&parameters, &mut self.data[range])?;
         }
-        Ok(start..start + len)
+        Ok(start - self.start..start - self.start + len)
     }
 
     /// The packed parameters of a layer.
     pub fn of(&self, layer: &Range<usize>) -> &[f32] {
-        &self.data[layer.clone()]
+        &self.data()[layer.clone()]
     }
+}
+
+/// Elements of a layer's packed parameters.
+fn packed_len(call: &Call) -> usize {
+    call.constants.last().map_or(0, |constant| constant.range.end)
 }

@@ -110,7 +110,11 @@ class Csdfc:
 
 def file_name(tensor):
     """The file of a tensor in a folder of csdfc's."""
-    return re.sub(r"[^A-Za-z0-9._-]", "_", tensor) + ".npy"
+    def byte(at, value):
+        plain = chr(value).isascii() and (chr(value).isalnum() or chr(value) in "._-")
+        return chr(value) if plain and (at or value != ord(".")) else f"%{value:02X}"
+
+    return "".join(byte(at, value) for at, value in enumerate(tensor.encode())) + ".npy"
 
 
 def reason(words):

@@ -44,6 +44,7 @@ def arguments():
                         help="folder of .onnx models that are run beside ONNX Runtime")
     parser.add_argument("--part", action="append", choices=PARTS, help="only this part; repeatable")
     parser.add_argument("--only", metavar="REGEX", default="", help="only models and cases whose name matches")
+    parser.add_argument("--prepare", action="store_true", help="only make the environment that the others run in")
     parser.add_argument("--plan-only", action="store_true", help="plan and check, run nothing")
     parser.add_argument("--update", action="store_true", help="write refused.json anew from what is refused now")
     parser.add_argument("--layers", type=Path, metavar="MODEL",
@@ -70,6 +71,8 @@ def command(given):
 def main():
     given = arguments()
     enter_environment()
+    if given.prepare:
+        return 0
     import drawn
     import models
     import suite

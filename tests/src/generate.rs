@@ -274,7 +274,7 @@ fn network(random: &mut Choices<'_>) -> Network {
 
 /// A CNN cut at random places, and which of its neighbouring partitions run at the same time.
 fn cnn(name: &str, random: &mut Choices<'_>) -> (Cnn, Vec<Vec<String>>) {
-    let network = network(random);
+    let network = csdfc::pass::normalise(network(random), false);
     let mut partitions: Vec<Partition> = Vec::new();
     let mut together: Vec<Vec<String>> = Vec::new();
     for id in network.ids() {

@@ -3,7 +3,7 @@
 use core::ops::Range;
 
 use super::activation::Activation;
-use super::arch::Isa;
+use super::arch::{Isa, Job, Simd};
 use super::element_wise::activate;
 use super::elements::{Elements, ElementsMut};
 use super::math;
@@ -44,13 +44,13 @@ pub fn binary(
     output: &mut RowsMut<'_>,
 ) {
     match p.function {
-        BinaryFunction::Add => zip_rows(y.clone(), left, right, output, |a, b| a + b),
-        BinaryFunction::Sub => zip_rows(y.clone(), left, right, output, |a, b| a - b),
-        BinaryFunction::Mul => zip_rows(y.clone(), left, right, output, |a, b| a * b),
-        BinaryFunction::Div => zip_rows(y.clone(), left, right, output, |a, b| a / b),
-        BinaryFunction::Max => zip_rows(y.clone(), left, right, output, larger),
-        BinaryFunction::Min => zip_rows(y.clone(), left, right, output, smaller),
-        BinaryFunction::Pow => zip_rows(y.clone(), left, right, output, math::pow),
+        BinaryFunction::Add => zip_rows(isa, y.clone(), left, right, output, |a, b| a + b),
+        BinaryFunction::Sub => zip_rows(isa, y.clone(), left, right, output, |a, b| a - b),
+        BinaryFunction::Mul => zip_rows(isa, y.clone(), left, right, output, |a, b| a * b),
+        BinaryFunction::Div => zip_rows(isa, y.clone(), left, right, output, |a, b| a / b),
+        BinaryFunction::Max => zip_rows(isa, y.clone(), left, right, output, larger),
+        BinaryFunction::Min => zip_rows(isa, y.clone(), left, right, output, smaller),
+        BinaryFunction::Pow => zip_rows(isa, y.clone(), left, right, output, math::pow),
     }
     let shape = output.shape;
     for y in y {
@@ -86,34 +86,52 @@ pub fn binary_elements(
 /// `f` of each element of the left and the element of the right operand that broadcasts to it.
 #[inline]
 pub(crate) fn zip_rows(
+    isa: Isa,
     y: Range<usize>,
     left: Rows<'_>,
     right: Rows<'_>,
     output: &mut RowsMut<'_>,
     f: impl Fn(f32, f32) -> f32 + Copy,
 ) {
-    let (a, b, out) = (left.shape, right.shape, output.shape);
-    let whole_rows = [&a, &b]
-        .iter()
-        .all(|shape| is_dense(shape) && shape.width == out.width && shape.channels == out.channels);
-    for y in y {
-        let row_a = left.row(if a.height == 1 { 0 } else { y });
-        let row_b = right.row(if b.height == 1 { 0 } else { y });
-        let result = output.row(y);
-        if whole_rows && is_dense(&out) {
-            zip(row_a, row_b, result, f);
-            continue;
-        }
-        for (x, result) in pixels_mut(result, &out).enumerate() {
-            let pixel_a = pixel(row_a, &a, if a.width == 1 { 0 } else { x });
-            let pixel_b = pixel(row_b, &b, if b.width == 1 { 0 } else { x });
-            zip(pixel_a, pixel_b, result, f);
+    isa.run(Zip { y, left, right, output, f });
+}
+
+/// [`zip_rows`] as work for an instruction set.
+struct Zip<'a, 'o, 'd, F> {
+    y: Range<usize>,
+    left: Rows<'a>,
+    right: Rows<'a>,
+    output: &'o mut RowsMut<'d>,
+    f: F,
+}
+
+impl<F: Fn(f32, f32) -> f32 + Copy> Job for Zip<'_, '_, '_, F> {
+    #[inline(always)]
+    fn run<S: Simd>(self) {
+        let Zip { y, left, right, output, f } = self;
+        let (a, b, out) = (left.shape, right.shape, output.shape);
+        let whole_rows = [&a, &b]
+            .iter()
+            .all(|shape| is_dense(shape) && shape.width == out.width && shape.channels == out.channels);
+        for y in y {
+            let row_a = left.row(if a.height == 1 { 0 } else { y });
+            let row_b = right.row(if b.height == 1 { 0 } else { y });
+            let result = output.row(y);
+            if whole_rows && is_dense(&out) {
+                zip(row_a, row_b, result, f);
+                continue;
+            }
+            for (x, result) in pixels_mut(result, &out).enumerate() {
+                let pixel_a = pixel(row_a, &a, if a.width == 1 { 0 } else { x });
+                let pixel_b = pixel(row_b, &b, if b.width == 1 { 0 } else { x });
+                zip(pixel_a, pixel_b, result, f);
+            }
         }
     }
 }
 
 /// Slices of one element repeat.
-#[inline]
+#[inline(always)]
 fn zip(left: &[f32], right: &[f32], output: &mut [f32], f: impl Fn(f32, f32) -> f32) {
     match (left, right) {
         (&[a], right) if right.len() == output.len() => {

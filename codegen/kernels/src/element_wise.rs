@@ -97,8 +97,8 @@ pub fn p_relu_in_place(y: Range<usize>, slopes: Rows<'_>, output: &mut RowsMut<'
 
 /// Output rows `y` of PRelu. The slopes are rows of one height, width and channel or as many as the input.
 #[inline]
-pub fn p_relu(y: Range<usize>, input: Rows<'_>, slopes: Rows<'_>, output: &mut RowsMut<'_>) {
-    zip_rows(y, input, slopes, output, p_relu_of);
+pub fn p_relu(isa: Isa, y: Range<usize>, input: Rows<'_>, slopes: Rows<'_>, output: &mut RowsMut<'_>) {
+    zip_rows(isa, y, input, slopes, output, p_relu_of);
 }
 
 /// Output rows `y` of PRelu, with slopes that broadcast to it.

@@ -17,6 +17,7 @@ pub mod depth_space;
 pub mod element_wise;
 pub mod elements;
 pub mod gemm;
+mod indirect;
 pub mod input;
 pub mod instance_norm;
 pub mod lrn;

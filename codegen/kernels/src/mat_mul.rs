@@ -1,10 +1,9 @@
 //! Matrix products of two tensors.
 #![allow(unsafe_code, reason = "vector instructions; each block says why it is sound")]
 
-use super::activation::Activation;
 use super::arch::{Isa, Job, PANEL, Simd};
 use super::elements::{Dims, Elements, ElementsMut, Index};
-use super::tile::{TileWork, accumulate, call, finish, most_panels};
+use super::tile::{Ending, TileWork, accumulate, call, finish, panel_vectors};
 
 /// Makes `a · b` over the last two dimensions of the operands as seen, the others broadcast; a first operand of rank 1
 /// is a row, a second one a column, and the output lacks that dimension. The output is made whole.
@@ -103,7 +102,7 @@ impl Job for Product<'_, '_, '_> {
                 let rows = S::PIXELS.min(self.a.size(0) - row);
                 let block = Block { a: &self.a, b: &self.b, row, column, sums: sums.as_mut_ptr() };
                 // SAFETY: this is within a job of this instruction set.
-                unsafe { call::<S, _>(block, rows, most_panels::<S>()) }
+                unsafe { call::<S, _>(block, rows, const { S::VECTORS / panel_vectors::<S>() }) }
                 for (i, sums) in sums.iter().enumerate().take(rows) {
                     for (j, sum) in sums.iter().enumerate().take(columns.min(self.b.size(1) - column)) {
                         let mut index = self.index;
@@ -160,7 +159,8 @@ impl TileWork for Block<'_> {
                 accumulate::<S, M, N>(&mut tile, &pixels, &weights, COLUMNS, len);
             }
             for (i, sums) in tile.iter().enumerate() {
-                finish::<S, N>(sums, Activation::None, &[], &mut (&mut *self.sums.add(i))[..columns]);
+                let out = (&mut *self.sums.add(i))[..columns].as_mut_ptr();
+                finish::<S, N>(sums, Ending::NONE, &[out.cast_const(); N], out, columns);
             }
         }
     }

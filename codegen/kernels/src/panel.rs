@@ -3,8 +3,6 @@
 //! Output channels are dealt into panels of 16. A panel holds the 16 biases, then for each step of the sum (tap and
 //! input channel) the 16 weights, then, with a PRelu, the 16 slopes; what lies beyond the last channel is zero.
 
-use core::ops::Range;
-
 use super::activation::Activation;
 use super::arch::PANEL;
 
@@ -17,15 +15,6 @@ pub(crate) struct Panels {
     pub steps: usize,
     /// Whether slopes follow the weights.
     pub slopes: bool,
-}
-
-/// Panels of one group whose sums are made together.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Block {
-    pub panels: Range<usize>,
-    pub group: usize,
-    /// First output channel within the group.
-    pub first: usize,
 }
 
 impl Panels {
@@ -51,20 +40,6 @@ impl Panels {
     /// Elements of all panels.
     pub const fn len(&self) -> usize {
         self.count() * self.stride()
-    }
-
-    /// The panels of `range`, dealt into blocks of the same group and of `most` panels, or one where fewer are left.
-    pub fn blocks(&self, range: Range<usize>, most: usize) -> impl Iterator<Item = Block> {
-        let panels = *self;
-        let mut next = range.start;
-        core::iter::from_fn(move || {
-            let (group, within) = (next / panels.per_group(), next % panels.per_group());
-            let left = range.end.checked_sub(next)?.min(panels.per_group() - within);
-            let count = if left >= most { most } else { left.min(1) };
-            let block = Block { panels: next..next + count, group, first: within * PANEL };
-            next += count;
-            (count > 0).then_some(block)
-        })
     }
 
     /// Fills `out` with `weight(filter, step)`, filters counted over all groups. An empty `bias` is all zeros.

@@ -2,6 +2,7 @@
 
 use core::ops::Range;
 
+use super::arch::{Isa, Job, Simd};
 use super::elements::{Elements, ElementsMut};
 use super::math;
 use super::pixels::{pixel, pixel_mut};
@@ -40,22 +41,38 @@ pub enum PoolKind {
 
 /// Output rows `y` of a pooling by rows.
 #[inline]
-pub fn pool(p: &Pool, y: Range<usize>, input: Rows<'_>, output: &mut RowsMut<'_>) {
-    let (shape, out) = (input.shape, output.shape);
-    for y in y {
-        let rows = Taps::of(p, 0, y, shape.height);
-        let row_out = output.row(y);
-        for x in 0..out.width {
-            let columns = Taps::of(p, 1, x, shape.width);
-            let result = pixel_mut(row_out, &out, x);
-            result.fill(p.kind.start());
-            for ky in rows.inside.clone() {
-                let row = input.row(rows.at(ky));
-                for kx in columns.inside.clone() {
-                    p.kind.accumulate(result, pixel(row, &shape, columns.at(kx)));
+pub fn pool(isa: Isa, p: &Pool, y: Range<usize>, input: Rows<'_>, output: &mut RowsMut<'_>) {
+    isa.run(PoolRows { p, y, input, output });
+}
+
+/// [`pool`] as work for an instruction set.
+struct PoolRows<'a, 'o, 'd> {
+    p: &'a Pool,
+    y: Range<usize>,
+    input: Rows<'a>,
+    output: &'o mut RowsMut<'d>,
+}
+
+impl Job for PoolRows<'_, '_, '_> {
+    #[inline(always)]
+    fn run<S: Simd>(self) {
+        let PoolRows { p, y, input, output } = self;
+        let (shape, out) = (input.shape, output.shape);
+        for y in y {
+            let rows = Taps::of(p, 0, y, shape.height);
+            let row_out = output.row(y);
+            for x in 0..out.width {
+                let columns = Taps::of(p, 1, x, shape.width);
+                let result = pixel_mut(row_out, &out, x);
+                result.fill(p.kind.start());
+                for ky in rows.inside.clone() {
+                    let row = input.row(rows.at(ky));
+                    for kx in columns.inside.clone() {
+                        p.kind.accumulate(result, pixel(row, &shape, columns.at(kx)));
+                    }
                 }
+                p.kind.finish(result, divisor(p.kind, &rows, &columns));
             }
-            p.kind.finish(result, divisor(p.kind, &rows, &columns));
         }
     }
 }
@@ -132,7 +149,7 @@ impl PoolKind {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn accumulate(self, result: &mut [f32], pixel: &[f32]) {
         let pairs = result.iter_mut().zip(pixel);
         match self {

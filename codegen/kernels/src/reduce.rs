@@ -5,6 +5,7 @@
 
 use core::ops::Range;
 
+use super::arch::{Isa, Job, Simd};
 use super::elements::{Dims, Elements, ElementsMut, MAX_RANK};
 use super::math;
 use super::pixels::{is_dense, pixel, pixel_mut};
@@ -74,10 +75,31 @@ pub fn reduce_rows(
 
 /// Reduction of every channel over all rows and columns: global pooling. The output is one pixel.
 #[inline]
-pub fn reduce_frame(function: ReduceFunction, input: Rows<'_>, output: &mut RowsMut<'_>) {
-    let (shape, out) = (input.shape, output.shape);
-    let frame = Planes { rows: shape.height, row: |y| input.row(y), shape };
-    frame.reduce(function, pixel_mut(output.row(0), &out, 0));
+pub fn reduce_frame(isa: Isa, function: ReduceFunction, input: Rows<'_>, output: &mut RowsMut<'_>) {
+    isa.run(Frame { function, input, output });
+}
+
+/// [`reduce_frame`] as work for an instruction set.
+struct Frame<'a, 'o, 'd> {
+    function: ReduceFunction,
+    input: Rows<'a>,
+    output: &'o mut RowsMut<'d>,
+}
+
+impl Job for Frame<'_, '_, '_> {
+    #[inline(always)]
+    fn run<S: Simd>(self) {
+        let Frame { function, input, output } = self;
+        let (shape, out) = (input.shape, output.shape);
+        let frame = Planes { rows: shape.height, row: |y| input.row(y), shape };
+        let output = pixel_mut(output.row(0), &out, 0);
+        // The usual ones have loops of their own.
+        match function {
+            ReduceFunction::Mean => frame.reduce(ReduceFunction::Mean, output),
+            ReduceFunction::Max => frame.reduce(ReduceFunction::Max, output),
+            function => frame.reduce(function, output),
+        }
+    }
 }
 
 /// Output rows `y` of a reduction over `axes`, ascending,.
@@ -127,7 +149,7 @@ pub(crate) struct Planes<F> {
 }
 
 impl<'a, F: Fn(usize) -> &'a [f32]> Planes<F> {
-    #[inline]
+    #[inline(always)]
     fn reduce(&self, function: ReduceFunction, output: &mut [f32]) {
         let count = self.rows * self.shape.width;
         for (block, output) in output.chunks_mut(LANES).enumerate() {
@@ -144,7 +166,7 @@ impl<'a, F: Fn(usize) -> &'a [f32]> Planes<F> {
     }
 
     /// Joins `part(lane, x)` of all pixels for each of `lanes` channels from `first` on: first those of a row.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn fold(
         &self,
         first: usize,
@@ -239,7 +261,7 @@ fn finite(largest: f32) -> f32 {
 }
 
 impl ReduceFunction {
-    #[inline]
+    #[inline(always)]
     fn start(self) -> f32 {
         match self {
             ReduceFunction::Max => f32::NEG_INFINITY,
@@ -250,7 +272,7 @@ impl ReduceFunction {
     }
 
     /// What an element adds.
-    #[inline]
+    #[inline(always)]
     fn part(self, x: f32, shift: f32) -> f32 {
         match self {
             ReduceFunction::L1 | ReduceFunction::Lp { p: 1 } => x.abs(),
@@ -261,7 +283,7 @@ impl ReduceFunction {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn join(self, a: f32, b: f32) -> f32 {
         match self {
             ReduceFunction::Max => {

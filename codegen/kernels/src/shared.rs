@@ -14,7 +14,7 @@ pub struct SharedRows<'a> {
     borrow: PhantomData<&'a mut [f32]>,
 }
 
-// SAFETY: elements are reached only through `SharedRows::channels`, whose callers share them out.
+// SAFETY: elements are reached only through `SharedRows::elements` and `pointer`, whose callers share them out.
 unsafe impl Send for SharedRows<'_> {}
 // SAFETY: as above.
 unsafe impl Sync for SharedRows<'_> {}
@@ -37,7 +37,13 @@ impl<'a> SharedRows<'a> {
         self.shape.start(y)
     }
 
-    /// Channels `first .. first + count` of pixel `x` of the row that begins at `start`.
+    /// The element at which pixel `x` begins of the row that begins at `start`.
+    #[inline(always)]
+    pub(crate) fn pixel(&self, start: usize, x: usize) -> usize {
+        start + x * self.shape.pixel_stride + self.shape.channel_offset
+    }
+
+    /// `count` elements from `start` on.
     ///
     /// # Safety
     /// No one else reads or writes these elements while the result lives.
@@ -45,16 +51,18 @@ impl<'a> SharedRows<'a> {
     /// # Panics
     /// If they are not within the ring.
     #[inline(always)]
-    pub(crate) unsafe fn channels(
-        &self,
-        start: usize,
-        x: usize,
-        first: usize,
-        count: usize,
-    ) -> &'a mut [f32] {
-        let start = start + x * self.shape.pixel_stride + self.shape.channel_offset + first;
-        assert!(start <= self.len && count <= self.len - start, "pixel beyond the ring");
+    pub(crate) unsafe fn elements(&self, start: usize, count: usize) -> &'a mut [f32] {
         // SAFETY: within the slice that was borrowed, and the caller's alone.
-        unsafe { core::slice::from_raw_parts_mut(self.data.add(start), count) }
+        unsafe { core::slice::from_raw_parts_mut(self.pointer(start, count), count) }
+    }
+
+    /// Where `count` elements from `start` on begin.
+    ///
+    /// # Panics
+    /// If they are not within the ring.
+    #[inline(always)]
+    pub(crate) fn pointer(&self, start: usize, count: usize) -> *mut f32 {
+        assert!(start <= self.len && count <= self.len - start, "pixel beyond the ring");
+        self.data.wrapping_add(start)
     }
 }

@@ -19,6 +19,7 @@ pub const SOURCES: &[(&str, &str)] = &[
     ("element_wise.rs", include_str!("element_wise.rs")),
     ("elements.rs", include_str!("elements.rs")),
     ("gemm.rs", include_str!("gemm.rs")),
+    ("indirect.rs", include_str!("indirect.rs")),
     ("input.rs", include_str!("input.rs")),
     ("instance_norm.rs", include_str!("instance_norm.rs")),
     ("lrn.rs", include_str!("lrn.rs")),

@@ -1,9 +1,8 @@
 //! The micro-kernel: sums of products for a tile of pixels and output channels, held in registers.
 #![allow(unsafe_code, reason = "vector instructions; each block says why it is sound")]
 
-use super::activation::{Activation, Apply};
+use super::activation::Activation;
 use super::arch::{Job, PANEL, Simd};
-use super::panel::Panels;
 
 /// Accumulators of `M` pixels and `N` vectors of output channels.
 pub(crate) type Tile<S, const M: usize, const N: usize> = [[<S as Simd>::V; N]; M];
@@ -14,8 +13,16 @@ pub(crate) trait TileWork: Copy {
     fn run<S: Simd, const M: usize, const N: usize>(self);
 }
 
-/// Does the work for `pixels` pixels and the vectors of `panels` panels. Does nothing if there are more of either than
-/// the instruction set takes at a time.
+/// Whether the registers hold the sums of such a tile, and the weights and the pixel of a step. A single pixel needs
+/// many sums at work at once, for each waits for its last product; weights that are used once need no register.
+const fn fits<S: Simd>(pixels: usize, vectors: usize) -> bool {
+    pixels <= S::PIXELS
+        && vectors.is_multiple_of(panel_vectors::<S>())
+        && (vectors * (pixels + 1) <= S::REGISTERS - 2 || vectors == S::VECTORS || pixels == 1)
+}
+
+/// Does the work for `pixels` pixels and the vectors of `panels` panels. Does nothing if they are more than
+/// [`most_panels`], or not a power of two.
 ///
 /// # Safety
 /// In [`Job::run`].
@@ -24,7 +31,7 @@ pub(crate) unsafe fn call<S: Simd, W: TileWork>(work: W, pixels: usize, panels: 
     // Constant conditions of their own, so that no code is made for the sizes that an instruction set does not take.
     macro_rules! size {
         ($m:literal, $n:literal) => {
-            if const { $m <= S::PIXELS && $n <= S::VECTORS && $n % panel_vectors::<S>() == 0 } {
+            if const { fits::<S>($m, $n) } {
                 // SAFETY: the caller's.
                 unsafe { S::call(Sized::<W, $m, $n>(work)) }
             }
@@ -42,13 +49,21 @@ pub(crate) unsafe fn call<S: Simd, W: TileWork>(work: W, pixels: usize, panels: 
         1 => sizes!(1: 1 2 3 4 5 6 7 8 9 10 11 12),
         2 => sizes!(2: 1 2 3 4 5 6 7 8 9 10 11 12),
         4 => sizes!(4: 1 2 3 4 5 6),
+        8 => sizes!(8: 1 2),
         _ => {}
     }
 }
 
-/// Panels of the widest tile.
-pub(crate) const fn most_panels<S: Simd>() -> usize {
-    S::VECTORS / panel_vectors::<S>()
+/// Panels of the widest tile of so many pixels.
+#[inline(always)]
+pub(crate) const fn most_panels<S: Simd>(pixels: usize) -> usize {
+    let vectors = match () {
+        () if fits::<S>(pixels, 8) => 8,
+        () if fits::<S>(pixels, 4) => 4,
+        () if fits::<S>(pixels, 2) => 2,
+        () => S::VECTORS,
+    };
+    vectors / panel_vectors::<S>()
 }
 
 /// [`TileWork`] as a job.
@@ -64,36 +79,6 @@ impl<W: TileWork, const M: usize, const N: usize> Job for Sized<W, M, N> {
 /// Vectors in a panel.
 pub(crate) const fn panel_vectors<S: Simd>() -> usize {
     PANEL / S::LANES
-}
-
-/// Where the `N` vectors of a tile begin in packed panels, `stride` elements apart, from `offset` in each.
-///
-/// # Panics
-/// If `panels` does not hold `len` elements from there on in each.
-#[inline(always)]
-pub(crate) fn panel_pointers<S: Simd, const N: usize>(
-    panels: &[f32],
-    stride: usize,
-    offset: usize,
-    len: usize,
-) -> [*const f32; N] {
-    let per_panel = const { panel_vectors::<S>() };
-    core::array::from_fn(|v| {
-        let start = v / per_panel * stride + offset;
-        panels[start..start + len][v % per_panel * S::LANES..].as_ptr()
-    })
-}
-
-/// The slopes at the end of each panel of a tile, if the panels have any.
-#[inline(always)]
-pub(crate) fn slopes(panels: &Panels, weights: &[f32]) -> [f32; 2 * PANEL] {
-    let mut slopes = [0.0; 2 * PANEL];
-    if panels.slopes {
-        for (slopes, panel) in slopes.chunks_mut(PANEL).zip(weights.chunks(panels.stride())) {
-            slopes.copy_from_slice(&panel[panel.len() - PANEL..]);
-        }
-    }
-    slopes
 }
 
 /// Adds `len` products to every accumulator: pixel i's element k times the weights at `weights[v] + k · step`.
@@ -112,7 +97,7 @@ pub(crate) unsafe fn accumulate<S: Simd, const M: usize, const N: usize>(
     for k in 0..len {
         // SAFETY: the caller's.
         unsafe {
-            let w: [S::V; N] = core::array::from_fn(|v| S::load(weights[v].add(k * step)));
+            let w = load::<S, N>(weights, k * step);
             for i in 0..M {
                 let x = S::splat(*pixels[i].add(k));
                 for v in 0..N {
@@ -124,36 +109,91 @@ pub(crate) unsafe fn accumulate<S: Simd, const M: usize, const N: usize>(
     *tile = sums;
 }
 
-/// Writes the sums of one pixel to `out`, which may end within the last vector, and applies the activation.
+/// The vectors `offset` elements beyond the pointers. (Vector instructions are kept out of closures, which would not
+/// always be compiled for the instruction set.)
 ///
 /// # Safety
-/// In [`Job::run`].
+/// In [`Job::run`]. Each pointer is good for `offset` and `LANES` elements.
+#[inline(always)]
+pub(crate) unsafe fn load<S: Simd, const N: usize>(from: &[*const f32; N], offset: usize) -> [S::V; N] {
+    // SAFETY: the caller's.
+    unsafe {
+        let mut vectors = [S::splat(0.0); N];
+        for v in 0..N {
+            vectors[v] = S::load(from[v].add(offset));
+        }
+        vectors
+    }
+}
+
+/// What becomes of a sum while it is in a register: bounds, or the slopes of a PRelu.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ending {
+    bounds: Option<[f32; 2]>,
+    /// Whether slopes follow the weights.
+    slopes: bool,
+}
+
+impl Ending {
+    /// Nothing.
+    pub const NONE: Ending = Ending { bounds: None, slopes: false };
+
+    /// The activation, but for what [`Ending::is_all`] says is left.
+    pub fn of(activation: Activation) -> Self {
+        let bounds = activation.bounds().filter(|_| activation != Activation::None);
+        Ending { bounds, slopes: activation == Activation::PRelu }
+    }
+
+    /// Whether nothing of the activation is left to be done.
+    pub fn is_all(self, activation: Activation) -> bool {
+        self.bounds.is_some() || self.slopes || activation == Activation::None
+    }
+
+    /// Does it. `slopes` are those of the vector's channels, if there are any.
+    ///
+    /// # Safety
+    /// In [`Job::run`]; `slopes` is good for `LANES` elements if the ending has slopes.
+    #[inline(always)]
+    pub unsafe fn apply<S: Simd>(self, sum: S::V, slopes: *const f32) -> S::V {
+        // SAFETY: the caller's.
+        unsafe {
+            if let Some([low, high]) = self.bounds {
+                return S::at_most(S::splat(high), S::at_least(S::splat(low), sum));
+            }
+            if self.slopes {
+                // Adding −0 leaves every product as it is.
+                return S::where_negative(sum, S::mul_add(S::load(slopes), sum, S::splat(-0.0)));
+            }
+            sum
+        }
+    }
+}
+
+/// Writes the sums of one pixel to the `count` elements at `out`, after their ending.
+///
+/// # Safety
+/// In [`Job::run`]; `out` is good for `count` elements, and `slopes` as in [`Ending::apply`].
 #[inline(always)]
 pub(crate) unsafe fn finish<S: Simd, const N: usize>(
     sums: &[S::V; N],
-    activation: Activation,
-    slopes: &[f32],
-    out: &mut [f32],
+    ending: Ending,
+    slopes: &[*const f32; N],
+    out: *mut f32,
+    count: usize,
 ) {
-    let bounds = activation.bounds();
-    for (v, out) in out.chunks_mut(S::LANES).enumerate().take(N) {
-        // SAFETY: the caller's; `whole` and a full chunk of `out` have `LANES` elements.
-        unsafe {
-            let mut sum = sums[v];
-            if let Some([low, high]) = bounds {
-                sum = S::at_most(S::splat(high), S::at_least(S::splat(low), sum));
+    // SAFETY: the caller's.
+    unsafe {
+        if count >= N * S::LANES {
+            for v in 0..N {
+                S::store(out.add(v * S::LANES), ending.apply::<S>(sums[v], slopes[v]));
             }
-            if out.len() == S::LANES {
-                S::store(out.as_mut_ptr(), sum);
-            } else {
-                let mut whole = [0.0; PANEL];
-                S::store(whole.as_mut_ptr(), sum);
-                out.copy_from_slice(&whole[..out.len()]);
+            return;
+        }
+        for v in 0..N {
+            let left = count.saturating_sub(v * S::LANES);
+            if left > 0 {
+                S::store_part(out.add(v * S::LANES), left, ending.apply::<S>(sums[v], slopes[v]));
             }
         }
-    }
-    if bounds.is_none() {
-        // SAFETY: the caller's.
-        unsafe { S::call(Apply { activation, values: out, slopes }) }
     }
 }

@@ -101,7 +101,9 @@ impl Call {
                 conv::transpose::conv_transpose(isa, p, y, x, weights, output);
             }
             Kernel::ElementWise(function) => element_wise::element_wise(isa, *function, y, x, output),
-            Kernel::PRelu => element_wise::p_relu(y, x, constant_rows(&self.constants[0], weights), output),
+            Kernel::PRelu => {
+                element_wise::p_relu(isa, y, x, constant_rows(&self.constants[0], weights), output)
+            }
             Kernel::BatchNorm(activation) => {
                 let [scale, shift] = [0, 1].map(|i| &weights[self.constants[i].range.clone()]);
                 element_wise::batch_norm(isa, *activation, y, x, scale, shift, output);
@@ -120,11 +122,11 @@ impl Call {
                 let (a, b) = if *left { (constant, x) } else { (x, constant) };
                 binary::binary(isa, p, y, a, b, output);
             }
-            Kernel::Pool(p) => pool::pool(p, y, x, output),
+            Kernel::Pool(p) => pool::pool(isa, p, y, x, output),
             Kernel::ReduceRows { function, columns, channels } => {
                 reduce::reduce_rows(*function, *columns, *channels, y, x, output);
             }
-            Kernel::ReduceFrame(function) => reduce::reduce_frame(*function, x, output),
+            Kernel::ReduceFrame(function) => reduce::reduce_frame(isa, *function, x, output),
             Kernel::Concat { axis, starts } => {
                 for (i, start) in starts.iter().enumerate() {
                     if let Some(x) = self.rows(inputs, i) {

@@ -217,7 +217,7 @@ fn function(call: &Call) -> Function {
             isa: by_rows,
             ..vector("element_wise", "element_wise", vec![of("activation::Activation", function)])
         },
-        Kernel::PRelu => function("element_wise", "p_relu", Vec::new()),
+        Kernel::PRelu => Function { isa: by_rows, ..vector("element_wise", "p_relu", Vec::new()) },
         Kernel::BatchNorm(activation) => Function {
             isa: by_rows,
             ..vector("element_wise", "batch_norm", vec![of("activation::Activation", activation)])
@@ -235,14 +235,14 @@ fn function(call: &Call) -> Function {
                 field("dilation", &p.dilation),
                 field("pads", &p.pads),
             ];
-            function("pool", "pool", vec![Argument::Struct("Pool", fields)])
+            Function { isa: by_rows, ..vector("pool", "pool", vec![Argument::Struct("Pool", fields)]) }
         }
         Kernel::ReduceRows { function: f, columns, channels } => function(
             "reduce",
             "reduce_rows",
             vec![of("reduce::ReduceFunction", f), text(columns), text(channels)],
         ),
-        Kernel::ReduceFrame(f) => function("reduce", "reduce_frame", vec![of("reduce::ReduceFunction", f)]),
+        Kernel::ReduceFrame(f) => vector("reduce", "reduce_frame", vec![of("reduce::ReduceFunction", f)]),
         Kernel::ReduceElements { function: f, axes, keep_dims } => {
             let arguments = vec![of("reduce::ReduceFunction", f), list(axes), text(keep_dims)];
             function("reduce", "reduce_elements", arguments)

@@ -157,9 +157,9 @@ fn write_model(source: &mut Source, prefix: &str, model: &Model<'_>, number: usi
     let place = ["place: *mut Place", "arena: *mut c_void", "arena_bytes: usize"];
     let weights = ["weights: *const u8", "weight_bytes: usize"];
     let make = |source: &mut Source, made: &str| {
+        source.line(format!("let make = |arena| {made};"));
         source.line("// SAFETY: pointers are as the header asks.");
-        let call = format!("unsafe {{ create({number}, place, arena, arena_bytes, |arena| {made}) }}");
-        source.line(call);
+        source.line(format!("unsafe {{ create({number}, place, arena, arena_bytes, make) }}"));
         source.close("}");
     };
     function(source, "weights", "create", &place);
@@ -170,12 +170,7 @@ fn write_model(source: &mut Source, prefix: &str, model: &Model<'_>, number: usi
     source.line("Ok(weights) => weights,");
     source.line("Err(status) => return status,");
     source.close("};");
-    source.line(format!(
-        "let make = |arena| crate::{module}::Model::with_weights(arena, weights).map_err(refused);"
-    ));
-    source.line("// SAFETY: pointers are as the header asks.");
-    source.line(format!("unsafe {{ create({number}, place, arena, arena_bytes, make) }}"));
-    source.close("}");
+    make(source, &format!("crate::{module}::Model::with_weights(arena, weights).map_err(refused)"));
 
     let camel = camel(prefix);
     let (inputs_type, outputs_type) =
@@ -188,11 +183,11 @@ fn write_model(source: &mut Source, prefix: &str, model: &Model<'_>, number: usi
     source.line("let (inputs, outputs) = (read(inputs)?, read(outputs)?);");
     for (kind, from, fields) in [("Inputs", "frame", inputs(model)), ("Outputs", "room", outputs(model))] {
         let owner = kind.to_lowercase();
-        source.open(format!("let {owner} = crate::{module}::{kind} {{"));
-        for Field { name, .. } in fields {
-            source.line(format!("{name}: {from}({owner}.{name}, {owner}.{name}_elements)?,"));
-        }
-        source.close("};");
+        let fields: Vec<String> = fields
+            .iter()
+            .map(|Field { name, .. }| format!("{name}: {from}({owner}.{name}, {owner}.{name}_elements)?"))
+            .collect();
+        source.list(&format!("let {owner} = crate::{module}::{kind} {{"), &fields, ";");
     }
     source.line("model.infer(inputs, outputs);");
     source.close("}");
@@ -216,14 +211,14 @@ pub(super) fn header(name: &str, plan: &Plan, models: &[Model<'_>], weights: usi
     let mut text = format!(
         "/* {file}: the models of `{application}`, for C. Written by csdfc; emitting again replaces it.\n\
          \n   \
-         Every function returns {upper}_OK or says what is wrong with its arguments; nothing was done then. Pointers\n   \
+         Every function returns {upper}_OK or says what is wrong with its arguments; nothing was computed then. Pointers\n   \
          must be null, which is refused, or lead to as many elements as are stated, which overlap with no other\n   \
          argument. A model is used by one thread at a time. Nothing is allocated, and nothing unwinds into C: a\n   \
          mistake of the library's own would end the process. */\n\
          #ifndef {upper}_H\n#define {upper}_H\n\n\
          #include <stddef.h>\n#include <stdint.h>\n\n\
          #ifdef __cplusplus\nextern \"C\" {{\n#endif\n\n\
-         /* Bytes of the arena. It is best at a multiple of 64, and must be at one of 4. */\n\
+         /* Bytes of the arena. It must begin at a multiple of 4, and is best at one of 64. */\n\
          #define {upper}_ARENA_BYTES {arena}\n\n\
          /* Bytes of weights.bin. */\n\
          #define {upper}_WEIGHT_BYTES {weights}\n\n\

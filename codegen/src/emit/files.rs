@@ -83,7 +83,7 @@ impl Crate<'_> {
 
     fn manifest(&self) -> String {
         format!(
-            "[package]\nname = \"{name}\"\nversion = \"0.1.0\"\nedition = \"2024\"\nrust-version = \"1.88\"\n\
+            "[package]\nname = \"{name}\"\nversion = \"0.1.0\"\nedition = \"2024\"\nrust-version = \"1.89\"\n\
              publish = false\n\n\
              [features]\ndefault = [\"std\", \"weights\"]\n\
              # The instruction set is chosen at start, and there is a program.\nstd = []\n\
@@ -220,7 +220,7 @@ impl Crate<'_> {
         let library = name.replace('-', "_");
         let mut text = format!(
             "# {name}\n\n\
-             Written by csdfc {} from a plan of `{}`. It needs nothing but Rust 1.88.\n\n\
+             Written by csdfc {} from a plan of `{}`. It needs nothing but Rust 1.89.\n\n\
              | memory | bytes |\n| --- | ---: |\n\
              | parameters | {} |\n| weights as packed | {} |\n| arena: buffers and workspace | {} |\n\
              | inputs held by the caller | {} |\n| outputs held by the caller | {} |\n\n",

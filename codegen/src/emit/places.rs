@@ -49,23 +49,20 @@ fn write_part(source: &mut Source, model: &Model<'_>, stores: &[usize], what: &s
     source.line(format!("pub struct {name};"));
     source.gap();
     source.open(format!("impl Part for {name} {{"));
-    if stores.is_empty() {
-        source.line("const PLACES: &'static [Place] = &[];");
-        source.close("}");
-        return;
-    }
-    source.open("const PLACES: &'static [Place] = &[");
-    for &s in stores {
+    let place = |&s: &usize| {
         let store = &model.stores()[s];
         let shared = model.links.iter().any(|link| link.store == s);
-        for base in &store.bases {
-            source.line(format!(
-                "Place {{ offset: {base}, rows: {}, row_bytes: {}, shared: {shared} }},",
-                store.ring_rows, store.row_bytes
-            ));
-        }
+        let place = move |base: &u64| {
+            let (rows, row_bytes) = (store.ring_rows, store.row_bytes);
+            format!("Place {{ offset: {base}, rows: {rows}, row_bytes: {row_bytes}, shared: {shared} }}")
+        };
+        store.bases.iter().map(place)
+    };
+    let places: Vec<String> = stores.iter().flat_map(place).collect();
+    match places.as_slice() {
+        [] => source.line("const PLACES: &'static [Place] = &[];"),
+        places => source.list("const PLACES: &'static [Place] = &[", places, ";"),
     }
-    source.close("];");
     source.close("}");
 }
 

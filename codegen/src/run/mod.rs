@@ -113,11 +113,11 @@ impl<'p> Runner<'p> {
         })?;
         let bytes = plan.memory.buffers.saturating_add(plan.memory.workspace);
         let arena = Arena::new(bytes).ok_or(RunError::Memory { bytes })?;
-        let mut cnns = Vec::new();
-        let mut weights = Blob::default();
-        for c in 0..resolved.index.cnns.len() {
-            let mut state = State::new(&resolved, c)?;
-            for l in 0..resolved.index.cnns[c].layers.len() {
+        let states = (0..resolved.index.cnns.len()).map(|c| State::new(&resolved, c));
+        let mut cnns: Vec<State> = states.collect::<Result<_, _>>()?;
+        let mut weights = Blob::for_layers(cnns.iter().flat_map(|state| state.calls.iter().flatten()));
+        for (c, state) in cnns.iter_mut().enumerate() {
+            for l in 0..state.calls.len() {
                 let values = |parameter: usize| parameters(c, l, parameter);
                 let packed = match &state.calls[l] {
                     Some(call) => weights.push(call, &values),
@@ -125,7 +125,6 @@ impl<'p> Runner<'p> {
                 };
                 state.weights.push(packed.map_err(|why| layer_error(&resolved, c, l, why))?);
             }
-            cnns.push(state);
         }
         let workers = Workers::new(plan.threads);
         Ok(Runner { resolved, cnns, weights, arena, isa: Isa::detect(), workers })

@@ -5,6 +5,7 @@
 
 use crate::network::Network;
 
+mod copies;
 mod fold;
 mod fuse;
 mod recognise;
@@ -20,7 +21,8 @@ mod rewrite;
 ///    of a convolution or fully connected layer: it is in the filters and the bias;
 /// 4. activations: no activation stands alone after a layer that can apply it.
 ///
-/// Whether it fuses or not, layers that no output depends on are gone.
+/// Whether it fuses or not, layers that no output depends on are gone, and what no kernel would read as it lies is
+/// moved by a layer of its own.
 pub fn normalise(mut network: Network, fuse: bool) -> Network {
     type Pass = fn(Network) -> Network;
     let passes: [(&str, Pass); 4] = [
@@ -33,7 +35,7 @@ pub fn normalise(mut network: Network, fuse: bool) -> Network {
         let span = tracing::info_span!("pass", name, layers = network.layers.len());
         network = span.in_scope(|| pass(network));
     }
-    rewrite::drop_dead(network)
+    copies::copies(rewrite::drop_dead(network))
 }
 
 #[cfg(test)]

@@ -18,11 +18,20 @@ pub(crate) unsafe fn run<J: Job>(job: J) {
     job.run::<Avx2>();
 }
 
+/// The first `count` elements.
+#[inline(always)]
+unsafe fn mask(count: usize) -> __m256i {
+    const BITS: [i32; 16] = [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0];
+    // SAFETY: the caller's instructions; eight elements follow any of the first nine.
+    unsafe { _mm256_loadu_si256(BITS.as_ptr().add(8 - count.min(8)).cast()) }
+}
+
 // SAFETY: each method is one instruction of the set, which its caller vouches for.
 #[allow(unused_unsafe, reason = "some of these functions became safe where their instructions are enabled")]
 unsafe impl Simd for Avx2 {
     type V = __m256;
     const LANES: usize = 8;
+    const REGISTERS: usize = 16;
     const PIXELS: usize = 6;
     const VECTORS: usize = 2;
 
@@ -60,6 +69,24 @@ unsafe impl Simd for Avx2 {
     unsafe fn at_most(bound: Self::V, x: Self::V) -> Self::V {
         // SAFETY: the caller's.
         unsafe { _mm256_min_ps(bound, x) }
+    }
+
+    #[inline(always)]
+    unsafe fn load_part(p: *const f32, count: usize) -> Self::V {
+        // SAFETY: the caller's; masked elements are not read.
+        unsafe { _mm256_maskload_ps(p, mask(count)) }
+    }
+
+    #[inline(always)]
+    unsafe fn store_part(p: *mut f32, count: usize, v: Self::V) {
+        // SAFETY: the caller's; masked elements are not written.
+        unsafe { _mm256_maskstore_ps(p, mask(count), v) }
+    }
+
+    #[inline(always)]
+    unsafe fn where_negative(x: Self::V, negative: Self::V) -> Self::V {
+        // SAFETY: the caller's.
+        unsafe { _mm256_blendv_ps(x, negative, _mm256_cmp_ps::<_CMP_LT_OQ>(x, _mm256_setzero_ps())) }
     }
 
     #[inline(always)]

@@ -18,11 +18,18 @@ pub(crate) unsafe fn run<J: Job>(job: J) {
     job.run::<Avx512>();
 }
 
+/// The first `count` elements.
+#[inline(always)]
+fn mask(count: usize) -> __mmask16 {
+    if count < 16 { (1 << count) - 1 } else { !0 }
+}
+
 // SAFETY: each method is one instruction of the set, which its caller vouches for.
 #[allow(unused_unsafe, reason = "some of these functions became safe where their instructions are enabled")]
 unsafe impl Simd for Avx512 {
     type V = __m512;
     const LANES: usize = 16;
+    const REGISTERS: usize = 32;
     const PIXELS: usize = 12;
     const VECTORS: usize = 2;
 
@@ -60,6 +67,24 @@ unsafe impl Simd for Avx512 {
     unsafe fn at_most(bound: Self::V, x: Self::V) -> Self::V {
         // SAFETY: the caller's.
         unsafe { _mm512_min_ps(bound, x) }
+    }
+
+    #[inline(always)]
+    unsafe fn load_part(p: *const f32, count: usize) -> Self::V {
+        // SAFETY: the caller's; masked elements are not read.
+        unsafe { _mm512_maskz_loadu_ps(mask(count), p) }
+    }
+
+    #[inline(always)]
+    unsafe fn store_part(p: *mut f32, count: usize, v: Self::V) {
+        // SAFETY: the caller's; masked elements are not written.
+        unsafe { _mm512_mask_storeu_ps(p, mask(count), v) }
+    }
+
+    #[inline(always)]
+    unsafe fn where_negative(x: Self::V, negative: Self::V) -> Self::V {
+        // SAFETY: the caller's.
+        unsafe { _mm512_mask_mov_ps(x, _mm512_cmp_ps_mask::<_CMP_LT_OQ>(x, _mm512_setzero_ps()), negative) }
     }
 
     #[inline(always)]

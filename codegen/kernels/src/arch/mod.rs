@@ -128,9 +128,11 @@ pub(crate) unsafe trait Simd: Copy + 'static {
     type V: Copy;
     /// Its elements; divides [`PANEL`].
     const LANES: usize;
-    /// Most pixels of a tile whose accumulators are [`Simd::VECTORS`] vectors wide.
+    /// Vector registers.
+    const REGISTERS: usize;
+    /// Most pixels of a tile.
     const PIXELS: usize;
-    /// Most vectors of output channels of a tile; a multiple of a panel's.
+    /// Vectors of output channels of a tile of so many pixels; a multiple of a panel's.
     const VECTORS: usize;
 
     /// All elements `x`.
@@ -139,12 +141,34 @@ pub(crate) unsafe trait Simd: Copy + 'static {
     unsafe fn load(p: *const f32) -> Self::V;
     /// Writes the elements to `p`.
     unsafe fn store(p: *mut f32, v: Self::V);
+    /// The first `count` elements at `p`, which need be good for no more; what the others are is not said.
+    #[inline(always)]
+    unsafe fn load_part(p: *const f32, count: usize) -> Self::V {
+        let mut whole = [0.0; PANEL];
+        // SAFETY: the caller's; no vector is longer than a panel.
+        unsafe {
+            core::ptr::copy_nonoverlapping(p, whole.as_mut_ptr(), count.min(Self::LANES));
+            Self::load(whole.as_ptr())
+        }
+    }
+    /// Writes the first `count` elements to `p`, which need be good for no more.
+    #[inline(always)]
+    unsafe fn store_part(p: *mut f32, count: usize, v: Self::V) {
+        let mut whole = [0.0; PANEL];
+        // SAFETY: the caller's; no vector is longer than a panel.
+        unsafe {
+            Self::store(whole.as_mut_ptr(), v);
+            core::ptr::copy_nonoverlapping(whole.as_ptr(), p, count.min(Self::LANES));
+        }
+    }
     /// `a · b + c`, fused but in the portable set.
     unsafe fn mul_add(a: Self::V, b: Self::V, c: Self::V) -> Self::V;
     /// `bound > x ? bound : x`: a NaN in `x` stays.
     unsafe fn at_least(bound: Self::V, x: Self::V) -> Self::V;
     /// `bound < x ? bound : x`: a NaN in `x` stays.
     unsafe fn at_most(bound: Self::V, x: Self::V) -> Self::V;
+    /// `x < 0 ? negative : x`.
+    unsafe fn where_negative(x: Self::V, negative: Self::V) -> Self::V;
     /// Runs the job as a function of its own, compiled for this instruction set.
     unsafe fn call<J: Job>(job: J);
 }

@@ -23,6 +23,7 @@ pub(crate) unsafe fn run<J: Job>(job: J) {
 unsafe impl Simd for Neon {
     type V = float32x4_t;
     const LANES: usize = 4;
+    const REGISTERS: usize = 32;
     const PIXELS: usize = 6;
     const VECTORS: usize = 4;
 
@@ -60,6 +61,12 @@ unsafe impl Simd for Neon {
     unsafe fn at_most(bound: Self::V, x: Self::V) -> Self::V {
         // SAFETY: the caller's.
         unsafe { vbslq_f32(vcltq_f32(bound, x), bound, x) }
+    }
+
+    #[inline(always)]
+    unsafe fn where_negative(x: Self::V, negative: Self::V) -> Self::V {
+        // SAFETY: the caller's.
+        unsafe { vbslq_f32(vcltq_f32(x, vdupq_n_f32(0.0)), negative, x) }
     }
 
     #[inline(always)]

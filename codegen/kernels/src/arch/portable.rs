@@ -12,6 +12,7 @@ const LANES: usize = 4;
 unsafe impl Simd for Portable {
     type V = [f32; LANES];
     const LANES: usize = LANES;
+    const REGISTERS: usize = 16;
     const PIXELS: usize = 2;
     const VECTORS: usize = 4;
 
@@ -45,6 +46,11 @@ unsafe impl Simd for Portable {
     #[inline(always)]
     unsafe fn at_most(bound: Self::V, x: Self::V) -> Self::V {
         core::array::from_fn(|i| if bound[i] < x[i] { bound[i] } else { x[i] })
+    }
+
+    #[inline(always)]
+    unsafe fn where_negative(x: Self::V, negative: Self::V) -> Self::V {
+        core::array::from_fn(|i| if x[i] < 0.0 { negative[i] } else { x[i] })
     }
 
     #[inline(never)]

@@ -3,11 +3,12 @@
 
 use core::ops::Range;
 
+use super::super::activation::Apply;
 use super::super::arch::{Job, PANEL, Simd};
 use super::super::rows::Rows;
 use super::super::shared::SharedRows;
-use super::super::tile::finish;
-use super::Conv;
+use super::super::tile::{Ending, finish, load, panel_vectors};
+use super::{Conv, inside};
 
 /// The convolution's rows `y` and panels `tiles`.
 pub(super) struct Depthwise<'a> {
@@ -22,148 +23,222 @@ pub(super) struct Depthwise<'a> {
 impl Job for Depthwise<'_> {
     #[inline(always)]
     fn run<S: Simd>(self) {
+        if self.tiles.is_empty() {
+            return;
+        }
         for y in self.y.clone() {
             // SAFETY: this is within a job of this instruction set.
-            unsafe { S::call(Row { conv: &self, y }) }
+            unsafe {
+                // Filters of the usual widths have code of their own.
+                match self.p.kernel[1] {
+                    3 => S::call(Row::<3> { conv: &self, y }),
+                    5 => S::call(Row::<5> { conv: &self, y }),
+                    _ => S::call(Row::<0> { conv: &self, y }),
+                }
+            }
         }
     }
-}
-
-/// Taps `start .. end` of a kernel that, from `at = output · stride`, lie within `size` elements.
-#[inline(always)]
-fn inside(at: usize, pad: usize, kernel: usize, dilation: usize, size: usize) -> Range<usize> {
-    let start = pad.saturating_sub(at).div_ceil(dilation).min(kernel);
-    let end = (size + pad).saturating_sub(at).div_ceil(dilation).min(kernel);
-    start..end.max(start)
 }
 
 /// Input rows whose places are looked up once for an output row; taps beyond look theirs up each time.
 const CACHED: usize = 8;
 
-/// One output row.
-struct Row<'a> {
+/// One output row of a convolution whose filters are `K` wide, or of any width if that is 0.
+struct Row<'a, const K: usize> {
     conv: &'a Depthwise<'a>,
     y: usize,
 }
 
-impl Job for Row<'_> {
+impl<const K: usize> Job for Row<'_, K> {
     #[inline(always)]
     fn run<S: Simd>(self) {
         let Depthwise { p, input, output, .. } = self.conv;
-        let width = output.width();
-        let top = self.y * p.stride[0];
-        let taps = inside(top, p.pads[0], p.kernel[0], p.dilation[0], input.shape.height);
-        let row = |ky: usize| input.row(top + ky * p.dilation[0] - p.pads[0]);
-        let cached: [&[f32]; CACHED] =
-            core::array::from_fn(|ky| if taps.contains(&ky) { row(ky) } else { &[] });
-        let windows = Windows {
-            conv: self.conv,
-            taps,
-            row: |ky: usize| if ky < CACHED { cached[ky] } else { row(ky) },
-            start: output.start(self.y),
-        };
-        let whole = |x: usize| {
-            inside(x * p.stride[1], p.pads[1], p.kernel[1], p.dilation[1], input.shape.width).len()
-                == p.kernel[1]
-        };
+        let (width, size) = (output.width(), input.shape.width);
+        let whole = |x: usize| columns(p, x, size).len() == p.kernel[1];
         let mut x = 0;
         while x < width {
-            // The windows between two inner ones are inner ones.
-            if whole(x) && x + 8 <= width && whole(x + 7) {
-                windows.pixels::<S, 8>(x);
-                x += 8;
-            } else if whole(x) && x + 4 <= width && whole(x + 3) {
-                windows.pixels::<S, 4>(x);
-                x += 4;
-            } else {
-                windows.pixels::<S, 1>(x);
-                x += 1;
-            }
-        }
-    }
-}
-
-/// The windows of an output row.
-struct Windows<'a, R> {
-    conv: &'a Depthwise<'a>,
-    /// Kernel rows that lie within the input.
-    taps: Range<usize>,
-    /// The input row of a kernel row.
-    row: R,
-    /// The element at which the output row begins.
-    start: usize,
-}
-
-impl<'a, R: Fn(usize) -> &'a [f32]> Windows<'a, R> {
-    /// `M` pixels from column `x`, with the same taps inside the input's width.
-    #[inline(always)]
-    fn pixels<S: Simd, const M: usize>(&self, x: usize) {
-        let p = self.conv.p;
-        for panel in self.conv.tiles.clone() {
-            let channels = (p.filters - panel * PANEL).min(PANEL);
-            for lane in (0..channels).step_by(S::LANES) {
-                // Full vectors have code of their own.
-                let count = channels - lane;
-                if count >= S::LANES {
-                    self.vectors::<S, M>(x, panel, lane, S::LANES);
+            let Row { conv, y } = self;
+            // SAFETY: this is within a job of this instruction set.
+            unsafe {
+                // The windows between two inner ones are inner ones.
+                if whole(x) && x + 8 <= width && whole(x + 7) {
+                    S::call(Pixels::<K, 8, 1> { conv, y, x });
+                    x += 8;
+                } else if whole(x) && x + 4 <= width && whole(x + 3) {
+                    S::call(Pixels::<K, 4, 2> { conv, y, x });
+                    x += 4;
                 } else {
-                    self.vectors::<S, M>(x, panel, lane, count);
+                    S::call(Pixels::<0, 1, 4> { conv, y, x });
+                    x += 1;
                 }
-            }
-        }
-    }
-
-    /// The `count` channels of `panel` from `lane` on.
-    #[inline(always)]
-    fn vectors<S: Simd, const M: usize>(&self, x: usize, panel: usize, lane: usize, count: usize) {
-        let Depthwise { p, input, weights, output, .. } = self.conv;
-        let (panels, shape) = (p.panels(), &input.shape);
-        let left = x * p.stride[1];
-        let columns = inside(left, p.pads[1], p.kernel[1], p.dilation[1], shape.width);
-        let advance = p.stride[1] * shape.pixel_stride;
-        let weights = &weights[panel * panels.stride()..][..panels.stride()];
-        let first = panel * PANEL + lane;
-        let offset = shape.channel_offset + first;
-        // SAFETY: this is within a job of this instruction set; pixels and weights come from slices of that many elements,
-        // and `load_part` reads no more than `count`.
-        unsafe {
-            let mut sums = [[S::load(weights[lane..][..S::LANES].as_ptr())]; M];
-            for ky in self.taps.clone() {
-                let row = (self.row)(ky);
-                for kx in columns.clone() {
-                    let tap = PANEL * (1 + ky * p.kernel[1] + kx) + lane;
-                    let w = S::load(weights[tap..][..S::LANES].as_ptr());
-                    let start = (left + kx * p.dilation[1] - p.pads[1]) * shape.pixel_stride + offset;
-                    let pixels = &row[start..][..(M - 1) * advance + count];
-                    for (i, sum) in sums.iter_mut().enumerate() {
-                        let v = load_part::<S>(pixels.as_ptr().add(i * advance), count);
-                        sum[0] = S::mul_add(v, w, sum[0]);
-                    }
-                }
-            }
-            let slopes =
-                if panels.slopes { &weights[panels.stride() - PANEL + lane..][..count] } else { &[] };
-            for (i, sum) in sums.iter().enumerate() {
-                let out = output.channels(self.start, x + i, first, count);
-                finish::<S, 1>(sum, p.activation, slopes, out);
             }
         }
     }
 }
 
-/// The `count` elements at `p`, the rest of the vector zero.
-///
-/// # Safety
-/// As [`Simd::load`], but `p` need be good for `count` elements only.
+/// Columns of the filters that lie within the input for the window of column `x`.
 #[inline(always)]
-unsafe fn load_part<S: Simd>(p: *const f32, count: usize) -> S::V {
-    // SAFETY: the caller's.
-    unsafe {
-        if count == S::LANES {
-            return S::load(p);
+fn columns(p: &Conv, x: usize, size: usize) -> Range<usize> {
+    inside(x * p.stride[1], p.pads[1], p.kernel[1], p.dilation[1], size)
+}
+
+/// `M` pixels of row `y` from column `x` on, which all have the same columns of the filters within the input: `V` vectors
+/// of channels at a time while there are as many.
+struct Pixels<'a, const K: usize, const M: usize, const V: usize> {
+    conv: &'a Depthwise<'a>,
+    y: usize,
+    x: usize,
+}
+
+impl<const K: usize, const M: usize, const V: usize> Job for Pixels<'_, K, M, V> {
+    #[inline(always)]
+    fn run<S: Simd>(self) {
+        let Depthwise { p, tiles, input, weights, output, .. } = self.conv;
+        let shape = &input.shape;
+        let first = tiles.start * PANEL;
+        let channels = (tiles.end * PANEL).min(p.filters).saturating_sub(first);
+        let panels = p.panels();
+        let columns = columns(p, self.x, shape.width);
+        let taps = if K == 0 { columns.len() } else { K };
+        let (advance, step) = (p.stride[1] * shape.pixel_stride, p.dilation[1] * shape.pixel_stride);
+        let top = self.y * p.stride[0];
+        let rows = inside(top, p.pads[0], p.kernel[0], p.dilation[0], shape.height);
+        let window = |ky: usize| {
+            let left = self.x * p.stride[1] + columns.start * p.dilation[1] - p.pads[1];
+            let begin = left * shape.pixel_stride + shape.channel_offset + first;
+            let span = (M - 1) * advance + (taps - 1) * step + channels;
+            input.row(top + ky * p.dilation[0] - p.pads[0])[begin..][..span].as_ptr()
+        };
+        let rows = if taps == 0 { 0..0 } else { rows };
+        let mut windows = [weights.as_ptr(); CACHED];
+        for (window_at, ky) in windows.iter_mut().zip(rows.clone()) {
+            *window_at = window(ky);
         }
-        let mut whole = [0.0; PANEL];
-        core::ptr::copy_nonoverlapping(p, whole.as_mut_ptr(), count);
-        S::load(whole.as_ptr())
+        let between = output.pixel(0, 1) - output.pixel(0, 0);
+        let start = output.pixel(output.start(self.y), self.x) + first;
+        let filters = Filters {
+            ending: Ending::of(p.activation),
+            slopes: PANEL * (1 + panels.steps),
+            step,
+            advance,
+            between,
+        };
+        let weights = &weights[first / PANEL * panels.stride()..];
+        let needed = tiles.len() * panels.stride();
+        assert!(needed <= weights.len(), "weights of every channel");
+        // SAFETY: this is within a job of this instruction set. The elements of the windows and of the output are there, and
+        // the latter are the caller's. Vectors are of channels that have panels, which hold biases, weights of all taps, and
+        // slopes.
+        unsafe {
+            let out = output.pointer(start, (M - 1) * between + channels);
+            let at = |channel: usize| {
+                let vector = channel / S::LANES;
+                let per_panel = const { panel_vectors::<S>() };
+                weights
+                    .as_ptr()
+                    .wrapping_add(vector / per_panel * panels.stride() + vector % per_panel * S::LANES)
+            };
+            let mut channel = 0;
+            while channel < channels {
+                let (left, many) = (channels - channel, V * S::LANES);
+                let taps_of = Taps {
+                    rows: rows.clone(),
+                    windows: &windows,
+                    window: &window,
+                    first: columns.start,
+                    width: p.kernel[1],
+                    count: taps,
+                };
+                let out = out.add(channel);
+                if left >= many {
+                    let at: [*const f32; V] = core::array::from_fn(|v| at(channel + v * S::LANES));
+                    filters.make::<S, K, M, V, false>(&taps_of, at, channel, out, many);
+                    channel += many;
+                } else if left >= S::LANES {
+                    filters.make::<S, K, M, 1, false>(&taps_of, [at(channel)], channel, out, S::LANES);
+                    channel += S::LANES;
+                } else {
+                    filters.make::<S, K, M, 1, true>(&taps_of, [at(channel)], channel, out, left);
+                    channel += left;
+                }
+            }
+            if !Ending::of(p.activation).is_all(p.activation) {
+                let dense = between == channels;
+                let len = if dense { M * channels } else { channels };
+                for i in (0..M).step_by(if dense { M } else { 1 }) {
+                    let values = output.elements(start + i * between, len);
+                    S::call(Apply { activation: p.activation, values, slopes: &[] });
+                }
+            }
+        }
+    }
+}
+
+/// Which taps lie within the input.
+struct Taps<'a, F> {
+    rows: Range<usize>,
+    /// Elements of the first windows' rows, from the first tap and channel on.
+    windows: &'a [*const f32; CACHED],
+    /// Finds those of a row.
+    window: &'a F,
+    /// First column.
+    first: usize,
+    /// Columns of a filter.
+    width: usize,
+    count: usize,
+}
+
+/// What all channels have in common.
+struct Filters {
+    ending: Ending,
+    /// Where slopes begin in a panel.
+    slopes: usize,
+    /// Elements from tap to tap, and from pixel to pixel, of input and output.
+    step: usize,
+    advance: usize,
+    between: usize,
+}
+
+impl Filters {
+    /// Makes the `count` channels of `V` vectors from `channel` on, which only a `PART` may not fill; their panels are `at`.
+    ///
+    /// # Safety
+    /// In [`Job::run`]; the elements are there.
+    #[inline(always)]
+    unsafe fn make<S: Simd, const K: usize, const M: usize, const V: usize, const PART: bool>(
+        &self,
+        taps: &Taps<'_, impl Fn(usize) -> *const f32>,
+        at: [*const f32; V],
+        channel: usize,
+        out: *mut f32,
+        count: usize,
+    ) {
+        let columns = if K == 0 { taps.count } else { K };
+        // SAFETY: the caller's.
+        unsafe {
+            let mut sums = [load::<S, V>(&at, 0); M];
+            for (i, ky) in taps.rows.clone().enumerate() {
+                let mut pixels = if i < CACHED { taps.windows[i] } else { (taps.window)(ky) }.add(channel);
+                let mut tap = PANEL * (1 + ky * taps.width + taps.first);
+                for _ in 0..columns {
+                    let w = load::<S, V>(&at, tap);
+                    let mut pixel = pixels;
+                    for sums in &mut sums {
+                        for v in 0..V {
+                            let x = pixel.add(v * S::LANES);
+                            let x = if PART { S::load_part(x, count) } else { S::load(x) };
+                            sums[v] = S::mul_add(x, w[v], sums[v]);
+                        }
+                        pixel = pixel.wrapping_add(self.advance);
+                    }
+                    pixels = pixels.wrapping_add(self.step);
+                    tap += PANEL;
+                }
+            }
+            let slopes = at.map(|p| p.wrapping_add(self.slopes));
+            for (i, sums) in sums.iter().enumerate() {
+                finish::<S, V>(sums, self.ending, &slopes, out.add(i * self.between), count);
+            }
+        }
     }
 }

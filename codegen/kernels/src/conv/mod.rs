@@ -14,9 +14,6 @@ use super::panel::Panels;
 use super::rows::{Rows, RowsMut};
 use super::shared::SharedRows;
 
-/// What padding pixels are read from.
-static ZEROS: [f32; 512] = [0.0; 512];
-
 /// A 2-D convolution, `[H, W, channels]` → `[H', W', filters]`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Conv {
@@ -77,6 +74,14 @@ impl Conv {
     pub const fn tiles(&self) -> usize {
         self.panels().count()
     }
+}
+
+/// Taps `start .. end` of a kernel that, from `at = output · stride`, lie within `size` elements.
+#[inline(always)]
+fn inside(at: usize, pad: usize, kernel: usize, dilation: usize, size: usize) -> Range<usize> {
+    let start = pad.saturating_sub(at).div_ceil(dilation).min(kernel);
+    let end = (size + pad).saturating_sub(at).div_ceil(dilation).min(kernel);
+    start..end.max(start)
 }
 
 /// Makes rows `y` of the convolution. `weights` are packed by [`Conv::pack`].

@@ -4,12 +4,11 @@
 use core::ops::Range;
 
 use super::super::activation::Activation;
-use super::super::arch::{Isa, Job, PANEL, Simd};
-use super::super::panel::{Block, Panels};
+use super::super::arch::{Isa, Job, Simd};
+use super::super::indirect::{PADDED_SPAN, Spans, Sums, Table};
+use super::super::panel::Panels;
 use super::super::rows::{Rows, RowsMut};
 use super::super::shared::SharedRows;
-use super::super::tile::{TileWork, accumulate, call, finish, most_panels, panel_pointers, slopes};
-use super::ZEROS;
 
 /// A 2-D transposed convolution, `[H, W, channels]` → `[H', W', filters]`.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -117,18 +116,25 @@ struct Gather<'a> {
 impl Job for Gather<'_> {
     #[inline(always)]
     fn run<S: Simd>(self) {
-        let step = self.p.stride[1];
-        for block in self.p.panels().blocks(self.tiles.clone(), most_panels::<S>()) {
+        let Gather { p, weights, output, .. } = self;
+        let sums = Sums { panels: p.panels(), weights, activation: p.activation, output };
+        let (step, width) = (p.stride[1], output.width());
+        let mut table = Table::new();
+        for run in sums.runs::<S>(self.tiles.clone(), width.div_ceil(step)) {
+            let group = run.start / sums.panels.per_group();
             for y in self.y.clone() {
+                let start = output.start(y);
                 // Pixels a stride apart are reached by the same taps.
-                for phase in 0..step.min(self.output.width()) {
-                    let pixels = (self.output.width() - phase).div_ceil(step);
+                for phase in 0..step.min(width) {
+                    let pixels = (width - phase).div_ceil(step);
                     let tiles = pixels.div_ceil(S::PIXELS);
                     for tile in 0..tiles {
                         let (from, to) = (tile * pixels / tiles, (tile + 1) * pixels / tiles);
-                        let work = Pixels { conv: &self, block: &block, y, x: phase + from * step };
-                        // SAFETY: this is within a job of this instruction set.
-                        unsafe { call::<S, _>(work, to - from, block.panels.len()) }
+                        let window = Window::new(&self, group, y, phase + from * step);
+                        table.start(to - from, |i| output.pixel(start, window.x + i * step));
+                        // SAFETY: this is within a job of this instruction set; the caller of the convolution has the
+                        // elements.
+                        unsafe { sums.make::<S>(&run, &mut table, &window) }
                     }
                 }
             }
@@ -136,69 +142,112 @@ impl Job for Gather<'_> {
     }
 }
 
-/// The place, in steps of `stride`, from which a tap reaches `at`; it may lie before the input, which wraps.
-#[inline(always)]
-fn source(at: usize, pad: usize, tap: usize, stride: usize) -> Option<usize> {
-    let distance = (at + pad) as isize - tap as isize;
-    (distance.rem_euclid(stride as isize) == 0).then(|| distance.div_euclid(stride as isize) as usize)
-}
-
-/// Pixels a stride apart, from column `x` of row `y`.
+/// The taps by which one in `stride` input places reaches `at`: every `each`th from `first` on, `len` of them, each from
+/// `apart` places before the last. The first is from `place`, which may lie beyond the input, or before it.
 #[derive(Clone, Copy)]
-struct Pixels<'a> {
-    conv: &'a Gather<'a>,
-    block: &'a Block,
-    y: usize,
-    x: usize,
+struct Taps {
+    first: usize,
+    each: usize,
+    len: usize,
+    place: isize,
+    apart: isize,
 }
 
-impl TileWork for Pixels<'_> {
+impl Taps {
     #[inline(always)]
-    fn run<S: Simd, const M: usize, const N: usize>(self) {
-        let Gather { p, input, output, .. } = self.conv;
-        let panels = p.panels();
+    fn reaching(at: usize, pad: usize, kernel: usize, dilation: usize, stride: usize) -> Self {
+        let stride = stride as isize;
+        let distance = |tap: usize| (at + pad) as isize - (tap * dilation) as isize;
+        let reaches = |tap: &usize| distance(*tap).rem_euclid(stride) == 0;
+        let mut taps = (0..kernel).filter(reaches);
+        let Some(first) = taps.next() else {
+            return Taps { first: 0, each: 1, len: 0, place: 0, apart: 0 };
+        };
+        let each = taps.next().map_or(kernel, |second| second - first);
+        let apart = (each * dilation) as isize / stride;
+        Taps { first, each, len: (kernel - first).div_ceil(each), place: distance(first) / stride, apart }
+    }
+
+    /// Leaves only those from within `size` places.
+    #[inline(always)]
+    fn within(mut self, size: usize) -> Self {
+        while self.len > 0 && self.place >= size as isize {
+            (self.first, self.place, self.len) =
+                (self.first + self.each, self.place - self.apart, self.len - 1);
+        }
+        while self.len > 0 && self.place < (self.len as isize - 1) * self.apart {
+            self.len -= 1;
+        }
+        self
+    }
+
+    #[inline(always)]
+    fn tap(&self, i: usize) -> usize {
+        self.first + i * self.each
+    }
+
+    /// Where a tap reads; before the input it wraps.
+    #[inline(always)]
+    fn source(&self, i: usize) -> usize {
+        (self.place - i as isize * self.apart) as usize
+    }
+}
+
+/// The input pixels that reach pixels a stride apart, from column `x` on.
+struct Window<'a> {
+    conv: &'a Gather<'a>,
+    x: usize,
+    rows: Taps,
+    columns: Taps,
+    /// Channels of a group, and first one.
+    channels: usize,
+    offset: usize,
+}
+
+impl<'a> Window<'a> {
+    #[inline(always)]
+    fn new(conv: &'a Gather<'a>, group: usize, y: usize, x: usize) -> Self {
+        let Gather { p, input, .. } = conv;
+        let taps = |axis: usize, at: usize| {
+            Taps::reaching(at, p.pads[axis], p.kernel[axis], p.dilation[axis], p.stride[axis])
+        };
         let channels = p.channels / p.groups;
-        let shape = &input.shape;
-        let offset = shape.channel_offset + self.block.group * channels;
-        let stride = panels.stride();
-        let weights = &self.conv.weights[self.block.panels.start * stride..self.block.panels.end * stride];
-        // SAFETY: this is within a job of this instruction set; the slices have the lengths that the micro-kernel reads.
-        unsafe {
-            let bias = panel_pointers::<S, N>(weights, stride, 0, PANEL).map(|b| S::load(b));
-            let mut sums = [bias; M];
-            for ky in 0..p.kernel[0] {
-                let row = source(self.y, p.pads[0], ky * p.dilation[0], p.stride[0]);
-                let Some(iy) = row.filter(|iy| *iy < shape.height) else { continue };
-                let row = input.row(iy);
-                for kx in 0..p.kernel[1] {
-                    let Some(ix) = source(self.x, p.pads[1], kx * p.dilation[1], p.stride[1]) else {
-                        continue;
-                    };
-                    for c in (0..channels).step_by(ZEROS.len()) {
-                        let len = ZEROS.len().min(channels - c);
-                        let pixels = core::array::from_fn(|i| {
-                            let ix = ix.wrapping_add(i);
-                            let pixel = if ix < shape.width {
-                                &row[ix * shape.pixel_stride + offset + c..][..len]
-                            } else {
-                                &ZEROS[..len]
-                            };
-                            pixel.as_ptr()
-                        });
-                        let step = (ky * p.kernel[1] + kx) * channels + c;
-                        let w = panel_pointers::<S, N>(weights, stride, PANEL * (1 + step), PANEL * len);
-                        accumulate::<S, M, N>(&mut sums, &pixels, &w, PANEL, len);
-                    }
-                }
-            }
-            let count = (panels.filters - self.block.first).min(N * S::LANES);
-            let first = self.block.group * panels.filters + self.block.first;
-            let slopes = slopes(&panels, weights);
-            let start = output.start(self.y);
-            for (i, sums) in sums.iter().enumerate() {
-                let out = output.channels(start, self.x + i * p.stride[1], first, count);
-                finish::<S, N>(sums, p.activation, &slopes[..count], out);
-            }
+        let offset = input.shape.channel_offset + group * channels;
+        let rows = taps(0, y).within(input.shape.height);
+        Window { conv, x, rows, columns: taps(1, x), channels, offset }
+    }
+
+    /// Tap in y, tap in x, and channel of a span.
+    #[inline(always)]
+    fn place(&self, span: usize) -> [usize; 3] {
+        let pieces = self.channels.div_ceil(PADDED_SPAN);
+        let tap = span / pieces;
+        [tap / self.columns.len, tap % self.columns.len, span % pieces * PADDED_SPAN]
+    }
+}
+
+impl<'a> Spans<'a> for Window<'a> {
+    #[inline(always)]
+    fn len(&self) -> usize {
+        self.rows.len * self.columns.len * self.channels.div_ceil(PADDED_SPAN)
+    }
+
+    #[inline(always)]
+    fn steps(&self, span: usize) -> (usize, usize) {
+        let [i, j, channel] = self.place(span);
+        let tap = self.rows.tap(i) * self.conv.p.kernel[1] + self.columns.tap(j);
+        (tap * self.channels + channel, PADDED_SPAN.min(self.channels - channel))
+    }
+
+    #[inline(always)]
+    fn pixels(&self, span: usize) -> impl FnMut(usize) -> Option<&'a [f32]> {
+        let shape = &self.conv.input.shape;
+        let [i, j, channel] = self.place(span);
+        let row = self.conv.input.row(self.rows.source(i));
+        let first = self.columns.source(j);
+        move |i| {
+            let ix = first.wrapping_add(i);
+            (ix < shape.width).then(|| &row[ix * shape.pixel_stride + self.offset + channel..])
         }
     }
 }

@@ -161,7 +161,9 @@ fn functions_of_each_element() {
             need,
             want: |y, x, c| relu(input.at(y, x, c), slopes.broadcast([y, x, c])),
         };
-        slope.by_rows(&mut random, |y, x, output| p_relu(y, x[0], x[1], output));
+        for isa in Isa::all() {
+            slope.by_rows(&mut random, |y, x, output| p_relu(isa, y, x[0], x[1], output));
+        }
         slope.by_rows(&mut random, |y, x, output| {
             element_wise(isa, Activation::None, y.clone(), x[0], output);
             p_relu_in_place(y, x[1], output);

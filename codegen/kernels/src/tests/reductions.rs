@@ -101,7 +101,9 @@ fn images_reduce_within_rows_and_whole() {
             need: |_, _| 0..size[0],
             want: |_, _, c| reduced(function, &elements(&input, [None, None, Some(c)])),
         };
-        case.by_rows(&mut random, |_, inputs, output| reduce_frame(function, inputs[0], output));
+        for isa in Isa::all() {
+            case.by_rows(&mut random, |_, inputs, output| reduce_frame(isa, function, inputs[0], output));
+        }
         case.by_elements(&mut random, |y, inputs, output| {
             reduce_elements(function, &[2, 3], true, y, &inputs[0], output);
         });
@@ -215,7 +217,7 @@ fn a_long_sum_stays_exact() {
         want: |_, _, c| 3000.0 * reduced(ReduceFunction::Mean, &elements(&input, [None, None, Some(c)])),
     };
     case.by_rows(&mut random, |_, inputs, output| {
-        reduce_frame(ReduceFunction::Mean, inputs[0], output);
+        reduce_frame(Isa::detect(), ReduceFunction::Mean, inputs[0], output);
         output.row(0).iter_mut().for_each(|x| *x *= 3000.0);
     });
 }

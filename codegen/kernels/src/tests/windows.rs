@@ -1,3 +1,4 @@
+use super::super::arch::Isa;
 use super::super::lrn::{Lrn, lrn, lrn_elements};
 use super::super::pool::{Pool, PoolKind, pool, pool_elements};
 use super::super::resize::{Coordinates, Resize, ResizeMode, Rounding, resize, resize_elements};
@@ -63,7 +64,9 @@ fn pools_are_those_of_the_textbook() {
             },
             want: |y, x, c| pooled(&p, &input, y, x, c),
         };
-        case.by_rows(&mut random, |y, inputs, output| pool(&p, y, inputs[0], output));
+        for isa in Isa::all() {
+            case.by_rows(&mut random, |y, inputs, output| pool(isa, &p, y, inputs[0], output));
+        }
         case.by_elements(&mut random, |y, inputs, output| pool_elements(&p, y, &inputs[0], output));
     }
 }

@@ -29,6 +29,7 @@ impl Arena {
 
     /// The ready static arena, the first time; nothing after that.
     pub fn take() -> Option<&'static mut Arena> {
+        // From the start of a cache line, vectors lie within lines.
         #[repr(align(64))]
         struct Ready(UnsafeCell<Arena>);
         // SAFETY: the flag below lets one caller have it, once.
@@ -52,7 +53,7 @@ impl Arena {
 
     /// All of it, for one part.
     pub(crate) fn memory<P: Part>(&mut self) -> Memory<'_, P> {
-        Memory { start: self.elements.as_mut_ptr(), part: PhantomData }
+        Memory { start: self.elements.as_mut_ptr(), arena: PhantomData, part: PhantomData }
     }
 }
 
@@ -144,7 +145,8 @@ impl<P> Ring<P> {
 /// The rings of a part, borrowed.
 pub(crate) struct Memory<'a, P> {
     start: *mut f32,
-    part: PhantomData<(&'a mut Arena, fn() -> P)>,
+    arena: PhantomData<&'a mut Arena>,
+    part: PhantomData<fn() -> P>,
 }
 
 // SAFETY: what it reaches is reached by nobody else at the same time: see `Parts::take`.
@@ -154,7 +156,8 @@ unsafe impl<P> Send for Memory<'_, P> {}
 pub(crate) struct Parts<'a, D> {
     start: *mut f32,
     taken: usize,
-    division: PhantomData<(&'a mut Arena, fn() -> D)>,
+    arena: PhantomData<&'a mut Arena>,
+    division: PhantomData<fn() -> D>,
 }
 
 impl<'a, D: Division> Parts<'a, D> {
@@ -166,7 +169,7 @@ impl<'a, D: Division> Parts<'a, D> {
                 assert!(others.all(|other| place.is_apart_from(*other)));
             }
         }
-        Parts { start, taken: 0, division: PhantomData }
+        Parts { start, taken: 0, arena: PhantomData, division: PhantomData }
     }
 
     /// The memory of the next part.
@@ -178,14 +181,14 @@ impl<'a, D: Division> Parts<'a, D> {
         self.taken += 1;
         // Each part is taken once, and `of` has seen that no two have a byte in common, rings between stages
         // excepted.
-        Memory { start: self.start, part: PhantomData }
+        Memory { start: self.start, arena: PhantomData, part: PhantomData }
     }
 }
 
 impl<P: Part> Memory<'_, P> {
     /// The same, for as long as this one is out of use.
     pub fn again(&mut self) -> Memory<'_, P> {
-        Memory { start: self.start, part: PhantomData }
+        Memory { start: self.start, arena: PhantomData, part: PhantomData }
     }
 
     /// Splits it up among parts that run at the same time.

@@ -6,8 +6,8 @@ use core::ffi::c_void;
 use core::mem::MaybeUninit;
 use core::ptr;
 
+use crate::WEIGHT_HASH;
 use crate::arena::Arena;
-use crate::{ARENA_BYTES, WEIGHT_HASH};
 
 /// What came of a call.
 #[repr(C)]
@@ -29,8 +29,9 @@ pub struct Place([MaybeUninit<u64>; PLACE_WORDS]);
 const PLACE_WORDS: usize = 32;
 
 /// A model in its place.
+#[repr(C)]
 struct Created<M> {
-    /// Tells a place with this model from all others.
+    /// Tells a place with this model from all others; first, wherever the model lies.
     tag: u64,
     model: M,
 }
@@ -66,7 +67,7 @@ unsafe fn create<M>(
         if !arena.is_aligned() || !place.is_aligned() {
             return Err(Status::Alignment);
         }
-        if bytes < ARENA_BYTES {
+        if bytes < size_of::<Arena>() {
             return Err(Status::Length);
         }
         // SAFETY: the memory is long enough, aligned, the caller's to give, and by the zeros that are written

@@ -1,9 +1,12 @@
 //! Products of matrices: fully connected layers, and products of two tensors.
 
-use csdfc_codegen::operator::{Binary, BinaryFunction, ConstantOperand, Gemm, Operator, Transpose};
+use csdfc_codegen::operator::{
+    Binary, BinaryFunction, Concat, ConstantOperand, Gemm, Operator, Slice, Transpose,
+};
 
 use super::{Builder, Constant, Fault, Node, Tensor, Value, fault};
 use crate::import::constant::count;
+use crate::operators::broadcast;
 use crate::weights::Weights;
 
 /// `Gemm`: `alpha · A · B + beta · C`, with B a constant or a tensor.
@@ -94,10 +97,7 @@ fn by_constant(builder: &mut Builder, node: &Node, a: &Tensor, b: &Constant) -> 
     if vector {
         weights.dims.push(1);
     }
-    let &[inner, units] = weights.dims.as_slice() else {
-        return Err(Fault::new(format!("its right operand is a constant of dimensions {:?}", b.dims))
-            .help("csdfc multiplies by one constant matrix, not by several"));
-    };
+    let &[inner, units] = weights.dims.as_slice() else { return by_matrices(builder, node, a, b) };
     let operator = Operator::Gemm(Gemm { inner, units, transposed: false, bias: false, activation: None });
     // A vector is seen as one row.
     let row = match a.dims() {
@@ -112,6 +112,74 @@ fn by_constant(builder: &mut Builder, node: &Node, a: &Tensor, b: &Constant) -> 
     }
     let product = builder.layer(node, operator, &[x], vec![weights])?;
     if dims == product.dims() { Ok(product) } else { builder.reshape(node, &product, dims) }
+}
+
+/// Most matrices of a constant.
+const MAX_MATRICES: usize = 256;
+
+/// A product by constant matrices, one for each of the leading dimensions: as many products of slices.
+fn by_matrices(builder: &mut Builder, node: &Node, a: &Tensor, b: &Constant) -> Result<Tensor, Fault> {
+    let &[ref b_batch @ .., inner, units] = b.dims.as_slice() else {
+        return fault!("its right operand is a constant of dimensions {:?}", b.dims);
+    };
+    // A vector is seen as one row.
+    let is_vector = a.rank() == 1;
+    let a = if is_vector { builder.reshape(node, a, vec![1, a.dims()[0]])? } else { a.clone() };
+    let (a_batch, matrix) = a.dims().split_at(a.rank() - 2);
+    let (a_batch, rows) = (a_batch.to_vec(), matrix[0]);
+    let batch = broadcast(&a_batch, b_batch)?;
+    let matrices = count(&batch)?;
+    if matrices > MAX_MATRICES {
+        return fault!("it has {matrices} products of matrices; at most {MAX_MATRICES} by constants may be");
+    }
+    let values = b.to_floats()?;
+    builder.charge(values.len())?;
+    let mut products = Vec::new();
+    for index in 0..matrices {
+        let place = place_of(index, &batch, b_batch);
+        // A constant has as many elements as its dimensions say.
+        let weights = Weights::of([inner, units], &values[place * inner * units..][..inner * units]);
+        let x = sub_matrix(builder, node, &a, place_of(index, &batch, &a_batch))?;
+        let operator =
+            Operator::Gemm(Gemm { inner, units, transposed: false, bias: false, activation: None });
+        products.push(builder.layer(node, operator, &[&x], vec![weights])?);
+    }
+    let product = match products.as_slice() {
+        [product] => product.clone(),
+        _ => {
+            let products: Vec<&Tensor> = products.iter().collect();
+            builder.layer(node, Operator::Concat(Concat { axis: 0 }), &products, Vec::new())?
+        }
+    };
+    let rows = if is_vector { None } else { Some(rows) };
+    builder.reshape(node, &product, batch.into_iter().chain(rows).chain([units]).collect())
+}
+
+/// Where in a tensor of dimensions `dims`, which broadcasts to `batch`, element `index` of `batch` is found.
+fn place_of(index: usize, batch: &[usize], dims: &[usize]) -> usize {
+    let (mut rest, mut place, mut stride) = (index, 0, 1);
+    for (i, size) in batch.iter().rev().enumerate() {
+        let own = dims.len().checked_sub(i + 1).map_or(1, |axis| dims[axis]);
+        place += if own == 1 { 0 } else { rest % size * stride };
+        (rest, stride) = (rest / size, stride * own);
+    }
+    place
+}
+
+/// One of the matrices that the last two dimensions of a tensor are, as `[rows, columns]`.
+fn sub_matrix(builder: &mut Builder, node: &Node, x: &Tensor, place: usize) -> Result<Tensor, Fault> {
+    let rank = x.rank();
+    let mut slice = Slice { starts: vec![0; rank], steps: vec![1; rank], lengths: x.dims().to_vec() };
+    let mut rest = place;
+    for axis in (0..rank - 2).rev() {
+        (slice.starts[axis], slice.lengths[axis]) = (rest % x.dims()[axis], 1);
+        rest /= x.dims()[axis];
+    }
+    let matrix = x.dims()[rank - 2..].to_vec();
+    let is_all = slice.lengths == x.dims();
+    let taken =
+        if is_all { x.clone() } else { builder.layer(node, Operator::Slice(slice), &[x], Vec::new())? };
+    builder.reshape(node, &taken, matrix)
 }
 
 fn of_tensors(builder: &mut Builder, node: &Node, a: &Tensor, b: &Tensor) -> Result<Tensor, Fault> {

@@ -2,7 +2,7 @@
 
 use csdfc_codegen::operator::{Concat, DepthToSpace, Operator, Pad, PadMode, Slice, SpaceToDepth};
 
-use super::{Builder, Fault, Node, Tensor, Value, fault};
+use super::{Builder, Constant, Fault, Node, Tensor, Value, fault};
 use crate::import::fold::index::{Range, slice_ranges, split_sizes};
 use crate::import::node::{axes, axis};
 
@@ -30,10 +30,12 @@ pub(super) fn concat(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault
     for (i, input) in node.inputs.iter().enumerate() {
         match input {
             Some(Value::Tensor(tensor)) => tensors.push(tensor),
+            // An empty part adds nothing.
+            Some(Value::Constant(constant)) if constant.elements() == 0 => {}
             _ => return fault!("operand {i} is no tensor; constants are not concatenated with tensors"),
         }
     }
-    let first = node.tensor(0)?;
+    let Some(&first) = tensors.first() else { return fault!("all its operands are empty") };
     if tensors.len() == 1 {
         return builder.identity(node, first);
     }
@@ -47,8 +49,8 @@ pub(super) fn slice(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault>
     take(builder, node, x, &ranges)
 }
 
-/// `Split`: one slice for each output.
-pub(super) fn split(builder: &mut Builder, node: &Node) -> Result<Vec<Tensor>, Fault> {
+/// `Split`: one slice for each output; an empty part is a constant without elements.
+pub(super) fn split(builder: &mut Builder, node: &Node) -> Result<Vec<Value>, Fault> {
     let x = node.tensor(0)?;
     let axis = axis(node.int("axis", 0)?, x.rank())?;
     let mut start = 0;
@@ -57,12 +59,21 @@ pub(super) fn split(builder: &mut Builder, node: &Node) -> Result<Vec<Tensor>, F
         let mut ranges = Range::whole(x.dims());
         ranges[axis] = Range { start, step: 1, length };
         start += length;
-        parts.push(take(builder, node, x, &ranges)?);
+        parts.push(match length {
+            0 => {
+                let dims: Vec<usize> = ranges.iter().map(|range| range.length).collect();
+                Value::Constant(Constant::floats(dims, Vec::new()))
+            }
+            _ => Value::Tensor(take(builder, node, x, &ranges)?),
+        });
     }
     Ok(parts)
 }
 
-/// `Gather` of one index, or of indices at equal distances, by constant indices.
+/// Most slices that one node may become.
+const MAX_SLICES: usize = 256;
+
+/// `Gather` by constant indices: a slice for each run of indices at equal distances.
 pub(super) fn gather(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
     let x = node.tensor(0)?;
     let axis = axis(node.int("axis", 0)?, x.rank())?;
@@ -72,23 +83,42 @@ pub(super) fn gather(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault
     for index in indices.to_ints()? {
         places.push(super::super::node::axis(index, size)?);
     }
-    let step = match places.as_slice() {
-        [first, second, ..] => *second as i64 - *first as i64,
-        _ => 1,
-    };
-    let regular = places.windows(2).all(|pair| pair[1] as i64 - pair[0] as i64 == step);
-    let (Some(&start), true) = (places.first(), regular && step != 0 && indices.dims.len() < 2) else {
-        return fault!("its indices are not at equal distances");
-    };
-    let mut ranges = Range::whole(x.dims());
-    ranges[axis] = Range { start, step, length: places.len() };
-    let taken = take(builder, node, x, &ranges)?;
-    if !indices.dims.is_empty() {
-        return Ok(taken);
+    let runs = runs(&places);
+    if runs.is_empty() || runs.len() > MAX_SLICES {
+        return fault!("its {} indices make {} slices; 1 to {MAX_SLICES} may be", places.len(), runs.len());
     }
+    let mut slices = Vec::new();
+    for run in &runs {
+        let mut ranges = Range::whole(x.dims());
+        ranges[axis] = *run;
+        slices.push(take(builder, node, x, &ranges)?);
+    }
+    let taken = match slices.as_slice() {
+        [slice] => slice.clone(),
+        _ => {
+            let slices: Vec<&Tensor> = slices.iter().collect();
+            builder.layer(node, Operator::Concat(Concat { axis }), &slices, Vec::new())?
+        }
+    };
     let mut dims = taken.dims().to_vec();
-    dims.remove(axis);
-    builder.reshape(node, &taken, dims)
+    dims.splice(axis..=axis, indices.dims.iter().copied());
+    if dims == taken.dims() { Ok(taken) } else { builder.reshape(node, &taken, dims) }
+}
+
+/// Indices as runs at equal distances, each as long as may be.
+fn runs(places: &[usize]) -> Vec<Range> {
+    let mut runs: Vec<Range> = Vec::new();
+    let mut last = 0;
+    for &place in places {
+        let step = place as i64 - last as i64;
+        match runs.last_mut() {
+            Some(run) if run.length == 1 && step != 0 => (run.step, run.length) = (step, 2),
+            Some(run) if run.length > 1 && run.step == step => run.length += 1,
+            _ => runs.push(Range { start: place, step: 1, length: 1 }),
+        }
+        last = place;
+    }
+    runs
 }
 
 /// `Pad` by a constant, the edge or the mirror image.
@@ -146,12 +176,26 @@ pub(super) fn depth_to_space(builder: &mut Builder, node: &Node) -> Result<Tenso
 }
 
 pub(super) fn space_to_depth(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
-    let mode = node.text("mode", "DCR")?;
-    if mode != "DCR" {
-        return fault!("mode {mode} is not supported; DCR is");
+    let block = block(node)?;
+    let operator = Operator::SpaceToDepth(SpaceToDepth { block });
+    let blocks = builder.layer(node, operator, &[node.tensor(0)?], Vec::new())?;
+    match node.text("mode", "DCR")? {
+        "DCR" => Ok(blocks),
+        // The places of a block vary faster than the channels.
+        "CRD" => {
+            let dims = blocks.dims().to_vec();
+            let &[batch, channels, height, width] = dims.as_slice() else {
+                return fault!("its input is no image");
+            };
+            // The layer has seen to it that squares of blocks divide its channels.
+            let places = block * block;
+            let split = vec![batch, places, channels / places, height * width];
+            let split = builder.reshape(node, &blocks, split)?;
+            let swapped = builder.transpose(node, &split, vec![0, 2, 1, 3])?;
+            builder.reshape(node, &swapped, dims)
+        }
+        other => fault!("mode {other} is unknown"),
     }
-    let operator = Operator::SpaceToDepth(SpaceToDepth { block: block(node)? });
-    builder.layer(node, operator, &[node.tensor(0)?], Vec::new())
 }
 
 fn block(node: &Node) -> Result<usize, Fault> {

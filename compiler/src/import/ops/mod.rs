@@ -1,5 +1,6 @@
 //! What becomes of each ONNX operator: a table from its name to functions, one file a family.
 
+mod attributes;
 mod binary;
 mod convolution;
 mod dense;
@@ -28,6 +29,7 @@ pub const SUPPORTED: &[&str] = &names();
 /// Imports a node: one value for each of its outputs that csdfc computes.
 pub(super) fn import(builder: &mut Builder, node: &Node) -> Result<Vec<Value>, Fault> {
     let Some(row) = row(node.operator) else { return fault!("its operator is not supported") };
+    attributes::expect_known(node)?;
     let folds = !matches!(row.fold, Fold::None);
     if folds && (node.is_constant() || matches!(row.import, Import::None)) {
         return match row.fold {
@@ -38,7 +40,7 @@ pub(super) fn import(builder: &mut Builder, node: &Node) -> Result<Vec<Value>, F
     }
     match row.import {
         Import::One(import) => Ok(vec![Value::Tensor(import(builder, node)?)]),
-        Import::Many(import) => Ok(import(builder, node)?.into_iter().map(Value::Tensor).collect()),
+        Import::Many(import) => import(builder, node),
         Import::None => Ok(Vec::new()),
     }
 }
@@ -58,7 +60,7 @@ enum Import {
     /// Only constants are computed.
     None,
     One(fn(&mut Builder, &Node) -> Result<Tensor, Fault>),
-    Many(fn(&mut Builder, &Node) -> Result<Vec<Tensor>, Fault>),
+    Many(fn(&mut Builder, &Node) -> Result<Vec<Value>, Fault>),
 }
 
 enum Fold {

@@ -117,7 +117,7 @@ fn nodes_and_tensors() {
                 "SpaceToDepth",
                 &["x"],
                 &["y"],
-                vec![int("blocksize", 2), text("mode", "CRD")],
+                vec![int("blocksize", 2), text("mode", "RCD")],
             )),
         ),
         ("attribute", error(&image().node("LeakyRelu", &["x"], &["y"], vec![text("alpha", "steep")]))),
@@ -188,4 +188,19 @@ fn external_data_stays_beside_the_model() {
 
 fn listed(cases: &[(&str, String)]) -> String {
     cases.iter().map(|(what, error)| format!("{what}: {error}\n")).collect()
+}
+
+#[test]
+fn attributes_that_onnx_does_not_have() {
+    let check = |operator: &str, name: &str, is_known: bool| {
+        let model = Model::new(13, &[1, 3, 4, 4], &["y"]).node(operator, &["x"], &["y"], vec![int(name, 0)]);
+        let refused = model.import().is_err_and(|error| error.to_string().contains("is none that ONNX has"));
+        assert_eq!(refused, !is_known, "{operator} {name}");
+    };
+    check("Relu", "alpha", false);
+    check("Elu", "beta", false);
+    check("Softmax", "axis", true);
+    check("ReduceMean", "keepdims", true);
+    check("MaxPool", "storage_order", true);
+    check("MaxPool", "group", false);
 }

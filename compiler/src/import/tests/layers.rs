@@ -270,3 +270,52 @@ fn what_no_output_depends_on_is_left_out() {
     let names: Vec<&str> = network.layers.iter().map(|layer| layer.name.as_str()).collect();
     assert_eq!(names, ["x", "node_r"]);
 }
+
+/// Operators of the layers that a node becomes, after the input.
+fn kinds(model: &Model) -> Vec<&'static str> {
+    let network = model.import().unwrap();
+    network.layers.iter().skip(1).map(|layer| layer.operator.kind()).collect()
+}
+
+#[test]
+fn one_node_may_become_several_layers() {
+    let gather = |indices: &[i64], expected: &[&str]| {
+        let model = Model::new(13, &[1, 3, 8], &["y"]).ints("i", indices);
+        let model = model.node("Gather", &["x", "i"], &["y"], vec![int("axis", 2)]);
+        assert_eq!(kinds(&model), expected, "{indices:?}");
+    };
+    gather(&[1, 3, 5], &["slice"]);
+    gather(&[7, 6, 5], &["slice"]);
+    gather(&[0, 1, 2, 3, 5, 7], &["slice", "slice", "concat"]);
+    gather(&[2, 2, -1], &["slice", "slice", "concat"]);
+
+    let product = |dims: &[i64], expected: &[&str]| {
+        let model = Model::new(13, &[2, 4, 3], &["y"]).floats("b", dims);
+        assert_eq!(kinds(&model.node("MatMul", &["x", "b"], &["y"], vec![])), expected, "{dims:?}");
+    };
+    product(&[3, 5], &["gemm"]);
+    product(&[1, 3, 5], &["gemm"]);
+    product(&[2, 3, 5], &["slice", "gemm", "slice", "gemm", "concat"]);
+
+    let empty = Model::new(13, &[1, 4], &["y"])
+        .ints("s", &[4, 0])
+        .node("Split", &["x", "s"], &["a", "b"], vec![int("axis", 1)])
+        .node("Relu", &["a"], &["c"], vec![])
+        .node("Concat", &["c", "b"], &["y"], vec![int("axis", 1)]);
+    assert_eq!(kinds(&empty), ["element_wise"]);
+}
+
+#[test]
+fn a_resize_to_the_same_size_does_nothing() {
+    let model = Model::new(13, &[1, 3, 4, 4], &["y"])
+        .tensor(TensorProto {
+            name: Some("s".into()),
+            dims: vec![4],
+            data_type: Some(DataType::FLOAT),
+            float_data: vec![1.0, 1.0, 1.2, 1.1],
+            ..Default::default()
+        })
+        .node("Resize", &["x", "", "s"], &["a"], vec![text("mode", "linear")])
+        .node("Relu", &["a"], &["y"], vec![]);
+    assert_eq!(kinds(&model), ["element_wise"]);
+}

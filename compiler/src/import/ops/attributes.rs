@@ -1,0 +1,79 @@
+//! The attributes that each operator may have.
+
+use super::{Fault, Node, fault};
+
+/// What windows have in common.
+const WINDOW: [&str; 5] = ["auto_pad", "dilations", "kernel_shape", "pads", "strides"];
+
+/// That a node has no attribute but those that ONNX knows for its operator: another one might change what it
+/// computes.
+pub(super) fn expect_known(node: &Node) -> Result<(), Fault> {
+    let (windows, own) = known(node.operator);
+    let is_known = |name: &str| own.contains(&name) || (windows && WINDOW.contains(&name));
+    let names = node.proto.attribute.iter().map(|attribute| attribute.name.as_deref().unwrap_or_default());
+    match names.into_iter().find(|name| !is_known(name)) {
+        Some(name) => fault!("its attribute {name:?} is none that ONNX has for {}", node.operator),
+        None => Ok(()),
+    }
+}
+
+/// Whether an operator has those of windows, and its own ones: of opset 7 and up, those without effect on what csdfc
+/// computes included.
+fn known(operator: &str) -> (bool, &'static [&'static str]) {
+    let own: &[&str] = match operator {
+        "ArgMax" => &["axis", "keepdims", "select_last_index"],
+        "AveragePool" => return (true, &["ceil_mode", "count_include_pad"]),
+        "BatchNormalization" => &["epsilon", "momentum", "spatial", "training_mode"],
+        "Cast" => &["to", "saturate", "round_mode"],
+        "Clip" => &["min", "max"],
+        "Concat" | "Flatten" | "Gather" | "LogSoftmax" | "Softmax" => &["axis"],
+        "Constant" => &[
+            "sparse_value",
+            "value",
+            "value_float",
+            "value_floats",
+            "value_int",
+            "value_ints",
+            "value_string",
+            "value_strings",
+        ],
+        "ConstantOfShape" => &["value"],
+        "Conv" => return (true, &["group"]),
+        "ConvTranspose" => return (true, &["group", "output_padding", "output_shape"]),
+        "DepthToSpace" | "SpaceToDepth" => &["blocksize", "mode"],
+        "Dropout" => &["ratio", "seed"],
+        "Elu" | "LeakyRelu" | "Swish" => &["alpha"],
+        "Gelu" => &["approximate"],
+        "Gemm" => &["alpha", "beta", "transA", "transB"],
+        "GlobalLpPool" => &["p"],
+        "HardSigmoid" => &["alpha", "beta"],
+        "InstanceNormalization" => &["epsilon"],
+        "LRN" => &["alpha", "beta", "bias", "size"],
+        "LpPool" => return (true, &["ceil_mode", "p"]),
+        "MaxPool" => return (true, &["ceil_mode", "storage_order"]),
+        "Mod" => &["fmod"],
+        "Pad" => &["mode", "pads", "value"],
+        "Reshape" => &["allowzero"],
+        "Resize" => &[
+            "antialias",
+            "axes",
+            "coordinate_transformation_mode",
+            "cubic_coeff_a",
+            "exclude_outside",
+            "extrapolation_value",
+            "keep_aspect_ratio_policy",
+            "mode",
+            "nearest_mode",
+        ],
+        "Selu" => &["alpha", "gamma"],
+        "Shape" => &["start", "end"],
+        "Slice" => &["axes", "ends", "starts"],
+        "Split" => &["axis", "num_outputs", "split"],
+        "Squeeze" | "Unsqueeze" => &["axes"],
+        "Transpose" => &["perm"],
+        "Upsample" => &["mode", "scales"],
+        reduction if reduction.starts_with("Reduce") => &["axes", "keepdims", "noop_with_empty_axes"],
+        _ => &[],
+    };
+    (false, own)
+}
