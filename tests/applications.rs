@@ -3,6 +3,7 @@
 //! Built with optimisation only: what is measured is what users get. The models are not in the repository.
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a panic is how a test fails")]
+#![allow(clippy::print_stdout, reason = "what is skipped or measured is told")]
 
 use std::process::Command;
 

@@ -5,7 +5,7 @@
 //! caller, whatever the number asked for; the bytes are the same for every number.
 #![allow(unsafe_code, reason = "threads borrow what their caller waits for; each block says why it is sound")]
 
-#[cfg(feature = "std")]
+#[cfg(any(test, feature = "std"))]
 extern crate std;
 
 use core::ops::Range;
@@ -21,16 +21,16 @@ const LEAST: usize = 1 << 14;
 /// The caller and the threads that work for it.
 #[derive(Debug, Default)]
 pub struct Workers {
-    #[cfg(feature = "std")]
+    #[cfg(any(test, feature = "std"))]
     crew: Option<std::boxed::Box<crew::Crew>>,
 }
 
 impl Workers {
     /// `count` workers, the caller among them; fewer where there are no more threads.
     pub fn new(count: usize) -> Self {
-        #[cfg(feature = "std")]
+        #[cfg(any(test, feature = "std"))]
         return Workers { crew: (count > 1).then(|| std::boxed::Box::new(crew::Crew::new(count - 1))) };
-        #[cfg(not(feature = "std"))]
+        #[cfg(not(any(test, feature = "std")))]
         {
             let _ = count;
             Workers {}
@@ -39,9 +39,9 @@ impl Workers {
 
     /// How many there are, the caller among them.
     pub fn count(&self) -> usize {
-        #[cfg(feature = "std")]
+        #[cfg(any(test, feature = "std"))]
         return 1 + self.crew.as_ref().map_or(0, |crew| crew.threads());
-        #[cfg(not(feature = "std"))]
+        #[cfg(not(any(test, feature = "std")))]
         1
     }
 
@@ -50,7 +50,7 @@ impl Workers {
     /// # Panics
     /// If one of them does.
     pub fn each(&mut self, job: &(dyn Fn(usize) + Sync)) {
-        #[cfg(feature = "std")]
+        #[cfg(any(test, feature = "std"))]
         if let Some(crew) = &mut self.crew {
             return crew.each(job);
         }
@@ -106,7 +106,7 @@ fn share(
     });
 }
 
-#[cfg(feature = "std")]
+#[cfg(any(test, feature = "std"))]
 mod crew {
     use super::std;
 
@@ -193,7 +193,7 @@ mod crew {
             let common = Arc::new(Common {
                 job: UnsafeCell::new(None),
                 turn: AtomicUsize::new(0),
-                busy: AtomicUsize::new(0),
+                busy: AtomicUsize::new(threads),
                 panicked: AtomicBool::new(false),
                 over: AtomicBool::new(false),
                 asleep: AtomicBool::new(false),
@@ -203,8 +203,13 @@ mod crew {
                 let common = common.clone();
                 thread::Builder::new().name("worker".into()).spawn(move || common.work(number)).ok()
             };
-            let threads: Vec<JoinHandle<()>> = (0..threads).map_while(spawn).collect();
-            Crew { common, threads }
+            let spawned: Vec<JoinHandle<()>> = (0..threads).map_while(spawn).collect();
+            common.busy.fetch_sub(threads - spawned.len(), Ordering::SeqCst);
+            // What threads allocate, they do before their work begins.
+            while common.busy.load(Ordering::SeqCst) > 0 {
+                thread::yield_now();
+            }
+            Crew { common, threads: spawned }
         }
 
         pub fn threads(&self) -> usize {
@@ -254,6 +259,7 @@ mod crew {
         fn work(&self, number: usize) {
             // Before anybody can see it asleep.
             self.seats[number].thread.get_or_init(thread::current);
+            self.busy.fetch_sub(1, Ordering::SeqCst);
             let mut turn = 0;
             loop {
                 wait(&self.seats[number].asleep, || self.turn.load(Ordering::SeqCst) != turn);

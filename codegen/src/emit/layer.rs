@@ -45,7 +45,10 @@ fn write_wait(source: &mut Source, model: &Model<'_>, layer: usize) {
     let several = cnn.layers[layer].layer.firings > 1;
     let reads = |link: &&stage::Link| link.readers.contains(&layer);
     if several && model.links.iter().any(|link| reads(&link)) {
-        source.line(format!("let firing = y.start / {};", cnn.layers[layer].layer.rows_per_firing));
+        source.line(match cnn.layers[layer].layer.rows_per_firing {
+            1 => "let firing = y.start;".to_owned(),
+            rows => format!("let firing = y.start / {rows};"),
+        });
     }
     for link in model.links.iter().filter(reads) {
         let Some(held) = held(model, layer, link) else { continue };

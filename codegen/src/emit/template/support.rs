@@ -187,6 +187,7 @@ pub fn write<T: Element>(path: &Path, dims: &[usize], layout: Layout, frame: &[T
 }
 
 /// Runs frames, and tells how long they took and how much memory the process had at most.
+#[allow(dead_code, reason = "a pipeline tells itself when frames end")]
 pub fn time(frames: usize, mut frame: impl FnMut()) {
     let mut times = vec![Duration::ZERO; frames];
     for time in &mut times {
