@@ -93,6 +93,35 @@ fn no_source_file_is_too_long() {
     assert!(long.is_empty(), "{long:#?}");
 }
 
+/// Lines, counted from 1, that open an unsafe block or implementation of which nothing says why it is sound: no
+/// `SAFETY:` stands above it in the same paragraph, a few lines away at most.
+fn unexplained(source: &str) -> Vec<usize> {
+    const FAR: usize = 6;
+    let lines: Vec<&str> = source.lines().collect();
+    let is_unsafe = |line: &str| {
+        let code = line.split("//").next().unwrap_or_default();
+        ["unsafe {", "unsafe impl"].iter().any(|word| code.contains(word)) && !code.contains('"')
+    };
+    let above = |at: usize| lines[at.saturating_sub(FAR)..at].rsplit(|line| line.trim().is_empty()).next();
+    let explained = |at: usize| above(at).unwrap().iter().any(|line| line.contains("SAFETY:"));
+    (0..lines.len()).filter(|at| is_unsafe(lines[*at]) && !explained(*at)).map(|at| at + 1).collect()
+}
+
+#[test]
+fn unsafe_code_says_why_it_is_sound() {
+    let mut blocks = 0;
+    for path in files(&root(), ".rs") {
+        let source = std::fs::read_to_string(&path).unwrap();
+        blocks += source.matches("unsafe {").count();
+        assert_eq!(unexplained(&source), [0; 0], "{}", path.display());
+    }
+    assert!(blocks > 50);
+    let block = |why: &str| ["// ", why, "\nlet x =\n    ", "unsafe", " { *p };\n"].concat();
+    assert_eq!(unexplained(&block("SAFETY: p is good.")), [0; 0]);
+    assert_eq!(unexplained(&block("p is good.")), [3]);
+    assert_eq!(unexplained(&block("SAFETY: p is good.\n")), [4]);
+}
+
 /// The text between a heading and the next one of its level or above.
 fn section<'a>(document: &'a str, heading: &str) -> Option<&'a str> {
     let start = document.find(&format!("\n## {heading}\n"))?;

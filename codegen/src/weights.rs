@@ -237,7 +237,7 @@ pub fn stored_bytes(operator: &Operator, input: Option<&Shape>, elements: u64) -
 }
 
 /// The packed parameters of many layers, one after another.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Blob {
     data: Vec<f32>,
     /// Elements before the first layer's.
@@ -247,7 +247,7 @@ pub struct Blob {
 impl Blob {
     /// Room for the parameters of these layers, from the start of a cache line.
     pub fn for_layers<'c>(calls: impl Iterator<Item = &'c Call>) -> Self {
-        let elements: usize = calls.map(|call| packed_len(call).next_multiple_of(LINE)).sum();
+        let elements: usize = calls.map(stored_len).sum();
         let mut data: Vec<f32> = Vec::with_capacity(elements + LINE);
         let start = data.as_ptr().align_offset(LINE * size_of::<f32>()).min(LINE);
         data.resize(start, 0.0);
@@ -273,15 +273,10 @@ impl Blob {
         call: &Call,
         values: &dyn Fn(usize) -> Result<Vec<f32>, String>,
     ) -> Result<Range<usize>, String> {
-        let (start, len) = (self.data.len(), packed_len(call));
-        self.data.resize(start + len.next_multiple_of(LINE), 0.0);
-        for constant in &call.constants {
-            let parameters: Vec<Vec<f32>> =
-                constant.parameters.clone().map(values).collect::<Result<_, _>>()?;
-            let range = start + constant.range.start..start + constant.range.end;
-            constant.packing.pack(&parameters, &mut self.data[range])?;
-        }
-        Ok(start - self.start..start - self.start + len)
+        let start = self.data.len();
+        self.data.resize(start + stored_len(call), 0.0);
+        pack(call, values, &mut self.data[start..])?;
+        Ok(start - self.start..start - self.start + packed_len(call))
     }
 
     /// The packed parameters of a layer.
@@ -290,7 +285,29 @@ impl Blob {
     }
 }
 
+/// Packs the parameters of a layer, whose values are asked for by their index, into [`stored_len`] elements, zeros at
+/// first.
+///
+/// # Errors
+/// When values cannot be had, or are not as many as the operator needs.
+pub(crate) fn pack(
+    call: &Call,
+    values: &dyn Fn(usize) -> Result<Vec<f32>, String>,
+    packed: &mut [f32],
+) -> Result<(), String> {
+    for constant in &call.constants {
+        let parameters: Vec<Vec<f32>> = constant.parameters.clone().map(values).collect::<Result<_, _>>()?;
+        constant.packing.pack(&parameters, &mut packed[constant.range.clone()])?;
+    }
+    Ok(())
+}
+
+/// Elements of a layer's packed parameters and of what fills up their last cache line.
+pub(crate) fn stored_len(call: &Call) -> usize {
+    packed_len(call).next_multiple_of(LINE)
+}
+
 /// Elements of a layer's packed parameters.
-fn packed_len(call: &Call) -> usize {
+pub(crate) fn packed_len(call: &Call) -> usize {
     call.constants.last().map_or(0, |constant| constant.range.end)
 }

@@ -27,7 +27,6 @@ use std::path::PathBuf;
 use crate::check::{self, Resolved};
 use crate::plan::Plan;
 use crate::run::Parameters;
-use crate::weights::Blob;
 
 use model::Model;
 use names::Names;
@@ -91,7 +90,7 @@ pub fn emit(
     let resolved = check::resolve(plan).map_err(|violations| EmitError::Refused {
         first: violations.first().map(ToString::to_string).unwrap_or_default(),
     })?;
-    let mut weights = Blob::default();
+    let mut weights = Vec::new();
     let mut modules = Names::except(&["arena", "capi", "kernels", "ring", "weights", "hash", "core", "std"]);
     let mut models = Vec::new();
     for (c, cnn) in resolved.index.cnns.iter().enumerate() {
@@ -101,12 +100,7 @@ pub fn emit(
         };
         models.push(Model::bind(&resolved, c, module, parameters, &mut weights)?);
     }
-    let krate = files::Crate {
-        name,
-        plan,
-        models: &models,
-        weights: weights.data().iter().flat_map(|value| value.to_le_bytes()).collect(),
-    };
+    let krate = files::Crate { name, plan, models: &models, weights };
     let mut files = krate.files();
     files.sort();
     Ok(files)

@@ -9,7 +9,7 @@ use crate::operator::{Input, InputElement, Operator};
 use crate::plan::Layer;
 use crate::run::Parameters;
 use crate::shape::Shape;
-use crate::weights::Blob;
+use crate::weights;
 
 use super::names::Names;
 use super::source::Source;
@@ -112,14 +112,14 @@ impl<'r> Model<'r> {
         c: usize,
         module: String,
         parameters: &Parameters<'_>,
-        blob: &mut Blob,
+        bytes: &mut Vec<u8>,
     ) -> Result<Self, EmitError> {
         let mut model = Model::named(resolved, c, module)?;
         for l in 0..model.methods.len() {
             let fail = |why: String| EmitError::layer(resolved, c, l, why);
             let call = model.call(l).map_err(fail)?;
             let values = |parameter: usize| parameters(c, l, parameter);
-            let packed = call.as_ref().map_or(Ok(0..0), |call| blob.push(call, &values));
+            let packed = call.as_ref().map_or(Ok(0..0), |call| append(call, &values, bytes));
             model.weights.push(packed.map_err(fail)?);
             model.calls.push(call);
         }
@@ -428,4 +428,19 @@ pub(super) fn summary(cnn: &CnnIndex<'_>, layer: usize) -> String {
 
 fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
+}
+
+/// Appends the packed parameters of a layer to the bytes of those before it, and tells where they are, in elements: no
+/// more than one layer's are there twice.
+fn append(
+    call: &Call,
+    values: &dyn Fn(usize) -> Result<Vec<f32>, String>,
+    bytes: &mut Vec<u8>,
+) -> Result<Range<usize>, String> {
+    let start = bytes.len() / size_of::<f32>();
+    let mut packed = vec![0.0; weights::stored_len(call)];
+    weights::pack(call, values, &mut packed)?;
+    bytes.reserve_exact(size_of_val(packed.as_slice()));
+    bytes.extend(packed.iter().flat_map(|value| value.to_le_bytes()));
+    Ok(start..start + weights::packed_len(call))
 }

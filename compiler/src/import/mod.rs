@@ -17,6 +17,8 @@ mod ops;
 mod wire;
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Cursor, Seek};
 use std::path::Path;
 
 use sha2::{Digest, Sha256};
@@ -50,8 +52,8 @@ pub struct Imported {
 /// When the file cannot be read or its model cannot be planned; see [`ImportError`].
 pub fn import(path: &Path, options: &ImportOptions) -> Result<Imported, ImportError> {
     let model = path.display().to_string();
-    let bytes = std::fs::read(path).map_err(|source| ImportError::Read { model: model.clone(), source })?;
-    import_named(&model, &bytes, path.parent(), options)
+    let file = File::open(path).map_err(|source| ImportError::Read { model: model.clone(), source })?;
+    import_named(&model, BufReader::new(file), path.parent(), options)
 }
 
 /// Imports a model that is in memory. `folder` is where its external data files are, if it may have any.
@@ -63,22 +65,26 @@ pub fn import_bytes(
     folder: Option<&Path>,
     options: &ImportOptions,
 ) -> Result<Imported, ImportError> {
-    import_named("model", bytes, folder, options)
+    import_named("model", Cursor::new(bytes), folder, options)
 }
 
 fn import_named(
     model: &str,
-    bytes: &[u8],
+    mut source: impl BufRead + Seek,
     folder: Option<&Path>,
     options: &ImportOptions,
 ) -> Result<Imported, ImportError> {
     let _span = tracing::info_span!("import", model).entered();
+    // The file goes by three times rather than lying in memory beside its weights.
+    let mut hash = Sha256::new();
+    let bytes = std::io::copy(&mut source, &mut hash)
+        .map_err(|source| ImportError::Read { model: model.to_string(), source })?;
+    let sha256 = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
     let proto =
-        wire::decode(bytes).map_err(|reason| ImportError::NotOnnx { model: model.to_string(), reason })?;
+        wire::decode(source).map_err(|reason| ImportError::NotOnnx { model: model.to_string(), reason })?;
     let network = graph::build(model, &proto, folder, options)?;
-    let sha256 = Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
     tracing::debug!(layers = network.layers.len(), "imported");
-    Ok(Imported { network, bytes: bytes.len() as u64, sha256 })
+    Ok(Imported { network, bytes, sha256 })
 }
 
 #[cfg(test)]

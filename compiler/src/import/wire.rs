@@ -5,7 +5,10 @@
 //! The walk here visits exactly the messages that the decoder descends into and holds each field to its message,
 //! each packed array to whole elements, the depth to [`MAX_DEPTH`] and the number of messages to [`MAX_MESSAGES`].
 
+use std::io::{BufRead, Seek, SeekFrom};
+
 use rten_onnx::onnx::ModelProto;
+use rten_onnx::protobuf::{DecodeMessage, ReadPos, ValueReader};
 
 /// Deepest nesting of messages: an attribute's tensor is at depth 5, and subgraphs are not supported.
 const MAX_DEPTH: usize = 32;
@@ -13,17 +16,22 @@ const MAX_DEPTH: usize = 32;
 /// Most messages in a file: each takes a few hundred bytes once decoded, however few it has in the file.
 const MAX_MESSAGES: usize = 4_000_000;
 
-/// Decodes a model.
+/// Decodes a model from the start of a source. The bytes of its weights are read once, and are never there twice.
 ///
 /// # Errors
 /// What is wrong with the bytes, in words.
-pub(super) fn decode(bytes: &[u8]) -> Result<ModelProto, String> {
-    if bytes.is_empty() {
+pub(super) fn decode(mut source: impl BufRead + Seek) -> Result<ModelProto, String> {
+    let in_words = |error: std::io::Error| error.to_string();
+    let end = source.seek(SeekFrom::End(0)).map_err(in_words)?;
+    if end == 0 {
         return Err("the file is empty".into());
     }
-    let mut messages = 0;
-    walk(bytes, Message::Model, 0, &mut messages)?;
-    ModelProto::parse_buf(bytes).map_err(|error| error.to_string())
+    source.rewind().map_err(in_words)?;
+    let mut walk = Walk { source, at: 0, messages: 0 };
+    walk.message(end, Message::Model, 0)?;
+    let mut source = walk.source;
+    source.rewind().map_err(in_words)?;
+    ModelProto::decode(ValueReader::new(ReadPos::new(source))).map_err(|error| error.to_string())
 }
 
 /// The messages that the decoder knows.
@@ -47,7 +55,7 @@ enum Message {
 enum Content {
     Message(Message),
     PackedVarints,
-    PackedFixed(usize),
+    PackedFixed(u64),
     /// A string, bytes, or a field that it skips.
     Opaque,
 }
@@ -76,54 +84,89 @@ impl Message {
     }
 }
 
-fn walk(mut bytes: &[u8], message: Message, depth: usize, messages: &mut usize) -> Result<(), String> {
-    if depth > MAX_DEPTH {
-        return Err(format!("messages nest deeper than {MAX_DEPTH}"));
-    }
-    *messages += 1;
-    if *messages > MAX_MESSAGES {
-        return Err(format!("more than {MAX_MESSAGES} messages"));
-    }
-    while !bytes.is_empty() {
-        let tag = varint(&mut bytes)?;
-        let length = match tag & 7 {
-            0 => {
-                varint(&mut bytes)?;
-                continue;
+/// A walk through the bytes of a model.
+struct Walk<R> {
+    source: R,
+    /// Bytes read or passed over.
+    at: u64,
+    messages: usize,
+}
+
+impl<R: BufRead + Seek> Walk<R> {
+    fn message(&mut self, end: u64, message: Message, depth: usize) -> Result<(), String> {
+        if depth > MAX_DEPTH {
+            return Err(format!("messages nest deeper than {MAX_DEPTH}"));
+        }
+        self.messages += 1;
+        if self.messages > MAX_MESSAGES {
+            return Err(format!("more than {MAX_MESSAGES} messages"));
+        }
+        while self.at < end {
+            let tag = self.varint(end)?;
+            let length = match tag & 7 {
+                0 => {
+                    self.varint(end)?;
+                    continue;
+                }
+                1 => 8,
+                2 => self.varint(end)?,
+                5 => 4,
+                wire => return Err(format!("a field of wire type {wire}")),
+            };
+            let next = self.at.checked_add(length).filter(|next| *next <= end).ok_or(BEYOND)?;
+            if tag & 7 == 2 {
+                match message.content(tag >> 3) {
+                    Content::Message(inner) => self.message(next, inner, depth + 1)?,
+                    Content::PackedVarints if length > 0 => {
+                        self.pass(next - 1)?;
+                        if self.byte()? & 0x80 != 0 {
+                            return Err("an array ends within a number".into());
+                        }
+                    }
+                    Content::PackedFixed(size) if length % size != 0 => {
+                        return Err("an array ends within a number".into());
+                    }
+                    _ => {}
+                }
             }
-            1 => 8,
-            2 => usize::try_from(varint(&mut bytes)?).map_err(|_| BEYOND)?,
-            5 => 4,
-            wire => return Err(format!("a field of wire type {wire}")),
-        };
-        let field = bytes.get(..length).ok_or(BEYOND)?;
-        bytes = &bytes[length..];
-        if tag & 7 == 2 {
-            match message.content(tag >> 3) {
-                Content::Message(inner) => walk(field, inner, depth + 1, messages)?,
-                Content::PackedVarints if field.last().is_some_and(|byte| byte & 0x80 != 0) => {
-                    return Err("an array ends within a number".into());
-                }
-                Content::PackedFixed(size) if field.len() % size != 0 => {
-                    return Err("an array ends within a number".into());
-                }
-                _ => {}
+            self.pass(next)?;
+        }
+        Ok(())
+    }
+
+    /// Goes on to a later byte.
+    fn pass(&mut self, next: u64) -> Result<(), String> {
+        // No file is longer than a signed offset.
+        let distance = i64::try_from(next - self.at).map_err(|_| BEYOND)?;
+        if distance > 0 {
+            self.source.seek_relative(distance).map_err(|error| error.to_string())?;
+            self.at = next;
+        }
+        Ok(())
+    }
+
+    fn byte(&mut self) -> Result<u8, String> {
+        let mut byte = [0];
+        self.source.read_exact(&mut byte).map_err(|error| error.to_string())?;
+        self.at += 1;
+        Ok(byte[0])
+    }
+
+    fn varint(&mut self, end: u64) -> Result<u64, String> {
+        let mut value = 0u64;
+        for i in 0..10 {
+            if self.at == end {
+                return Err(BEYOND.into());
+            }
+            let byte = self.byte()?;
+            value |= u64::from(byte & 0x7f) << (7 * i);
+            if byte & 0x80 == 0 {
+                return if i == 9 && byte > 1 { Err(TOO_LONG.into()) } else { Ok(value) };
             }
         }
+        Err(TOO_LONG.into())
     }
-    Ok(())
 }
 
 const BEYOND: &str = "a field reaches beyond the end";
-
-fn varint(bytes: &mut &[u8]) -> Result<u64, &'static str> {
-    let mut value = 0u64;
-    for (i, &byte) in bytes.iter().enumerate().take(10) {
-        value |= u64::from(byte & 0x7f) << (7 * i);
-        if byte & 0x80 == 0 {
-            *bytes = &bytes[i + 1..];
-            return if i == 9 && byte > 1 { Err("a number is too long") } else { Ok(value) };
-        }
-    }
-    Err(if bytes.len() < 10 { BEYOND } else { "a number is too long" })
-}
+const TOO_LONG: &str = "a number is too long";

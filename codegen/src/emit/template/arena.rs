@@ -29,8 +29,6 @@ impl Arena {
 
     /// The ready static arena, the first time; nothing after that.
     pub fn take() -> Option<&'static mut Arena> {
-        // From the start of a cache line, vectors lie within lines.
-        #[repr(align(64))]
         struct Ready(UnsafeCell<Arena>);
         // SAFETY: the flag below lets one caller have it, once.
         unsafe impl Sync for Ready {}
