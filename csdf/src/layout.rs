@@ -185,49 +185,70 @@ impl Layout {
         meter.spend(scope.firings as u64)?;
         let mut run = Run { fired: vec![0; self.actors.len()], order: Vec::with_capacity(scope.firings) };
         let mut queue: VecDeque<usize> = scope.actors.iter().copied().collect();
-        let mut queued: Vec<bool> = scope.first.iter().map(|&first| first != usize::MAX).collect();
+        // What is there for a firing stays there, so that each looks at its ports once: here it goes on.
+        let mut port = vec![0; self.actors.len()];
+        // Who waits for a firing of each actor; everybody waits for one thing at a time.
+        let mut waiting = vec![Vec::new(); self.actors.len()];
         while let Some(actor) = queue.pop_front() {
-            queued[actor] = false;
-            let part = &self.actors[actor];
             let before = run.fired[actor];
-            while run.fired[actor] < part.firings && self.can_fire(scope, capacities, &run.fired, actor) {
-                run.order.push((scope.first[actor] + run.fired[actor]) as u32);
-                run.fired[actor] += 1;
-            }
-            if run.fired[actor] == before {
-                continue;
-            }
-            let readers = part.outputs.iter().flat_map(|&channel| self.channels[channel].links.clone());
-            let readers = readers.map(|link| self.links[link].reader);
-            let producers = part.inputs.iter().map(|&link| self.channels[self.links[link].channel].producer);
-            for neighbour in readers.chain(producers) {
-                if scope.has(neighbour) && !queued[neighbour] {
-                    queued[neighbour] = true;
-                    queue.push_back(neighbour);
+            while run.fired[actor] < self.actors[actor].firings {
+                match self.obstacle(scope, capacities, &run.fired, actor, port[actor]) {
+                    Some((at, other)) => {
+                        port[actor] = at;
+                        waiting[other].push(actor);
+                        break;
+                    }
+                    None => {
+                        port[actor] = 0;
+                        run.order.push((scope.first[actor] + run.fired[actor]) as u32);
+                        run.fired[actor] += 1;
+                    }
                 }
+            }
+            if run.fired[actor] > before {
+                queue.extend(waiting[actor].drain(..));
             }
         }
         Ok(run)
     }
 
-    fn can_fire(&self, scope: &Scope, capacities: &[Option<u64>], fired: &[usize], actor: usize) -> bool {
+    /// The first port from `from` on, inputs before outputs, that lacks something for the actor's next firing, and
+    /// the actor that has to bring it.
+    fn obstacle(
+        &self,
+        scope: &Scope,
+        capacities: &[Option<u64>],
+        fired: &[usize],
+        actor: usize,
+        from: usize,
+    ) -> Option<(usize, usize)> {
         let part = &self.actors[actor];
         let firing = fired[actor];
-        part.inputs.iter().all(|&link| {
+        let inputs = part.inputs.len();
+        for (place, &link) in part.inputs.iter().enumerate().skip(from) {
             let link = &self.links[link];
             let channel = &self.channels[link.channel];
-            !scope.has(channel.producer)
-                || link.acquired[firing + 1] <= channel.initial + channel.produced[fired[channel.producer]]
-        }) && part.outputs.iter().all(|&channel| {
+            let producer = channel.producer;
+            if scope.has(producer)
+                && link.acquired[firing + 1] > channel.initial + channel.produced[fired[producer]]
+            {
+                return Some((place, producer));
+            }
+        }
+        for (place, &channel) in part.outputs.iter().enumerate().skip(from.saturating_sub(inputs)) {
             let channel = &self.channels[channel];
-            let Some(capacity) = capacities[channel.id] else { return true };
+            let Some(capacity) = capacities[channel.id] else { continue };
             let stored = channel.initial + channel.produced[firing + 1];
-            channel.produced[firing] == channel.produced[firing + 1]
-                || stored <= capacity
-                || channel.links.clone().map(|link| &self.links[link]).all(|link| {
-                    !scope.has(link.reader) || stored - link.released[fired[link.reader]] <= capacity
-                })
-        })
+            if stored <= capacity || channel.produced[firing] == channel.produced[firing + 1] {
+                continue;
+            }
+            for link in &self.links[channel.links.clone()] {
+                if scope.has(link.reader) && stored - link.released[fired[link.reader]] > capacity {
+                    return Some((inputs + place, link.reader));
+                }
+            }
+        }
+        None
     }
 }
 
