@@ -64,21 +64,50 @@ pub(crate) struct Link {
     pub(crate) released: Vec<u64>,
 }
 
+/// What laying out several parts of one graph shares.
+pub(crate) struct Index<'g> {
+    graph: &'g Graph,
+    repetition: &'g RepetitionVector,
+    /// Channels that each actor writes.
+    written: Vec<Vec<usize>>,
+    /// Place of each actor in the part being laid out; the greatest number there is outside of it.
+    place: Vec<usize>,
+}
+
+impl<'g> Index<'g> {
+    pub(crate) fn new(graph: &'g Graph, repetition: &'g RepetitionVector) -> Index<'g> {
+        let mut written = vec![Vec::new(); graph.actors().len()];
+        for (id, channel) in graph.channels().iter().enumerate() {
+            written[channel.producer.index()].push(id);
+        }
+        let place = vec![usize::MAX; written.len()];
+        Index { graph, repetition, written, place }
+    }
+}
+
 impl Layout {
+    /// Lays out all of a graph.
+    pub(crate) fn of_graph(graph: &Graph, repetition: &RepetitionVector) -> Result<Layout, Error> {
+        let all: Vec<usize> = (0..graph.actors().len()).collect();
+        Layout::new(&mut Index::new(graph, repetition), &all)
+    }
+
     /// Lays out the actors that `members` lists, with the channels among them.
-    pub(crate) fn new(
-        graph: &Graph,
-        repetition: &RepetitionVector,
-        members: &[usize],
-    ) -> Result<Layout, Error> {
+    pub(crate) fn new(index: &mut Index, members: &[usize]) -> Result<Layout, Error> {
+        members.iter().enumerate().for_each(|(place, &id)| index.place[id] = place);
+        let layout = Layout::placed(index, members);
+        members.iter().for_each(|&id| index.place[id] = usize::MAX);
+        layout
+    }
+
+    fn placed(index: &Index, members: &[usize]) -> Result<Layout, Error> {
+        let Index { graph, repetition, place, .. } = index;
         let repeats =
             members.iter().fold(0, |common, &id| gcd(common, u128::from(repetition.cycles[id]))).max(1);
         let firings = |id: usize| u128::from(repetition.firings[id]) / repeats;
-        let mut place = vec![usize::MAX; graph.actors().len()];
         let mut size = 0;
         let mut actors = Vec::with_capacity(members.len());
-        for (index, &id) in members.iter().enumerate() {
-            place[id] = index;
+        for &id in members {
             size += firings(id);
             let actor = &graph.actors()[id];
             // Lists of times are bounded by phases, and so by firings.
@@ -98,7 +127,9 @@ impl Layout {
         }
         let within = |id: usize| place[id] != usize::MAX;
         let mut rates = 0;
-        for channel in graph.channels().iter().filter(|channel| within(channel.producer.index())) {
+        let mut channels: Vec<usize> = members.iter().flat_map(|&id| &index.written[id]).copied().collect();
+        channels.sort_unstable();
+        for channel in channels.iter().map(|&id| &graph.channels()[id]) {
             let readers = channel.readers.iter().filter(|reader| within(reader.actor.index()));
             rates += firings(channel.producer.index())
                 + readers.map(|reader| 2 * firings(reader.actor.index())).sum::<u128>();
@@ -109,8 +140,8 @@ impl Layout {
             }
         }
         let mut layout = Layout { actors, channels: Vec::new(), links: Vec::new(), repeats: repeats as u64 };
-        for id in 0..graph.channels().len() {
-            layout.add_channel(graph, id, &place)?;
+        for id in channels {
+            layout.add_channel(graph, id, place)?;
         }
         Ok(layout)
     }
@@ -120,7 +151,7 @@ impl Layout {
         let producer = place[channel.producer.index()];
         let readers: Vec<_> =
             channel.readers.iter().filter(|reader| place[reader.actor.index()] != usize::MAX).collect();
-        if producer == usize::MAX || readers.is_empty() || channel.production.total() == 0 {
+        if readers.is_empty() || channel.production.total() == 0 {
             return Ok(());
         }
         let firings = self.actors[producer].firings;

@@ -40,8 +40,7 @@ impl<'g> Problem<'g> {
             return Err(Error::Granularity { channels: channels.len() });
         }
         let repetition = repetition_vector(graph)?;
-        let all: Vec<usize> = (0..graph.actors().len()).collect();
-        let layout = Layout::new(graph, &repetition, &all)?;
+        let layout = Layout::of_graph(graph, &repetition)?;
         let scope = layout.scope();
         let fixed = graph.capacities();
         let floor = match within(Method::CycleRatio, graph, &fixed, meter)? {

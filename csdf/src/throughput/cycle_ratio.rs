@@ -15,6 +15,9 @@ use crate::{ActorId, ChannelId, Dependency, Error, Ratio, Reason};
 /// Most dependencies that are written out; they take a few hundred megabytes.
 const MAX_EDGES: usize = 1 << 24;
 
+/// From this concurrency on an actor does not wait for itself: that many firings at once are not to be had.
+const UNLIMITED: u64 = 1 << 40;
+
 /// Firings that wait for each other in a circle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Cycle {
@@ -181,7 +184,9 @@ impl<'l> Constraints<'l> {
                 self.add_edge(actor, Kind::Order, before(firing, 1, part.firings));
             } else {
                 self.add_edge(actor, Kind::Starts, before(firing, 1, part.firings));
-                self.add_edge(actor, Kind::Order, before(firing, part.concurrency, part.firings));
+                if part.concurrency < UNLIMITED {
+                    self.add_edge(actor, Kind::Order, before(firing, part.concurrency, part.firings));
+                }
             }
             for pointer in &mut tokens {
                 if let Some(needed) = pointer.next(firing) {
