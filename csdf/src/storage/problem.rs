@@ -139,7 +139,7 @@ impl<'g> Problem<'g> {
         target: Target,
         meter: &mut Meter,
     ) -> Result<Vec<Cycle>, Error> {
-        conflicts(&self.layout, scope, &self.spread(values), target, self.floor, meter)
+        conflicts(&self.layout, scope, &self.spread(values), target, meter)
     }
 
     /// The total of these capacities.

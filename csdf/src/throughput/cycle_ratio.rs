@@ -266,6 +266,35 @@ impl<'l> Constraints<'l> {
         }
     }
 
+    /// Cycles that take at least `period` for an iteration; none if an iteration takes less.
+    ///
+    /// Ratios of cycles have denominators up to the sum of all distances, D. So if one is below p/q it is at most
+    /// p/q − 1/(Dq), and the slower ones are those above p/q − 1/(2Dq).
+    pub(crate) fn as_slow_as(&self, period: Ratio, meter: &mut Meter) -> Result<Vec<Cycle>, Error> {
+        let just_below = || {
+            let scale = self.distance.max(1).checked_mul(2)?;
+            let numerator = period.numerator().checked_mul(scale)?.checked_sub(1)?;
+            Ratio::new(numerator, period.denominator().checked_mul(scale)?).filter(|&ratio| self.fits(ratio))
+        };
+        if let Some(just_below) = just_below() {
+            return self.slower_than(just_below, meter);
+        }
+        Ok(self
+            .greatest(Ratio::ZERO, meter)?
+            .filter(|&(ratio, _)| ratio >= period)
+            .map(|(_, cycle)| cycle)
+            .into_iter()
+            .collect())
+    }
+
+    /// Whether sums over paths for a period fit the arithmetic.
+    fn fits(&self, period: Ratio) -> bool {
+        let fits =
+            |left: u128, right: u128| left.checked_mul(right).is_some_and(|product| product < 1 << 125);
+        fits(self.weight.max(1), period.denominator())
+            && fits(self.distance.max(1), period.numerator().max(1))
+    }
+
     /// The greatest ratio above `floor` with its cycle; none if all are at most that.
     pub(crate) fn greatest(&self, floor: Ratio, meter: &mut Meter) -> Result<Option<(Ratio, Cycle)>, Error> {
         let mut best: Option<(Ratio, Cycle)> = None;
