@@ -26,5 +26,6 @@ pub mod report;
 pub mod search;
 pub mod storage;
 pub mod suggest;
+pub mod tighten;
 pub mod units;
 pub mod weights;
