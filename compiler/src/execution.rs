@@ -10,6 +10,7 @@ use csdfc_codegen::plan::StorageModel;
 
 use crate::lower::{self, RateTable};
 use crate::network::{LayerId, Network};
+use crate::tighten::tighten;
 
 /// A CNN cut into partitions.
 #[derive(Debug, Clone)]
@@ -85,6 +86,15 @@ pub struct Request {
     pub pipelined: bool,
 }
 
+/// How the order of firings within a segment is found, and with it the rows of the rings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rings {
+    /// On demand: at once, and mostly the best there is.
+    OnDemand,
+    /// On demand, and by search where that gives fewer bytes. Schedules that the application gives stay.
+    Smallest,
+}
+
 /// Runs one frame of a CNN with these rows per firing.
 ///
 /// # Errors
@@ -94,6 +104,7 @@ pub fn execute(
     rates: &RateTable<'_>,
     rows: &[u64],
     storage: StorageModel,
+    rings: Rings,
 ) -> Result<Execution, csdf::Error> {
     let network = task.network;
     let mut runs = Vec::new();
@@ -108,7 +119,13 @@ pub fn execute(
             .iter()
             .map(|step| step.iter().filter_map(|id| lowering.actors[id.0]).collect())
             .collect();
-        let execution = csdf::sequential(&lowering.graph, &steps)?;
+        let mut execution = csdf::sequential(&lowering.graph, &steps)?;
+        if rings == Rings::Smallest
+            && partition.steps.is_none()
+            && let Some(tighter) = tighten(&lowering.graph, &steps, &execution)?
+        {
+            execution = tighter;
+        }
         for (origin, capacity) in lowering.channels.iter().zip(&execution.capacities) {
             capacities.insert((origin.tensor, origin.consumer), *capacity);
         }

@@ -30,5 +30,6 @@ pub mod reproduce;
 pub mod search;
 pub mod storage;
 pub mod suggest;
+pub mod tighten;
 pub mod units;
 pub mod weights;

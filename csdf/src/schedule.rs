@@ -64,6 +64,44 @@ impl Expanded<'_> {
         Ok(Execution { firings: run.firings, capacities: run.state.peaks, spans: run.spans })
     }
 
+    /// Executes a given order of firings, one iteration of it: the capacities are the most that it ever needs.
+    ///
+    /// # Errors
+    /// [`Error::UnknownActor`], [`Error::AbsentTokens`], [`Error::TooManyFirings`] and [`Error::TooFewFirings`].
+    pub fn replay(&self, firings: Vec<ActorId>) -> Result<Execution, Error> {
+        let mut state = State::new(self);
+        let mut spans = vec![(0, 0); self.graph.actors().len()];
+        for (place, id) in firings.iter().enumerate() {
+            let (actor, firing) = (id.index(), place as u64);
+            let Some(&expected) = self.repetition.firings.get(actor) else {
+                return Err(Error::UnknownActor { context: "the schedule".to_owned(), index: actor });
+            };
+            if state.finished(actor) {
+                return Err(Error::TooManyFirings {
+                    firing,
+                    actor: self.actor_name(actor),
+                    firings: expected,
+                });
+            }
+            if let Some((input, missing)) = state.missing_tokens(actor, self.input_range(actor).start) {
+                let channel = self.channel_name(self.inputs[input].channel);
+                return Err(Error::AbsentTokens { firing, actor: self.actor_name(actor), channel, missing });
+            }
+            if state.fired[actor] == 0 {
+                spans[actor].0 = place;
+            }
+            spans[actor].1 = place;
+            state.fire(actor);
+        }
+        for (actor, &expected) in self.repetition.firings.iter().enumerate() {
+            let fired = state.fired[actor];
+            if fired < expected {
+                return Err(Error::TooFewFirings { actor: self.actor_name(actor), fired, firings: expected });
+            }
+        }
+        Ok(Execution { firings, capacities: state.peaks, spans })
+    }
+
     fn segment_of(&self, segments: &[Vec<ActorId>]) -> Result<Vec<usize>, Error> {
         let mut segment_of = vec![None; self.graph.actors().len()];
         for (index, segment) in segments.iter().enumerate() {
@@ -351,6 +389,9 @@ mod tests {
         assert_eq!(notation(&steps, &graph.actor_names()), expected, "{text}");
         assert_eq!(execution.capacities, capacities, "{text}");
         assert_eq!(verify(&graph, &execution.capacities, &steps), Ok(()), "{text}");
+        let expanded = Expanded::new(&graph).unwrap();
+        assert_eq!(expanded.replay(execution.firings.clone()), Ok(execution.clone()), "{text}");
+        assert!(expanded.replay(execution.firings[1..].to_vec()).is_err(), "{text}");
         for (id, &(first, last)) in graph.actor_ids().zip(&execution.spans) {
             let is = |&(_, fired): &(usize, &ActorId)| *fired == id;
             let mut places = execution.firings.iter().enumerate().filter(is).map(|(place, _)| place);

@@ -93,7 +93,13 @@ pub fn inspect(application: &Application) -> Result<Inspection, Error> {
         let rates = RateTable::new(network);
         let mut memory = Vec::new();
         for model in [StorageModel::Tensors, StorageModel::Edges] {
-            let execution = crate::execution::execute(&task, &rates, &Choice::none(network).rows, model)?;
+            let execution = crate::execution::execute(
+                &task,
+                &rates,
+                &Choice::none(network).rows,
+                model,
+                crate::execution::Rings::OnDemand,
+            )?;
             let elements: Vec<Vec<(usize, usize)>> = Vec::new();
             let alone = Storage { executions: vec![&execution], elements: &elements };
             let arrangement = storage::arrange(&alone, model, Effort::Final);

@@ -5,7 +5,7 @@ use rayon::prelude::*;
 
 use crate::app::resolve::{Application, RowsChoice};
 use crate::cost::Processor;
-use crate::execution::{self, CnnTask};
+use crate::execution::{self, CnnTask, Rings};
 use crate::lower::RateTable;
 use crate::network::{LayerId, Network};
 use crate::search::Variant;
@@ -116,7 +116,9 @@ pub fn front(
     Ok(front)
 }
 
-/// Evaluates choices for one CNN, in parallel and in order. Only those whose liveness bound leaves hope are placed.
+/// Evaluates choices for one CNN, in parallel and in order. Only those whose liveness bound leaves hope are placed, and
+/// of those only the undominated get the smallest rings (in storage model `edges` they keep those of the execution on
+/// demand, which is the paper's).
 ///
 /// # Errors
 /// Those of the dataflow analyses.
@@ -129,7 +131,7 @@ pub fn evaluate(
     let rates = RateTable::new(task.network);
     let elements = own_elements(task);
     let execute = |choice: &Choice| -> Result<(Variant, u64), csdf::Error> {
-        let execution = execution::execute(task, &rates, &choice.rows, storage)?;
+        let execution = execution::execute(task, &rates, &choice.rows, storage, Rings::OnDemand)?;
         let alone = Storage { executions: vec![&execution], elements: &elements };
         let bound = alone.bound(&alone.items()).bytes;
         let stages = stage_times(task, processors, choice);
@@ -154,7 +156,19 @@ pub fn evaluate(
             placed.push(variant);
         }
     }
-    Ok(Front { variants: undominated(placed), evaluations: choices.len() as u64 })
+    let mut variants = undominated(placed);
+    if storage == StorageModel::Tensors {
+        let tightened = variants.into_par_iter().map(|variant| {
+            let execution =
+                execution::execute(task, &rates, &variant.execution.rows, storage, Rings::Smallest)?;
+            let alone = Storage { executions: vec![&execution], elements: &elements };
+            let buffers = storage::arrange(&alone, storage).bytes;
+            let better = buffers <= variant.buffers;
+            Ok(if better { Variant { execution, buffers, ..variant } } else { variant })
+        });
+        variants = undominated(tightened.collect::<Result<_, csdf::Error>>()?);
+    }
+    Ok(Front { variants, evaluations: choices.len() as u64 })
 }
 
 /// The variants that no faster one beats or equals in memory, the fastest first.

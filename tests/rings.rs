@@ -1,0 +1,61 @@
+//! Rings of plans against the smallest that the dataflow engine proves, every layer by rows.
+
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+#![expect(clippy::print_stdout, reason = "the figures are for the reader of --nocapture")]
+
+use csdf::{Goal, StorageOptions, Unit, smallest, verify_storage};
+use csdfc::app::open;
+use csdfc::app::spec::RowsSpec;
+use csdfc::lower::{RateTable, lower};
+use csdfc::search::simple::Choice;
+use csdfc::{builtin, driver};
+use csdfc_codegen::plan::StorageModel;
+use csdfc_tests::plan;
+
+/// Rows and bytes of all rings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Size {
+    rows: u64,
+    bytes: u64,
+}
+
+/// What a plan's rings take, and what the engine's smallest capacities, by rows and by bytes, do.
+fn sizes(source: &str) -> (Size, Size) {
+    let mut opened = open::open(source).unwrap();
+    opened.spec.storage = StorageModel::Tensors;
+    opened.spec.rows = RowsSpec::All;
+    let application = opened.resolve().unwrap();
+    let planned = plan(&application);
+    let rings = planned.tensors.iter().filter_map(|tensor| tensor.ring.as_ref());
+    let planned = Size {
+        rows: rings.clone().map(|ring| ring.ring_rows).sum(),
+        bytes: rings.map(|ring| ring.bytes).sum(),
+    };
+    let mut proven = Size { rows: 0, bytes: 0 };
+    for task in driver::tasks(&application) {
+        let rates = RateTable::new(task.network);
+        for partition in &task.partitions {
+            let rows = Choice::all(task.network).rows;
+            let graph = lower(&rates, &partition.layers, &rows, StorageModel::Tensors).unwrap().graph;
+            for (unit, total) in [(Unit::Tokens, &mut proven.rows), (Unit::Bytes, &mut proven.bytes)] {
+                let options = StorageOptions { unit, ..StorageOptions::default() };
+                let storage = smallest(&graph, Goal::DeadlockFree, &options).unwrap();
+                assert!(storage.proven, "{source}, {unit:?}");
+                verify_storage(&graph, Goal::DeadlockFree, &options, &storage).unwrap();
+                *total += storage.total;
+            }
+        }
+    }
+    (planned, proven)
+}
+
+#[test]
+fn rings_of_plans_are_the_smallest() {
+    for name in builtin::NAMES {
+        let (planned, proven) = sizes(&format!("builtin:{name}"));
+        println!("{name:<20} rows {:>5}, bytes {:>9}", proven.rows, proven.bytes);
+        // A plan counts bytes; the rings of fewest bytes need not be those of fewest rows.
+        assert_eq!(planned.bytes, proven.bytes, "{name}");
+        assert!(planned.rows >= proven.rows, "{name}");
+    }
+}
