@@ -61,9 +61,9 @@ fn study(source: &str) -> Figures {
                 memory.bound <= memory.buffers && memory.buffers <= memory.naive,
                 "{context}: {memory:?}"
             );
-            let least = plan.certificate.least.unwrap_or(memory.bound);
-            assert!(memory.bound <= least && least <= memory.buffers, "{context}: {memory:?}");
-            assert_eq!(memory.proven, least == memory.buffers, "{context}");
+            let floor = plan.certificate.least.unwrap_or(memory.bound);
+            assert!(memory.bound <= floor && floor <= memory.buffers, "{context}: {memory:?}");
+            assert_eq!(memory.proven, floor == memory.buffers, "{context}");
             assert_eq!(Plan::from_json(&plan.to_json()).as_ref(), Ok(&plan), "{context}");
             assert_eq!(Plan::from_ron(&plan.to_ron()).as_ref(), Ok(&plan), "{context}");
             if choice == "--mem min" {
