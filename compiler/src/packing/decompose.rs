@@ -30,14 +30,25 @@ fn reach(problem: &Problem, goal: Goal, budget: &mut Budget) -> Solution {
     }
 }
 
-/// Whether some of a problem's blocks, given ascending, fit `capacity` bytes; `None` if that is not known in the budget.
-pub(super) fn fit(problem: &Problem, ids: &[usize], capacity: u64, budget: &mut Budget) -> Option<bool> {
+/// Whether some blocks fit a capacity.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Fit {
+    /// They do, at these offsets.
+    Yes(Vec<u64>),
+    /// They do not.
+    No,
+    /// Not known in the budget.
+    Unknown,
+}
+
+/// Whether some of a problem's blocks, given ascending, fit `capacity` bytes.
+pub(super) fn fit(problem: &Problem, ids: &[usize], capacity: u64, budget: &mut Budget) -> Fit {
     let goal = Goal { enough: capacity, give_up: capacity };
     let packed = Solver { problem, budget }.solve(ids, goal, 0);
     match (packed.bytes <= capacity, packed.bound > capacity) {
-        (true, _) => Some(true),
-        (_, true) => Some(false),
-        _ => None,
+        (true, _) => Fit::Yes(packed.offsets),
+        (_, true) => Fit::No,
+        _ => Fit::Unknown,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Why a capacity is too small: a few buffers that already do not fit.
 
 use super::budget::Budget;
-use super::decompose::fit;
+use super::decompose::{Fit, fit};
 use super::{Member, Problem};
 
 /// Buffers that cannot be packed into a capacity.
@@ -23,7 +23,7 @@ pub fn core(problem: &Problem, capacity: u64, budget: &mut Budget) -> Option<Cor
         Some(blocks) => blocks,
         None => {
             let all: Vec<usize> = (0..problem.blocks.len()).collect();
-            if fit(problem, &all, capacity, budget) != Some(false) {
+            if fit(problem, &all, capacity, budget) != Fit::No {
                 return None;
             }
             all
@@ -39,9 +39,9 @@ pub fn core(problem: &Problem, capacity: u64, budget: &mut Budget) -> Option<Cor
             let to = blocks.len().min(from + size);
             let rest = [&blocks[..from], &blocks[to..]].concat();
             match fit(problem, &rest, capacity, budget) {
-                Some(false) => blocks = rest,
+                Fit::No => blocks = rest,
                 known => {
-                    irreducible &= size > 1 || known.is_some();
+                    irreducible &= size > 1 || known != Fit::Unknown;
                     from = to;
                 }
             }

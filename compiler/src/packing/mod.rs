@@ -6,8 +6,9 @@
 //! others do are left out ([`reduce`]). What remains is packed by a portfolio of greedy orders ([`greedy`]) and then by
 //! a complete search ([`search`]) that ends with the least height or with its budget; both are measured against lower
 //! bounds ([`bound`]). [`infeasible`] names buffers that cannot fit a capacity, [`csv`] is the file format of MiniMalloc
-//! (Moffitt, ASPLOS 2023).
+//! (Moffitt, ASPLOS 2023), [`banks`] shares buffers among several memories.
 
+pub mod banks;
 pub mod bound;
 mod budget;
 pub mod csv;

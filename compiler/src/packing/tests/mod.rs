@@ -1,3 +1,4 @@
+mod banks;
 mod csv;
 mod instances;
 mod optima;
