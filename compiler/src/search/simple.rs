@@ -162,7 +162,7 @@ pub fn evaluate(
             let execution =
                 execution::execute(task, &rates, &variant.execution.rows, storage, Rings::Smallest)?;
             let alone = Storage { executions: vec![&execution], elements: &elements };
-            let buffers = storage::arrange(&alone, storage).bytes;
+            let buffers = storage::arrange(&alone, storage, Effort::Candidate).bytes;
             let better = buffers <= variant.buffers;
             Ok(if better { Variant { execution, buffers, ..variant } } else { variant })
         });
