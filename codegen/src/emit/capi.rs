@@ -213,8 +213,8 @@ pub(super) fn header(name: &str, plan: &Plan, models: &[Model<'_>], weights: usi
          \n   \
          Every function returns {upper}_OK or says what is wrong with its arguments; nothing was computed then. Pointers\n   \
          must be null, which is refused, or lead to as many elements as are stated, which overlap with no other\n   \
-         argument. A model is used by one thread at a time. Nothing is allocated, and nothing unwinds into C: a\n   \
-         mistake of the library's own would end the process. */\n\
+         argument. A model is used by one thread at a time. No frame allocates, and nothing unwinds into C: a mistake\n   \
+         of the library's own would end the process. */\n\
          #ifndef {upper}_H\n#define {upper}_H\n\n\
          #include <stddef.h>\n#include <stdint.h>\n\n\
          #ifdef __cplusplus\nextern \"C\" {{\n#endif\n\n\
@@ -251,8 +251,7 @@ pub(super) fn header(name: &str, plan: &Plan, models: &[Model<'_>], weights: usi
             text += &format!("}} {prefix}_{kind};\n");
         }
         text += &format!(
-            "\n/* Creates the model in a place, on an arena that is its own until the model is destroyed or another one\n   \
-             is created on that arena; a model that was on it before must not be used any more. Without the feature\n   \
+            "\n/* Creates the model in a place, on an arena that is its own until the model is destroyed. Without the feature\n   \
              `weights` only the second function is there; its weights must stay as long as the model. */\n\
              {library}_status {prefix}_create({library}_place *place, void *arena, size_t arena_bytes);\n\
              {library}_status {prefix}_create_with_weights({library}_place *place, void *arena, size_t arena_bytes,\n    \
