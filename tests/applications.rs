@@ -81,7 +81,9 @@ fn check_cnn(plan: &Plan, runner: &mut Runner<'_>, c: usize, cnn: &Cnn, folder: 
     let ran = ran.expect("the program");
     assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
     for (output, expected) in cnn.outputs.iter().zip(&expected) {
-        let made = npy::read(&outputs.join(format!("{}.npy", output.name))).expect("an output");
+        // As an identifier of Rust.
+        let name = output.name.replace(|c: char| !c.is_ascii_alphanumeric(), "_").to_lowercase();
+        let made = npy::read(&outputs.join(name + ".npy")).expect("an output");
         assert_eq!(made.dims, expected.dims, "{}", output.name);
         assert!(bits(&made) == bits(expected), "{} of {}", output.name, cnn.name);
     }

@@ -177,8 +177,6 @@ macro_rules! pipeline {
     }};
 }
 
-const FRAMES: usize = 20;
-
 cnn!(lenet, input: [f32; 32], output: [[f32; 10]; 1]);
 cnn!(skip, l1: [f32; 96], l5: [[f32; 512]; 32]);
 cnn!(one, input: [f32; 32], output: [[f32; 10]; 1]);
@@ -193,9 +191,10 @@ fn main() {
             usual(panic);
         }
     }));
-    let frames = std::env::args().nth(1).and_then(|frames| frames.parse().ok()).unwrap_or(FRAMES);
+    let frames = std::env::args().nth(1).and_then(|frames| frames.parse().ok()).expect("a number of frames");
     let mut arena = Box::new(Arena::new());
     assert_eq!(size_of::<Arena>(), ARENA_BYTES);
+    println!("arena: {ARENA_BYTES}");
     pipeline!(lenet, &mut *arena, frames, "a", "c");
     pipeline!(skip, &mut *arena, frames, "d", "e");
 

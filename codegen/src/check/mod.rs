@@ -59,6 +59,8 @@ pub use violation::{Addresses, Violation};
 const MAX_NAMES: usize = 20_000;
 /// Most partitions.
 const MAX_PARTITIONS: usize = 1_000;
+/// Most workers that share a firing.
+const MAX_THREADS: usize = 256;
 /// Most rows of one tensor.
 const MAX_ROWS: u64 = 1_000_000;
 /// Most elements of one tensor.

@@ -7,7 +7,7 @@ use crate::plan::{Cnn, FORMAT, Partition, Plan, StorageModel, Tensor};
 use crate::shape::Shape;
 
 use super::index::{CnnIndex, Index, LayerIndex, PartitionIndex};
-use super::{Findings, MAX_ELEMENTS, MAX_NAMES, MAX_PARTITIONS, MAX_ROWS, Violation};
+use super::{Findings, MAX_ELEMENTS, MAX_NAMES, MAX_PARTITIONS, MAX_ROWS, MAX_THREADS, Violation};
 
 /// Resolves all names and checks all lists and sizes.
 pub(super) fn check(plan: &Plan) -> Result<Index<'_>, Vec<Violation>> {
@@ -53,6 +53,7 @@ fn check_size(plan: &Plan) -> Result<(), Vec<Violation>> {
         ("the number of tensors", plan.tensors.len(), MAX_NAMES),
         ("the number of buffers", plan.buffers.len(), MAX_NAMES),
         ("the number of edges", edges, MAX_NAMES * 2),
+        ("the number of threads", plan.threads, MAX_THREADS),
     ] {
         findings.limit(what, Some(count as u64), limit as u64);
     }

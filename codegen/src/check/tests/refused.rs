@@ -47,6 +47,7 @@ fn structure() {
     let table: &[Case] = &[
         ("format", pair, |p| p.format = "csdfc-plan/2".into(), "format"),
         ("threads", pair, |p| p.threads = 0, "sum"),
+        ("many threads", pair, |p| p.threads = 257, "too_large"),
         ("layers alike", pair, |p| p.cnns[0].layers[2].name = "l1".into(), "duplicate_name"),
         ("tensors alike", pair, |p| p.tensors[1].name = "t_in".into(), "duplicate_name"),
         ("CNNs alike", two, |p| p.cnns[1].name = "pair".into(), "duplicate_name"),
