@@ -175,9 +175,10 @@ fn graph(analysis: &Analysis) -> String {
     };
     let firings: u128 = analysis.repetition.0.iter().map(|(_, count)| u128::from(*count)).sum();
     let mut text = format!(
-        "{name}: {} actors, {} channels, {firings} firings an iteration\n",
-        analysis.repetition.0.len(),
-        analysis.channels
+        "{name}: {}, {}, {} an iteration\n",
+        counted(analysis.repetition.0.len() as u128, "actor"),
+        counted(analysis.channels as u128, "channel"),
+        counted(firings, "firing")
     );
     match analysis.self_loops {
         0 => {}
@@ -218,6 +219,10 @@ fn graph(analysis: &Analysis) -> String {
         }
     }
     text
+}
+
+fn counted(count: u128, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
 type Columns<'a> = [(&'static str, &'a Option<Distribution>)];
