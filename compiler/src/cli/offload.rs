@@ -45,15 +45,6 @@ pub struct OffloadArgs {
     /// Seed of the search's random choices
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// What the accelerator is like.
-    #[command(flatten)]
-    pub accelerator: AcceleratorArgs,
-    /// What is counted.
-    #[command(flatten)]
-    pub count: CountArgs,
-    /// Options of the models.
-    #[command(flatten)]
-    pub load: super::LoadArgs,
     /// Execute the strategy on random data, step by step, and compare with the direct convolution
     #[arg(long, conflicts_with = "app")]
     pub simulate: bool,
@@ -69,6 +60,15 @@ pub struct OffloadArgs {
     /// What is printed
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
+    /// Options of the models.
+    #[command(flatten)]
+    pub load: super::LoadArgs,
+    /// What the accelerator is like.
+    #[command(flatten)]
+    pub accelerator: AcceleratorArgs,
+    /// What is counted.
+    #[command(flatten)]
+    pub count: CountArgs,
 }
 
 /// The accelerator. Options win over the file.

@@ -189,18 +189,20 @@ fn replay(
     }
 }
 
-/// The strategy that `--strategy` names; of a heuristic none of whose strategies keeps the bounds, the best that does
-/// not.
+/// The strategy that `--strategy` names; where none of its kind keeps the bounds, the nearest that does not.
 fn by_name(problem: &Problem, name: &str, budget: Budget, seed: u64) -> Result<Answer, Error> {
     match name {
-        "best" => return Ok(optimise::optimise(problem, budget, seed)?),
+        "best" => match optimise::optimise(problem, budget, seed) {
+            Err(OffloadError::Unmet { .. }) => return Ok(heuristic(problem, optimise::nearest(problem))),
+            answer => return Ok(answer?),
+        },
         "exact" => return Ok(optimise::prove(problem, budget)?),
         "program" => return Ok(optimise::by_program(problem, budget)?),
         _ => {}
     }
     if let Some((_, kind)) = KINDS.iter().find(|(known, _)| *known == name) {
         let strategy = shapes::best(problem, *kind).unwrap_or_else(|_| shapes::unbounded(problem, *kind));
-        return Ok(Answer { strategy, bound: bound::lower_bound(problem), stopped_by_time: false });
+        return Ok(heuristic(problem, strategy));
     }
     let path = Path::new(name);
     if let Ok(form) = form(path) {
@@ -213,13 +215,17 @@ fn by_name(problem: &Problem, name: &str, budget: Budget, seed: u64) -> Result<A
         simulate(&problem.convolution, &rules, &computation, None)
             .map_err(|violation| in_file(violation.into()))?;
         let strategy = Strategy { name: "file".into(), shape: None, groups };
-        return Ok(Answer { strategy, bound: bound::lower_bound(problem), stopped_by_time: false });
+        return Ok(heuristic(problem, strategy));
     }
     let names = KINDS.iter().map(|(name, _)| *name).chain(METHODS);
     Err(Error::Input {
         message: format!("there is no strategy `{}`", suggest::clip(name)),
         help: Some(suggest::help(name, "strategies", names) + "; or the file of one (.json, .ron, .csv)"),
     })
+}
+
+fn heuristic(problem: &Problem, strategy: Strategy) -> Answer {
+    Answer { strategy, bound: bound::lower_bound(problem), stopped_by_time: false }
 }
 
 /// The form of a strategy's file, by its name.

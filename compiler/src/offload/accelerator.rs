@@ -8,7 +8,7 @@ use super::OffloadError;
 const LARGEST: u64 = 1 << 40;
 
 /// Largest duration per element or step.
-const LONGEST: u64 = 1 << 20;
+const LONGEST: u64 = 1 << 16;
 
 /// An accelerator: an on-chip memory and a processing part. Durations are in its cycles.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -84,7 +84,7 @@ mod tests {
         let expected =
             Accelerator { name: "vta".into(), pe: Some(120), mem: Some(4096), tl: 2, tw: 1, tacc: 1 };
         assert_eq!(read, expected);
-        for text in ["", "(pes: 1)", "(pe: -1)", "(tl: 1048577)", "(mem: 9999999999999)"] {
+        for text in ["", "(pes: 1)", "(pe: -1)", "(tl: 65537)", "(mem: 9999999999999)"] {
             assert!(Accelerator::parse(text).is_err(), "{text}");
         }
     }

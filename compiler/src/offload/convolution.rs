@@ -15,7 +15,7 @@ pub const MOST_PIXELS: usize = 1 << 23;
 pub const MOST_TAPS: usize = 1 << 26;
 
 /// Most channels or filters.
-const MOST_CHANNELS: usize = 1 << 20;
+const MOST_CHANNELS: usize = 1 << 16;
 
 /// What describes a convolution; pairs are height first.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -154,7 +154,7 @@ impl Convolution {
 
     /// Multiply-accumulates of one patch with `filters` filters: `nb_op_value · filters` (Definition 13, Property 1).
     pub fn macs_per_patch(&self, filters: usize) -> u64 {
-        // At most 2^20 · 2^26 · 2^20.
+        // At most 2^16 · 2^23 · 2^16.
         let value = self.spec.channels / self.spec.channel_groups * self.pixels_per_patch();
         (value as u64).saturating_mul(filters as u64)
     }

@@ -13,16 +13,16 @@ use super::{Groups, OffloadError, Problem, Strategy, bound, program};
 const CHAINS: u64 = 4;
 
 /// Changes that a chain proposes per patch, by default.
-const CHANGES_PER_PATCH: u64 = 4000;
+const CHANGES_PER_PATCH: u64 = 1500;
 
 /// Least and most changes that a chain proposes by default.
-const CHANGES: [u64; 2] = [20_000, 2_000_000];
+const CHANGES: [u64; 2] = [20_000, 1_000_000];
 
 /// Pixels that one chain may visit by default.
 const VISITS: u64 = 1 << 29;
 
 /// Limits of the exact search by default.
-const LIMITS: Limits = Limits { work: 60_000_000, states: 1_000_000 };
+const LIMITS: Limits = Limits { work: 20_000_000, states: 1_000_000, deadline: None };
 
 /// Longest time of the integer program where no other is asked for.
 const LONGEST_PROGRAM: Duration = Duration::from_secs(60);
@@ -52,60 +52,58 @@ pub struct Answer {
     pub stopped_by_time: bool,
 }
 
-/// The best strategy that is found within the budget: of the heuristics, of an exact search where the layer is small,
-/// and of annealing from the best heuristics.
+/// The best strategy that is found within the budget: of the heuristics, by annealing from the best of them, and of an
+/// exact search where the layer is small.
 ///
 /// # Errors
-/// When no heuristic keeps the problem's bounds: annealing has nothing to start from.
+/// When nothing is found that keeps the problem's bounds: what the nearest heuristic needs.
 pub fn optimise(problem: &Problem, budget: Budget, seed: u64) -> Result<Answer, OffloadError> {
     let started = Instant::now();
-    let deadline = match budget {
-        Budget::Time(duration) => started.checked_add(duration),
-        _ => None,
-    };
-    let mut starts = heuristics(problem)?;
-    starts.sort_by_key(|strategy| problem.cost(&strategy.groups).duration);
-    let mut bound = bound::lower_bound(problem);
-    let mut best = starts[0].clone();
+    let deadline = limits(budget, started).deadline;
     let duration = |groups: &Groups| problem.cost(groups).duration;
-    let annealed = |groups| Strategy { name: "annealed".into(), shape: None, groups };
+    let (mut best, mut starts, unmet) = match heuristics(problem) {
+        Ok(mut found) => {
+            found.sort_by_key(|strategy| duration(&strategy.groups));
+            (found.first().cloned(), found, None)
+        }
+        // Loads of a pixel that are too many are mended on the way.
+        Err(error) => (None, vec![nearest(problem)], Some(error)),
+    };
+    starts.truncate(2);
+    let mut bound = bound::lower_bound(problem);
+    let to_beat =
+        |best: &Option<Strategy>| best.as_ref().map_or(u64::MAX, |strategy| duration(&strategy.groups));
 
     let mut stopped_by_time = false;
     let mut round = 0;
-    while duration(&best.groups) > bound {
+    while to_beat(&best) > bound {
         let changes = match budget {
             Budget::Default => default_changes(problem),
             Budget::Work(work) => work,
             Budget::Time(_) => PER_ROUND,
         };
-        let froms: Vec<&Groups> = if round == 0 {
-            starts.iter().take(2).map(|strategy| &strategy.groups).collect()
-        } else {
-            vec![&best.groups]
-        };
         let chain = |number: u64| {
             let seed = seed.wrapping_add((round * CHAINS + number).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-            let from = froms[number as usize % froms.len()];
-            let groups =
-                anneal(problem, from, &Schedule { changes, deadline, seed, warm: number >= CHAINS / 2 });
+            let from = match &best {
+                Some(best) if round > 0 => best,
+                _ => &starts[number as usize % starts.len()],
+            };
+            let schedule = Schedule { changes, deadline, seed, warm: number >= CHAINS / 2 };
+            let groups = anneal(problem, &from.groups, &schedule);
             (duration(&groups), groups)
         };
         let chains: Vec<(u64, Groups)> = (0..CHAINS).into_par_iter().map(chain).collect();
         let found = chains.into_iter().filter(|(_, groups)| problem.admits(&problem.cost(groups))).min();
-        if let Some((found, groups)) = found.filter(|(found, _)| *found < duration(&best.groups)) {
-            debug_assert!(found >= bound);
-            best = annealed(groups);
+        if let Some((_, groups)) = found.filter(|(found, _)| *found < to_beat(&best)) {
+            best = Some(Strategy { name: "annealed".into(), shape: None, groups });
         }
-        if round == 0 && duration(&best.groups) > bound {
-            let limits = match budget {
-                Budget::Work(work) => Limits { work, ..LIMITS },
-                _ => LIMITS,
-            };
-            if let Some(outcome) = exact::search(problem, duration(&best.groups), limits) {
-                bound = bound.max(outcome.bound);
-                if let Some(groups) = outcome.groups {
-                    best = Strategy { name: "exact".into(), shape: None, groups };
-                }
+        if round == 0
+            && to_beat(&best) > bound
+            && let Some(outcome) = exact::search(problem, to_beat(&best), limits(budget, started))
+        {
+            bound = bound.max(outcome.bound.min(to_beat(&best)));
+            if let Some(groups) = outcome.groups {
+                best = Some(Strategy { name: "exact".into(), shape: None, groups });
             }
         }
         round += 1;
@@ -114,10 +112,26 @@ pub fn optimise(problem: &Problem, budget: Budget, seed: u64) -> Result<Answer, 
             break;
         }
     }
-    for group in &mut best.groups {
-        group.sort_unstable();
+    match (best, unmet) {
+        (Some(mut strategy), _) => {
+            strategy.groups.iter_mut().for_each(|group| group.sort_unstable());
+            Ok(Answer { strategy, bound, stopped_by_time })
+        }
+        (None, Some(error)) => Err(error),
+        (None, None) => Err(OffloadError::Zero { what: "number of heuristics" }),
     }
-    Ok(Answer { strategy: best, bound, stopped_by_time })
+}
+
+/// The heuristic strategy that loads a pixel least often, the shortest of several: the nearest where none keeps the
+/// bound on loads. It fits the memory, as a group of one patch does.
+pub fn nearest(problem: &Problem) -> Strategy {
+    let free = Problem { reload: None, ..problem.clone() };
+    let found = heuristics(&free).unwrap_or_default();
+    let key = |strategy: &Strategy| {
+        let cost = free.cost(&strategy.groups);
+        (cost.most_loads, cost.duration)
+    };
+    found.into_iter().min_by_key(key).unwrap_or_else(|| shapes::unbounded(problem, shapes::Kind::Baseline))
 }
 
 /// The best heuristic, or better groups, with as good a bound as the exact search proves within the budget.
@@ -127,10 +141,7 @@ pub fn optimise(problem: &Problem, budget: Budget, seed: u64) -> Result<Answer, 
 pub fn prove(problem: &Problem, budget: Budget) -> Result<Answer, OffloadError> {
     let mut best = best_heuristic(problem)?;
     let duration = problem.cost(&best.groups).duration;
-    let limits = match budget {
-        Budget::Work(work) => Limits { work, ..LIMITS },
-        _ => LIMITS,
-    };
+    let limits = limits(budget, Instant::now());
     let outcome = exact::search(problem, duration, limits).ok_or(OffloadError::Method {
         method: "exact",
         most: exact::MOST_PATCHES,
@@ -186,6 +197,17 @@ fn heuristics(problem: &Problem) -> Result<Vec<Strategy>, OffloadError> {
         return all.into_iter().collect();
     }
     Ok(all.into_iter().flatten().collect())
+}
+
+/// Limits of the exact search. Where the clock ends it, it may try as much as it can.
+fn limits(budget: Budget, started: Instant) -> Limits {
+    match budget {
+        Budget::Default => LIMITS,
+        Budget::Work(work) => Limits { work, ..LIMITS },
+        Budget::Time(duration) => {
+            Limits { work: u64::MAX, deadline: started.checked_add(duration), ..LIMITS }
+        }
+    }
 }
 
 fn default_changes(problem: &Problem) -> u64 {

@@ -5,15 +5,15 @@ use serde::Serialize;
 use super::coverage::Coverage;
 use super::{Accelerator, Convolution, OffloadError};
 
-/// What loads, writes and their durations are counted in.
+/// What loads, writes and their durations are counted in. In pixels (Remark 6) a filter counts its height times its
+/// width.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
-    /// 2-D pixels with all their channels, as the paper does (Remark 6): a patch written back counts one, a filter its
-    /// height times its width.
+    /// 2-D pixels with all their channels, as in the paper; a patch written back counts one.
     #[default]
     Pixels,
-    /// Elements: every channel and every filter counts.
+    /// Every channel of a pixel, and every filter's result of a patch.
     Elements,
 }
 
@@ -146,7 +146,7 @@ impl Problem {
     /// filters of the pass and the group's outputs; those of the group before have been written back.
     pub fn memory(&self, pixels: usize, patches: usize) -> u64 {
         let spec = self.convolution.spec();
-        // At most 2^20·2^23 + 2^20·2^43 + 2^20·2^20.
+        // At most 2^16·2^23 + 2^16·2^39 + 2^16·2^20.
         let filters = self.filters_at_once as u64;
         (spec.channels as u64 * pixels as u64)
             .saturating_add(filters.saturating_mul(self.convolution.filter_elements()))

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use serde::Serialize;
 
+use crate::offload::problem::Cost;
 use crate::offload::{Answer, Groups, OffloadError, Problem, Unit};
 use crate::report::table::table;
 use crate::units::grouped;
@@ -32,7 +33,7 @@ pub struct LayerReport {
     pub shape: Option<String>,
     /// In cycles: Eq. 15, or Definition 3 with writes.
     pub duration: u64,
-    /// No strategy takes fewer cycles.
+    /// No strategy with as many filters at a time takes fewer cycles.
     pub bound: u64,
     /// How far the duration is above the bound, in per cent of the bound.
     pub gap: f64,
@@ -48,6 +49,8 @@ pub struct LayerReport {
     pub memory: u64,
     /// Whether the bounds on memory and loads are kept.
     pub met: bool,
+    /// Bounds that would be kept, where they are not.
+    pub nearest: Option<String>,
     /// The rule that is broken where they are not, and the step that breaks it.
     pub violation: Option<String>,
     /// Whether the strategy was executed on data, with the results of the direct convolution.
@@ -188,6 +191,7 @@ impl LayerReport {
             most_loads: cost.most_loads,
             memory: cost.memory,
             met: problem.admits(&cost),
+            nearest: (!problem.admits(&cost)).then(|| nearest(problem, &cost)),
             violation: None,
             simulated: false,
             stopped: answer.stopped_by_time.then_some("time"),
@@ -208,6 +212,18 @@ impl LayerReport {
             (false, false) => "breaks the bounds on memory or loads".into(),
         }
     }
+}
+
+/// The options under which a strategy of this cost keeps the bounds.
+fn nearest(problem: &Problem, cost: &Cost) -> String {
+    let mut options = Vec::new();
+    if problem.reload.is_some_and(|reload| cost.most_loads > reload) {
+        options.push(format!("--reload {}", cost.most_loads));
+    }
+    if problem.accelerator.mem.is_some_and(|mem| cost.memory > mem) {
+        options.push(format!("--mem {}", cost.memory));
+    }
+    options.join(" ")
 }
 
 /// The report of a layer for people.
@@ -247,6 +263,9 @@ pub fn layer_text(problem: &Problem, report: &LayerReport) -> String {
     if report.passes > 1 {
         let passes = format!("{}, with {} filters in memory in each", report.passes, report.filters_at_once);
         rows.insert(3, vec!["passes".into(), passes]);
+    }
+    if let Some(nearest) = &report.nearest {
+        rows.push(vec!["nearest".into(), format!("{nearest} would do")]);
     }
     if let Some(violation) = &report.violation {
         rows.push(vec!["violation".into(), violation.clone()]);

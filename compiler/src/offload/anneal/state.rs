@@ -159,6 +159,7 @@ impl<'a> State<'a> {
 
     /// Cycles of loads and steps of one pass, and the penalty of loads that are too many.
     pub fn energy(&self) -> i64 {
+        // At most 2^26 pixels are loaded, for 2^32 cycles each: these products fit.
         let load = self.problem.load_cycles() as i64;
         let over = self.loads.as_ref().map_or(0, |loads| loads.over);
         self.pixels * load - self.empty * self.problem.accelerator.tacc as i64 + over * PENALTY * load.max(1)

@@ -12,6 +12,7 @@ mod states;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::time::Instant;
 
 use self::grid::Reflection;
 use self::states::{States, hash};
@@ -40,6 +41,8 @@ pub struct Limits {
     pub work: u64,
     /// Most states kept.
     pub states: usize,
+    /// When to stop at the latest.
+    pub deadline: Option<Instant>,
 }
 
 /// Searches for groups of a duration below `to_beat`. `None` where the method does not apply: more than
@@ -124,7 +127,8 @@ impl<'a, const N: usize> Search<'a, N> {
             if done as usize == self.grid.patches() {
                 return Outcome { groups: Some(self.groups(index)), bound: cost, work: self.work };
             }
-            if self.work >= limits.work || self.reached.len() >= limits.states {
+            let late = limits.deadline.is_some_and(|deadline| Instant::now() >= deadline);
+            if late || self.work >= limits.work || self.reached.len() >= limits.states {
                 return Outcome { groups: None, bound: cost, work: self.work };
             }
             let from = self.reached[index as usize];

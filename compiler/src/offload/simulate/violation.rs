@@ -59,7 +59,7 @@ pub enum Fault {
         number: u32,
     },
     /// Loads too often.
-    #[error("pixel {pixel} is loaded for the {loads}th time, the most is {most}")]
+    #[error("pixel {pixel} has been loaded {loads} times, the most is {most}")]
     LoadsAgain {
         /// The pixel.
         pixel: u32,
