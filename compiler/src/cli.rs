@@ -1,22 +1,22 @@
 //! The command line.
 
+pub mod analyze;
+pub mod effort;
 pub mod offload;
+pub mod pack;
 pub mod reproduce;
 
 use std::io::IsTerminal;
-use std::num::NonZero;
 use std::path::PathBuf;
 use std::str::FromStr;
-use std::time::Duration;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
-use csdf::Ratio;
 use csdfc_codegen::plan::StorageModel;
 
 use crate::app::Origin;
 use crate::app::spec::{AppSpec, FpsSpec, Prefer, RowsSpec};
 use crate::suggest::clip;
-use crate::units::{self, MemoryGoal};
+use crate::units::MemoryGoal;
 
 /// The `csdfc` command.
 #[derive(Debug, Parser)]
@@ -90,7 +90,7 @@ letters, digits, `.`, `_` and `-` replaced by `_`, and `.npy`; with several CNNs
 A throughput is iterations of the repetition vector per unit of time. In a graph of layers each firing takes one unit.
 Totals leave out channels from an actor to itself. Exit code 2 where the graph deadlocks, a throughput is out of reach,
 or the budget ends before there is an answer.")]
-    Analyze(AnalyzeArgs),
+    Analyze(analyze::AnalyzeArgs),
     /// Find in which steps a convolution runs on an accelerator whose memory cannot hold it
     #[command(after_help = "Examples:
   csdfc offload --input 32x32 --filter 5x5x6 --group 4
@@ -108,7 +108,7 @@ The file is MiniMalloc's: id,lower,upper,size[,alignment,gaps,offset], one buffe
 lower until before upper. Gaps are times of no use, as 8-10, or, as 8-10@0:512, of use of those bytes only.
 A buffer with an offset lies there. With --capacity exit code 2 says that it is too small, and which
 buffers alone are too many for it.")]
-    Pack(PackArgs),
+    Pack(pack::PackArgs),
     /// Make the tables and figures of a paper again, from csdfc's own data
     #[command(after_help = "Example:
   csdfc reproduce s1 -o docs/s1")]
@@ -267,76 +267,6 @@ pub struct EmitArgs {
     pub crate_name: Option<String>,
 }
 
-/// Arguments of `csdfc analyze`.
-#[derive(Debug, Clone, Args)]
-pub struct AnalyzeArgs {
-    /// A graph in SDF3 XML, an application file, `-` for either on standard input, FILE.onnx, or builtin:NAME
-    #[arg(value_name = "FILE.xml|APP")]
-    pub source: String,
-    /// All trade-offs between storage and throughput
-    #[arg(long)]
-    pub pareto: bool,
-    /// The order of firings for one processor, and the start times for many
-    #[arg(long)]
-    pub schedule: bool,
-    /// The smallest storage for this throughput: `1/40`, `0.025`
-    #[arg(long, value_name = "THROUGHPUT")]
-    pub at: Option<Ratio>,
-    /// Count storage in bytes, not in tokens
-    #[arg(long)]
-    pub bytes: bool,
-    /// What all analyses together may take: seconds as `10s`, or a number of steps
-    #[arg(long, value_name = "10s|N")]
-    pub budget: Option<Effort>,
-    /// Most firings of an actor at a time, for a graph in SDF3 XML
-    #[arg(long, value_name = "N", default_value = "1")]
-    pub concurrency: NonZero<u64>,
-    /// Rows per firing, for an application: no layer by parts, every layer row by row, or these layers so many rows at a time
-    #[arg(long, value_name = "none|all|[CNN/]LAYER=R,…", value_parser = rows)]
-    pub rows: Option<RowsSpec>,
-    /// Options of the models.
-    #[command(flatten)]
-    pub load: LoadArgs,
-    /// Write the graph to this file as GraphViz DOT; `-` for standard output instead of the analyses
-    #[arg(long, value_name = "FILE")]
-    pub dot: Option<PathBuf>,
-    /// Write the graph to this file as SDF3 XML; `-` for standard output instead of the analyses
-    #[arg(long, value_name = "FILE", conflicts_with = "dot")]
-    pub sdf3: Option<PathBuf>,
-    /// What is printed
-    #[arg(long, value_enum, default_value_t)]
-    pub format: Format,
-}
-
-/// Arguments of `csdfc pack`.
-#[derive(Debug, Clone, Args)]
-pub struct PackArgs {
-    /// The buffers, `-` for standard input
-    #[arg(value_name = "FILE.csv")]
-    pub file: PathBuf,
-    /// Most bytes that the buffers may span
-    #[arg(long, value_name = "SIZE", value_parser = units::parse)]
-    pub capacity: Option<u64>,
-    /// How long to search: a time as 10s or 500ms, or a number of steps, which is the same on every machine
-    #[arg(long, value_name = "TIME|STEPS")]
-    pub budget: Option<Effort>,
-    /// Write the buffers with their offsets to this file, `-` for standard output
-    #[arg(short, long, value_name = "FILE.csv")]
-    pub output: Option<PathBuf>,
-    /// What is printed
-    #[arg(long, value_enum, default_value_t)]
-    pub format: Format,
-}
-
-/// `10s`, or a number of steps.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Effort {
-    /// Wall time, above 0.
-    Time(Duration),
-    /// Steps, at least 1.
-    Steps(u64),
-}
-
 /// `NAME=FILE`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedFile {
@@ -435,26 +365,6 @@ impl LoadArgs {
     }
 }
 
-impl AnalyzeArgs {
-    /// Writes the options over what the application file says. Where neither speaks of rows, every layer goes by
-    /// rows: without parts there is little to analyse.
-    ///
-    /// # Errors
-    /// As [`LoadArgs::apply`].
-    pub fn apply(&self, spec: &mut AppSpec, origin: &mut Origin) -> Result<(), crate::error::Error> {
-        self.load.apply(spec, origin)?;
-        match &self.rows {
-            Some(rows) => {
-                spec.rows = rows.clone();
-                origin.replaced.push(("rows", "--rows"));
-            }
-            None if spec.rows == RowsSpec::default() => spec.rows = RowsSpec::All,
-            None => {}
-        }
-        Ok(())
-    }
-}
-
 impl PlanArgs {
     /// Writes the options over what the application file says.
     ///
@@ -516,24 +426,6 @@ impl FromStr for FpsFloor {
             Ok(fps) if fps.is_finite() && fps > 0.0 => Ok(FpsFloor { cnn, fps }),
             _ => Err("give frames per second above 0: `71`, or `CNN=71` for one CNN".into()),
         }
-    }
-}
-
-impl FromStr for Effort {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let text = text.trim();
-        let time = |number: &str, unit: f64| {
-            let seconds = number.trim().parse::<f64>().ok().map(|number| number * unit)?;
-            Duration::try_from_secs_f64(seconds).ok().filter(|time| !time.is_zero()).map(Effort::Time)
-        };
-        let effort = match (text.strip_suffix("ms"), text.strip_suffix('s')) {
-            (Some(number), _) => time(number, 1e-3),
-            (None, Some(number)) => time(number, 1.0),
-            (None, None) => text.parse().ok().filter(|&steps| steps > 0).map(Effort::Steps),
-        };
-        effort.ok_or_else(|| "give a time above 0, `10s` or `500ms`, or a number of steps, `1000000`".into())
     }
 }
 

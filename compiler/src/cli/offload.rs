@@ -1,13 +1,12 @@
 //! The command line of `csdfc offload`.
 
 use std::path::PathBuf;
-use std::str::FromStr;
-use std::time::Duration;
 
 use clap::Args;
 
 use super::Format;
-use crate::offload::{Budget, Unit};
+use super::effort::Effort;
+use crate::offload::Unit;
 
 /// Arguments of `csdfc offload`.
 #[derive(Debug, Clone, Args)]
@@ -40,8 +39,8 @@ pub struct OffloadArgs {
     #[arg(long, value_name = "N")]
     pub filters_at_once: Option<usize>,
     /// How much is searched: changes that a chain of the annealer proposes, or seconds; by default by the layer's size
-    #[arg(long, value_name = "N|10s", value_parser = budget)]
-    pub budget: Option<Budget>,
+    #[arg(long, value_name = "N|10s")]
+    pub budget: Option<Effort>,
     /// Seed of the search's random choices
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
@@ -140,19 +139,6 @@ fn pads(text: &str) -> Result<[usize; 4], String> {
     }
 }
 
-/// Reads `--budget`.
-pub(super) fn budget(text: &str) -> Result<Budget, String> {
-    let wrong = || "give a number of changes, or seconds: `200000`, `10s`".to_owned();
-    match text.strip_suffix('s') {
-        None => text.parse().map(Budget::Work).map_err(|_| wrong()),
-        Some(seconds) => {
-            let seconds = f64::from_str(seconds).ok().filter(|seconds| *seconds > 0.0);
-            let duration = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-            duration.map(Budget::Time).ok_or_else(wrong)
-        }
-    }
-}
-
 fn numbers(text: &str, between: char) -> Option<Vec<usize>> {
     text.split(between).map(|number| number.trim().parse().ok()).collect()
 }
@@ -167,13 +153,8 @@ mod tests {
         assert_eq!(sizes("5x5x6"), Ok(Sizes { plane: [5, 5], depth: 6 }));
         assert_eq!((pair("2"), pair("2x1")), (Ok([2, 2]), Ok([2, 1])));
         assert_eq!((pads("1"), pads("0,1,2,3")), (Ok([1; 4]), Ok([0, 1, 2, 3])));
-        assert_eq!(budget("500"), Ok(Budget::Work(500)));
-        assert_eq!(budget("1.5s"), Ok(Budget::Time(Duration::from_millis(1500))));
         for text in ["", "x", "5", "5x", "5x5x5x5", "-1x5", "5x5.0", "99999999999999999999x1"] {
             assert!(sizes(text).is_err(), "{text}");
-        }
-        for text in ["", "s", "-1", "0s", "-1s", "NaNs", "infs", "1e300s", "ten"] {
-            assert!(budget(text).is_err(), "{text}");
         }
         assert!(pads("1,2").is_err() && pair("1x2x3").is_err());
     }

@@ -4,8 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::offload::budget;
-use crate::offload::Budget;
+use super::effort::Effort;
 
 /// Arguments of `csdfc reproduce`.
 #[derive(Debug, Clone, Args)]
@@ -17,8 +16,8 @@ pub struct ReproduceArgs {
     #[arg(short, long, value_name = "DIR")]
     pub output: PathBuf,
     /// How much is searched for each strategy: changes that a chain of the annealer proposes, or seconds
-    #[arg(long, value_name = "N|10s", value_parser = budget)]
-    pub budget: Option<Budget>,
+    #[arg(long, value_name = "N|10s")]
+    pub budget: Option<Effort>,
     /// Seed of the searches' random choices
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,

@@ -8,7 +8,9 @@ use csdfc_codegen::plan::StorageModel;
 
 use crate::app::open;
 use crate::app::resolve::Application;
-use crate::cli::{AnalyzeArgs, Effort, Format};
+use crate::cli::Format;
+use crate::cli::analyze::AnalyzeArgs;
+use crate::cli::effort::Effort;
 use crate::error::{Error, Outcome};
 use crate::lower::{self, RateTable};
 use crate::report::analyze::{Analysis, Blocked, Distribution, Named, Point, Report, Schedule, SelfTimed};

@@ -65,7 +65,7 @@ fn model(args: &OffloadArgs, app: &str, accelerator: Accelerator) -> Result<Outc
     let mut report = ModelReport::new(&application.name, &accelerator.name, options.unit);
     for cnn in &application.cnns {
         for named in convolutions(&cnn.network) {
-            let budget = args.budget.unwrap_or(mapping::BUDGET);
+            let budget = args.budget.map_or(mapping::BUDGET, Budget::from);
             let mapped = mapping::map(&named.spec, &accelerator, &options, budget, args.seed);
             tracing::info!(cnn = cnn.name, layer = named.name, "mapped");
             match mapped {
@@ -105,7 +105,8 @@ fn layer(args: &OffloadArgs, accelerator: Accelerator) -> Result<Outcome, Error>
     };
     let convolution = Convolution::new(spec)?;
     let problem = Problem::new(convolution, accelerator, &options(args, Unit::Pixels))?;
-    let answer = by_name(&problem, &args.strategy, args.budget.unwrap_or(Budget::Default), args.seed)?;
+    let answer =
+        by_name(&problem, &args.strategy, args.budget.map_or(Budget::Default, Budget::from), args.seed)?;
     let mut report = LayerReport::new(&problem, &answer);
     let replayed = replay(args, &problem, &answer, report.met)?;
     if let Some(Replayed { violation, simulated, .. }) = &replayed {

@@ -4,7 +4,9 @@ use std::io::Read;
 use std::path::Path;
 use std::time::Instant;
 
-use crate::cli::{Effort, Format, PackArgs};
+use crate::cli::Format;
+use crate::cli::effort::Effort;
+use crate::cli::pack::PackArgs;
 use crate::error::{Error, Outcome};
 use crate::packing::{self, Budget, Limit, PackError, Problem, Solution, csv, infeasible, lives};
 use crate::{output, report};

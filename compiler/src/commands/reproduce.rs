@@ -11,7 +11,7 @@ use crate::{output, reproduce};
 /// When a file cannot be written.
 pub fn reproduce(args: &ReproduceArgs) -> Result<Outcome, Error> {
     let files = match args.paper {
-        Paper::S1 => reproduce::s1::files(args.budget.unwrap_or(Budget::Default), args.seed)?,
+        Paper::S1 => reproduce::s1::files(args.budget.map_or(Budget::Default, Budget::from), args.seed)?,
     };
     let mut written = String::new();
     for (name, content) in files {
