@@ -3,6 +3,7 @@
 #![expect(clippy::expect_used, reason = "a panic is how a test fails")]
 
 pub mod generate;
+pub mod hostile;
 
 use std::path::{Path, PathBuf};
 
