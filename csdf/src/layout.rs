@@ -64,21 +64,50 @@ pub(crate) struct Link {
     pub(crate) released: Vec<u64>,
 }
 
+/// What laying out several parts of one graph shares.
+pub(crate) struct Index<'g> {
+    graph: &'g Graph,
+    repetition: &'g RepetitionVector,
+    /// Channels that each actor writes.
+    written: Vec<Vec<usize>>,
+    /// Place of each actor in the part being laid out; the greatest number there is outside of it.
+    place: Vec<usize>,
+}
+
+impl<'g> Index<'g> {
+    pub(crate) fn new(graph: &'g Graph, repetition: &'g RepetitionVector) -> Index<'g> {
+        let mut written = vec![Vec::new(); graph.actors().len()];
+        for (id, channel) in graph.channels().iter().enumerate() {
+            written[channel.producer.index()].push(id);
+        }
+        let place = vec![usize::MAX; written.len()];
+        Index { graph, repetition, written, place }
+    }
+}
+
 impl Layout {
+    /// Lays out all of a graph.
+    pub(crate) fn of_graph(graph: &Graph, repetition: &RepetitionVector) -> Result<Layout, Error> {
+        let all: Vec<usize> = (0..graph.actors().len()).collect();
+        Layout::new(&mut Index::new(graph, repetition), &all)
+    }
+
     /// Lays out the actors that `members` lists, with the channels among them.
-    pub(crate) fn new(
-        graph: &Graph,
-        repetition: &RepetitionVector,
-        members: &[usize],
-    ) -> Result<Layout, Error> {
+    pub(crate) fn new(index: &mut Index, members: &[usize]) -> Result<Layout, Error> {
+        members.iter().enumerate().for_each(|(place, &id)| index.place[id] = place);
+        let layout = Layout::placed(index, members);
+        members.iter().for_each(|&id| index.place[id] = usize::MAX);
+        layout
+    }
+
+    fn placed(index: &Index, members: &[usize]) -> Result<Layout, Error> {
+        let Index { graph, repetition, place, .. } = index;
         let repeats =
             members.iter().fold(0, |common, &id| gcd(common, u128::from(repetition.cycles[id]))).max(1);
         let firings = |id: usize| u128::from(repetition.firings[id]) / repeats;
-        let mut place = vec![usize::MAX; graph.actors().len()];
         let mut size = 0;
         let mut actors = Vec::with_capacity(members.len());
-        for (index, &id) in members.iter().enumerate() {
-            place[id] = index;
+        for &id in members {
             size += firings(id);
             let actor = &graph.actors()[id];
             // Lists of times are bounded by phases, and so by firings.
@@ -98,7 +127,9 @@ impl Layout {
         }
         let within = |id: usize| place[id] != usize::MAX;
         let mut rates = 0;
-        for channel in graph.channels().iter().filter(|channel| within(channel.producer.index())) {
+        let mut channels: Vec<usize> = members.iter().flat_map(|&id| &index.written[id]).copied().collect();
+        channels.sort_unstable();
+        for channel in channels.iter().map(|&id| &graph.channels()[id]) {
             let readers = channel.readers.iter().filter(|reader| within(reader.actor.index()));
             rates += firings(channel.producer.index())
                 + readers.map(|reader| 2 * firings(reader.actor.index())).sum::<u128>();
@@ -109,8 +140,8 @@ impl Layout {
             }
         }
         let mut layout = Layout { actors, channels: Vec::new(), links: Vec::new(), repeats: repeats as u64 };
-        for id in 0..graph.channels().len() {
-            layout.add_channel(graph, id, &place)?;
+        for id in channels {
+            layout.add_channel(graph, id, place)?;
         }
         Ok(layout)
     }
@@ -120,7 +151,7 @@ impl Layout {
         let producer = place[channel.producer.index()];
         let readers: Vec<_> =
             channel.readers.iter().filter(|reader| place[reader.actor.index()] != usize::MAX).collect();
-        if producer == usize::MAX || readers.is_empty() || channel.production.total() == 0 {
+        if readers.is_empty() || channel.production.total() == 0 {
             return Ok(());
         }
         let firings = self.actors[producer].firings;
@@ -185,49 +216,70 @@ impl Layout {
         meter.spend(scope.firings as u64)?;
         let mut run = Run { fired: vec![0; self.actors.len()], order: Vec::with_capacity(scope.firings) };
         let mut queue: VecDeque<usize> = scope.actors.iter().copied().collect();
-        let mut queued: Vec<bool> = scope.first.iter().map(|&first| first != usize::MAX).collect();
+        // What is there for a firing stays there, so that each looks at its ports once: here it goes on.
+        let mut port = vec![0; self.actors.len()];
+        // Who waits for a firing of each actor; everybody waits for one thing at a time.
+        let mut waiting = vec![Vec::new(); self.actors.len()];
         while let Some(actor) = queue.pop_front() {
-            queued[actor] = false;
-            let part = &self.actors[actor];
             let before = run.fired[actor];
-            while run.fired[actor] < part.firings && self.can_fire(scope, capacities, &run.fired, actor) {
-                run.order.push((scope.first[actor] + run.fired[actor]) as u32);
-                run.fired[actor] += 1;
-            }
-            if run.fired[actor] == before {
-                continue;
-            }
-            let readers = part.outputs.iter().flat_map(|&channel| self.channels[channel].links.clone());
-            let readers = readers.map(|link| self.links[link].reader);
-            let producers = part.inputs.iter().map(|&link| self.channels[self.links[link].channel].producer);
-            for neighbour in readers.chain(producers) {
-                if scope.has(neighbour) && !queued[neighbour] {
-                    queued[neighbour] = true;
-                    queue.push_back(neighbour);
+            while run.fired[actor] < self.actors[actor].firings {
+                match self.obstacle(scope, capacities, &run.fired, actor, port[actor]) {
+                    Some((at, other)) => {
+                        port[actor] = at;
+                        waiting[other].push(actor);
+                        break;
+                    }
+                    None => {
+                        port[actor] = 0;
+                        run.order.push((scope.first[actor] + run.fired[actor]) as u32);
+                        run.fired[actor] += 1;
+                    }
                 }
+            }
+            if run.fired[actor] > before {
+                queue.extend(waiting[actor].drain(..));
             }
         }
         Ok(run)
     }
 
-    fn can_fire(&self, scope: &Scope, capacities: &[Option<u64>], fired: &[usize], actor: usize) -> bool {
+    /// The first port from `from` on, inputs before outputs, that lacks something for the actor's next firing, and
+    /// the actor that has to bring it.
+    fn obstacle(
+        &self,
+        scope: &Scope,
+        capacities: &[Option<u64>],
+        fired: &[usize],
+        actor: usize,
+        from: usize,
+    ) -> Option<(usize, usize)> {
         let part = &self.actors[actor];
         let firing = fired[actor];
-        part.inputs.iter().all(|&link| {
+        let inputs = part.inputs.len();
+        for (place, &link) in part.inputs.iter().enumerate().skip(from) {
             let link = &self.links[link];
             let channel = &self.channels[link.channel];
-            !scope.has(channel.producer)
-                || link.acquired[firing + 1] <= channel.initial + channel.produced[fired[channel.producer]]
-        }) && part.outputs.iter().all(|&channel| {
+            let producer = channel.producer;
+            if scope.has(producer)
+                && link.acquired[firing + 1] > channel.initial + channel.produced[fired[producer]]
+            {
+                return Some((place, producer));
+            }
+        }
+        for (place, &channel) in part.outputs.iter().enumerate().skip(from.saturating_sub(inputs)) {
             let channel = &self.channels[channel];
-            let Some(capacity) = capacities[channel.id] else { return true };
+            let Some(capacity) = capacities[channel.id] else { continue };
             let stored = channel.initial + channel.produced[firing + 1];
-            channel.produced[firing] == channel.produced[firing + 1]
-                || stored <= capacity
-                || channel.links.clone().map(|link| &self.links[link]).all(|link| {
-                    !scope.has(link.reader) || stored - link.released[fired[link.reader]] <= capacity
-                })
-        })
+            if stored <= capacity || channel.produced[firing] == channel.produced[firing + 1] {
+                continue;
+            }
+            for link in &self.links[channel.links.clone()] {
+                if scope.has(link.reader) && stored - link.released[fired[link.reader]] > capacity {
+                    return Some((inputs + place, link.reader));
+                }
+            }
+        }
+        None
     }
 }
 

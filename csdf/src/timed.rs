@@ -29,9 +29,8 @@ pub struct SelfTimed {
 pub fn self_timed(graph: &Graph, capacities: &[Option<u64>], budget: &Budget) -> Result<SelfTimed, Error> {
     check_capacities(graph, capacities)?;
     let repetition = repetition_vector(graph)?;
-    let all: Vec<usize> = (0..graph.actors().len()).collect();
-    let layout = Layout::new(graph, &repetition, &all)?;
-    let mut starts = vec![Vec::new(); all.len()];
+    let layout = Layout::of_graph(graph, &repetition)?;
+    let mut starts = vec![Vec::new(); layout.actors.len()];
     let mut recorded = 0;
     let recurrence = recurrence(&layout, capacities, &mut Meter::new(budget), |actor, time| {
         recorded += 1;
@@ -39,7 +38,11 @@ pub fn self_timed(graph: &Graph, capacities: &[Option<u64>], budget: &Budget) ->
         if recorded > MAX_FIRINGS { Err(Error::Exhausted) } else { Ok(()) }
     })?;
     let Some(recurrence) = recurrence else {
-        return Ok(SelfTimed { transient: starts, periodic: vec![Vec::new(); all.len()], period: 0 });
+        return Ok(SelfTimed {
+            transient: starts,
+            periodic: vec![Vec::new(); layout.actors.len()],
+            period: 0,
+        });
     };
     let mut transient = Vec::new();
     let mut periodic = Vec::new();

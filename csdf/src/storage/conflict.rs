@@ -18,14 +18,12 @@ pub(crate) enum Target {
     Below(Ratio),
 }
 
-/// Cycles of the scope that keep it from the target, no channel in two of them; none if it is met. `floor` is
-/// the time that an iteration takes at least, for reasons that no capacity has a part in, and meets the target.
+/// Cycles of the scope that keep it from the target, no channel in two of them; none if it is met.
 pub(crate) fn conflicts(
     layout: &Layout,
     scope: &Scope,
     capacities: &[Option<u64>],
     target: Target,
-    floor: Ratio,
     meter: &mut Meter,
 ) -> Result<Vec<Cycle>, Error> {
     let run = layout.run(scope, capacities, meter)?;
@@ -38,16 +36,7 @@ pub(crate) fn conflicts(
             Constraints::new(layout, scope, capacities, &run.order)?.slower_than(period, meter)?
         }
         Target::Below(period) => {
-            let constraints = Constraints::new(layout, scope, capacities, &run.order)?;
-            let mut at = floor;
-            loop {
-                let cycles = constraints.slower_than(at, meter)?;
-                let Some(slowest) = cycles.iter().filter_map(Cycle::ratio).max() else { break cycles };
-                at = slowest;
-                if at >= period {
-                    break cycles.into_iter().filter(|cycle| cycle.ratio() >= Some(period)).collect();
-                }
-            }
+            Constraints::new(layout, scope, capacities, &run.order)?.as_slow_as(period, meter)?
         }
     };
     // Small conflicts first: they say most.

@@ -4,6 +4,7 @@ mod conflict;
 mod cover;
 mod problem;
 mod search;
+mod strengthen;
 
 use crate::budget::Meter;
 use crate::layout::Run;

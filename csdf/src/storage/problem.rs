@@ -40,8 +40,7 @@ impl<'g> Problem<'g> {
             return Err(Error::Granularity { channels: channels.len() });
         }
         let repetition = repetition_vector(graph)?;
-        let all: Vec<usize> = (0..graph.actors().len()).collect();
-        let layout = Layout::new(graph, &repetition, &all)?;
+        let layout = Layout::of_graph(graph, &repetition)?;
         let scope = layout.scope();
         let fixed = graph.capacities();
         let floor = match within(Method::CycleRatio, graph, &fixed, meter)? {
@@ -140,7 +139,7 @@ impl<'g> Problem<'g> {
         target: Target,
         meter: &mut Meter,
     ) -> Result<Vec<Cycle>, Error> {
-        conflicts(&self.layout, scope, &self.spread(values), target, self.floor, meter)
+        conflicts(&self.layout, scope, &self.spread(values), target, meter)
     }
 
     /// The total of these capacities.

@@ -13,6 +13,7 @@
 use super::conflict::Target;
 use super::cover::{Clause, Cover};
 use super::problem::Problem;
+use super::strengthen::strengthen;
 use crate::budget::Meter;
 use crate::throughput::cycle_ratio::Cycle;
 use crate::{ChannelId, Conflict, Error};
@@ -226,83 +227,20 @@ impl<'p, 'g> Search<'p, 'g> {
         meter: &mut Meter,
     ) -> Result<Clause, Error> {
         let problem = self.problem;
-        let scope = problem.scope_around(&cycle);
-        let mut strong = Strong { cycle, limits: vec![None; point.len()] };
-        for variable in problem.variables_of(&strong.cycle) {
-            strong.limits[variable] = point[variable];
-        }
-        let exists = |limits: &[Option<u64>], meter: &mut Meter| -> Result<Option<Cycle>, Error> {
-            Ok(problem.conflicts(&scope, limits, target, meter)?.into_iter().next())
-        };
-        for variable in problem.variables_of(&strong.cycle) {
-            if strong.limits[variable].is_some() && strong.limits.iter().flatten().count() > 1 {
-                let mut without = strong.limits.clone();
-                without[variable] = None;
-                if let Some(cycle) = exists(&without, meter)? {
-                    strong = Strong { limits: restricted(problem, &cycle, &without), cycle };
-                }
-            }
-        }
-        for variable in problem.variables_of(&strong.cycle) {
-            let step = problem.steps[variable];
-            let Some(mut limit) = strong.limits[variable] else { continue };
-            // Doubled strides up, then halved ones.
-            let (mut stride, mut growing) = (step, true);
-            while stride >= step {
-                let mut more = strong.limits.clone();
-                let next = limit.checked_add(stride);
-                more[variable] = next;
-                match next.map(|_| exists(&more, meter)).transpose()?.flatten() {
-                    Some(cycle) => {
-                        let limits = restricted(problem, &cycle, &more);
-                        let goes_on = limits[variable].is_some();
-                        strong = Strong { cycle, limits };
-                        if !goes_on {
-                            break;
-                        }
-                        limit = more[variable].unwrap_or(limit);
-                        stride = if growing { stride.saturating_mul(2) } else { stride / 2 };
-                    }
-                    None => {
-                        growing = false;
-                        stride /= 2;
-                    }
-                }
-                stride -= stride % step;
-            }
-        }
-        let clause: Clause = problem
-            .variables_of(&strong.cycle)
-            .into_iter()
-            .filter_map(|variable| {
-                Some((variable, strong.limits[variable]?.checked_add(problem.steps[variable])?))
-            })
-            .collect();
-        let limits = problem
-            .variables_of(&strong.cycle)
-            .into_iter()
-            .filter_map(|variable| {
-                Some((ChannelId(problem.channels[variable] as u32), strong.limits[variable]?))
-            })
-            .collect();
-        let Cycle { steps, iterations, .. } = strong.cycle;
-        self.conflicts.push(Conflict { limits, cycle: steps, iterations });
+        let strong = strengthen(problem, cycle, point, target, meter)?;
+        let limits: Vec<(usize, u64)> = strong.limits().collect();
+        let above =
+            |&(variable, limit): &(usize, u64)| Some((variable, limit.checked_add(problem.steps[variable])?));
+        let clause: Clause = limits.iter().filter_map(above).collect();
+        self.conflicts.push(Conflict {
+            limits: limits
+                .into_iter()
+                .map(|(variable, limit)| (ChannelId(problem.channels[variable] as u32), limit))
+                .collect(),
+            cycle: strong.cycle.steps,
+            iterations: strong.cycle.iterations,
+        });
         self.cover.add(clause.clone());
         Ok(clause)
     }
-}
-
-/// A cycle that exists as long as these values are not exceeded.
-struct Strong {
-    cycle: Cycle,
-    limits: Vec<Option<u64>>,
-}
-
-/// The values of the variables that a cycle waits for; no limits for others.
-fn restricted(problem: &Problem, cycle: &Cycle, values: &[Option<u64>]) -> Vec<Option<u64>> {
-    let mut limits = vec![None; values.len()];
-    for variable in problem.variables_of(cycle) {
-        limits[variable] = values[variable];
-    }
-    limits
 }

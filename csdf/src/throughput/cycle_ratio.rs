@@ -15,6 +15,9 @@ use crate::{ActorId, ChannelId, Dependency, Error, Ratio, Reason};
 /// Most dependencies that are written out; they take a few hundred megabytes.
 const MAX_EDGES: usize = 1 << 24;
 
+/// From this concurrency on an actor does not wait for itself: that many firings at once are not to be had.
+const UNLIMITED: u64 = 1 << 40;
+
 /// Firings that wait for each other in a circle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Cycle {
@@ -178,10 +181,12 @@ impl<'l> Constraints<'l> {
         for firing in 0..part.firings {
             self.starts.push(self.edges.len() as u32);
             if part.concurrency == 1 {
-                self.add_edge(actor, Kind::Order, firing as i128 - 1);
+                self.add_edge(actor, Kind::Order, before(firing, 1, part.firings));
             } else {
-                self.add_edge(actor, Kind::Starts, firing as i128 - 1);
-                self.add_edge(actor, Kind::Order, firing as i128 - i128::from(part.concurrency));
+                self.add_edge(actor, Kind::Starts, before(firing, 1, part.firings));
+                if part.concurrency < UNLIMITED {
+                    self.add_edge(actor, Kind::Order, before(firing, part.concurrency, part.firings));
+                }
             }
             for pointer in &mut tokens {
                 if let Some(needed) = pointer.next(firing) {
@@ -207,21 +212,18 @@ impl<'l> Constraints<'l> {
         }
         for firing in 0..part.firings {
             self.starts.push(self.edges.len() as u32);
-            self.add_edge(actor, Kind::Execution, firing as i128);
-            self.add_edge(actor, Kind::Ends, firing as i128 - 1);
+            self.add_edge(actor, Kind::Execution, (firing, 0));
+            self.add_edge(actor, Kind::Ends, before(firing, 1, part.firings));
         }
     }
 
-    /// An edge to the node being made, from a firing counted from this iteration's first.
-    fn add_edge(&mut self, from: usize, kind: Kind, firing: i128) {
+    /// An edge to the node being made, from a firing so many iterations before.
+    fn add_edge(&mut self, from: usize, kind: Kind, (firing, distance): (usize, u64)) {
         let part = &self.layout.actors[from];
-        let count = part.firings as i128;
-        // Both fit, as the counts of tokens that they come from do.
-        let (distance, firing) = (-firing.div_euclid(count), firing.rem_euclid(count) as usize);
         let from_start = self.ends[from] == usize::MAX || matches!(kind, Kind::Starts | Kind::Execution);
         let base = if from_start { self.scope.first[from] } else { self.ends[from] };
         let weight = if from_start && kind != Kind::Starts { part.time(firing) } else { 0 };
-        self.edges.push(Edge { source: (base + firing) as u32, kind, distance: distance as u64, weight });
+        self.edges.push(Edge { source: (base + firing) as u32, kind, distance, weight });
     }
 
     /// Cycles that take longer than `period` for an iteration; none if an iteration takes no longer.
@@ -262,6 +264,35 @@ impl<'l> Constraints<'l> {
                 return Ok(cycles);
             }
         }
+    }
+
+    /// Cycles that take at least `period` for an iteration; none if an iteration takes less.
+    ///
+    /// Ratios of cycles have denominators up to the sum of all distances, D. So if one is below p/q it is at most
+    /// p/q − 1/(Dq), and the slower ones are those above p/q − 1/(2Dq).
+    pub(crate) fn as_slow_as(&self, period: Ratio, meter: &mut Meter) -> Result<Vec<Cycle>, Error> {
+        let just_below = || {
+            let scale = self.distance.max(1).checked_mul(2)?;
+            let numerator = period.numerator().checked_mul(scale)?.checked_sub(1)?;
+            Ratio::new(numerator, period.denominator().checked_mul(scale)?).filter(|&ratio| self.fits(ratio))
+        };
+        if let Some(just_below) = just_below() {
+            return self.slower_than(just_below, meter);
+        }
+        Ok(self
+            .greatest(Ratio::ZERO, meter)?
+            .filter(|&(ratio, _)| ratio >= period)
+            .map(|(_, cycle)| cycle)
+            .into_iter()
+            .collect())
+    }
+
+    /// Whether sums over paths for a period fit the arithmetic.
+    fn fits(&self, period: Ratio) -> bool {
+        let fits =
+            |left: u128, right: u128| left.checked_mul(right).is_some_and(|product| product < 1 << 125);
+        fits(self.weight.max(1), period.denominator())
+            && fits(self.distance.max(1), period.numerator().max(1))
     }
 
     /// The greatest ratio above `floor` with its cycle; none if all are at most that.
@@ -373,27 +404,46 @@ struct Pointer<'l> {
     /// Tokens that the first k firings of the other one bring.
     others: &'l [u64],
     at: usize,
-    last: Option<i128>,
+    last: Option<(usize, u64)>,
 }
 
 impl Pointer<'_> {
-    /// The firing of the other actor that is waited for, counted from this iteration's first; none if an earlier
+    /// The firing of the other actor that is waited for, and how many iterations before; none if an earlier
     /// firing has waited for it, or nothing is needed.
-    fn next(&mut self, firing: usize) -> Option<i128> {
+    fn next(&mut self, firing: usize) -> Option<(usize, u64)> {
         if self.own[firing + 1] == self.own[firing] {
             return None;
         }
         let total = i128::from(*self.others.last()?);
         let needed = i128::from(self.own[firing + 1]) + self.offset;
-        let distance = -(needed - 1).div_euclid(total);
-        let needed = (needed - 1).rem_euclid(total) + 1;
+        // Most are of this iteration or the one before; a division takes longer than all the rest.
+        let (needed, distance) = if needed > 0 {
+            (needed, 0)
+        } else if needed + total > 0 {
+            (needed + total, 1)
+        } else {
+            let distance = (total - needed) / total;
+            (needed + distance * total, distance)
+        };
         if i128::from(self.others[self.at]) >= needed {
             self.at = 0;
         }
         while i128::from(self.others[self.at + 1]) < needed {
             self.at += 1;
         }
-        let wanted = self.at as i128 - distance * (self.others.len() as i128 - 1);
+        // It is at most the initial tokens or the capacity.
+        let wanted = (self.at, distance as u64);
         (self.last.replace(wanted) != Some(wanted)).then_some(wanted)
     }
+}
+
+/// A firing of the same actor, `by` before, and how many iterations before that is.
+fn before(firing: usize, by: u64, firings: usize) -> (usize, u64) {
+    let (firing, firings) = (firing as u64, firings as u64);
+    if by <= firing {
+        return ((firing - by) as usize, 0);
+    }
+    let distance = (by - firing).div_ceil(firings);
+    // Below one iteration: the rest of the last of those.
+    ((firings - 1 - (by - firing - 1) % firings) as usize, distance)
 }

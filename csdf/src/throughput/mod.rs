@@ -5,7 +5,7 @@ pub(crate) mod cycle_ratio;
 use std::fmt;
 
 use crate::budget::Meter;
-use crate::layout::{Layout, strong_parts};
+use crate::layout::{Index, Layout, strong_parts};
 use crate::liveness::check_capacities;
 use crate::timed::recurrence;
 use crate::{Actor, Budget, Error, Graph, Ratio, repetition_vector};
@@ -98,6 +98,7 @@ pub(crate) fn within(
     let repetition = repetition_vector(graph)?;
     let mut slowest = Ratio::ZERO;
     let linked = linked(graph);
+    let mut index = Index::new(graph, &repetition);
     for members in strong_parts(graph, capacities) {
         meter.spend(members.len() as u64)?;
         let alone = match members.as_slice() {
@@ -109,7 +110,7 @@ pub(crate) fn within(
         let (period, repeats) = match alone {
             Some(alone) => alone,
             None => {
-                let layout = Layout::new(graph, &repetition, &members)?;
+                let layout = Layout::new(&mut index, &members)?;
                 let period = match method {
                     Method::StateSpace => state_space(&layout, capacities, meter)?,
                     Method::CycleRatio => cycle_ratio(graph, &layout, capacities, meter)?,
@@ -266,6 +267,8 @@ mod tests {
         check("a:1@4^2 b:1@1  a 1 > b 1", "2", "2/5");
         check("a:1@4^9 b:1@1  a 1 > b 1", "5", "1");
         check("a:1@0^18446744073709551615", "", "unbounded");
+        check("a:1@1^18446744073709551615", "", "18446744073709551615");
+        check("a:1@4^18446744073709551615 b:1@1  a 1 > b 1", "3", "3/5");
     }
 
     #[test]
@@ -283,5 +286,31 @@ mod tests {
             9,
             "one iteration has a number of firings of 100000001; the most that is walked through is 67108864",
         );
+        let most = u64::MAX;
+        check(
+            &format!("a:1 b:1  a 1 > b 1  b 1 > a 1 +{most}"),
+            &[None, None],
+            9,
+            "the count of tokens of `b>a` is too large a number",
+        );
+    }
+
+    #[test]
+    fn extremes() {
+        let most = u64::MAX;
+        let pair = format!("a:1@{most} b:1@{most}  a 1 > b 1  b 1 > a 1");
+        let find = |method, tokens: u64| {
+            let graph = graph(&format!("{pair} +{tokens}"));
+            throughput_by(method, &graph, &[None, None], &Budget::default())
+        };
+        let check = |tokens, expected: &str| {
+            assert_eq!(
+                find(Method::CycleRatio, tokens).map(|found| found.to_string()),
+                Ok(expected.to_owned())
+            );
+        };
+        check(1, "1/36893488147419103230");
+        check(1 << 60, "1/18446744073709551615");
+        assert!(matches!(find(Method::StateSpace, 1), Err(Error::Overflow { .. })));
     }
 }

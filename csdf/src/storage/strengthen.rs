@@ -1,0 +1,97 @@
+//! Conflicts made as strong as they can be.
+
+use super::conflict::Target;
+use super::problem::Problem;
+use crate::Error;
+use crate::budget::Meter;
+use crate::layout::Scope;
+use crate::throughput::cycle_ratio::Cycle;
+
+/// A cycle that exists as long as none of the variables whose space it waits for exceeds its limit.
+pub(crate) struct Strong {
+    pub(crate) cycle: Cycle,
+    /// By variable; none for those that the cycle does not wait for.
+    limits: Vec<Option<u64>>,
+}
+
+impl Strong {
+    /// A cycle that exists at a point.
+    fn new(problem: &Problem, cycle: Cycle, point: &[Option<u64>]) -> Strong {
+        let mut limits = vec![None; point.len()];
+        for variable in problem.variables_of(&cycle) {
+            limits[variable] = point[variable];
+        }
+        Strong { cycle, limits }
+    }
+
+    /// Variables with their limits.
+    pub(crate) fn limits(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
+        self.limits.iter().enumerate().filter_map(|(variable, &limit)| Some((variable, limit?)))
+    }
+}
+
+/// From a cycle that exists at a point, one that waits for few variables, with limits none of which can be raised:
+/// first each variable is left out if there still is a cycle without it, then each limit is raised as far as
+/// there is one. Only the actors of the first cycle are looked at, so that a stronger conflict may be missed but
+/// none is wrong.
+pub(crate) fn strengthen(
+    problem: &Problem,
+    cycle: Cycle,
+    point: &[Option<u64>],
+    target: Target,
+    meter: &mut Meter,
+) -> Result<Strong, Error> {
+    let scope = problem.scope_around(&cycle);
+    let mut strong = Strong::new(problem, cycle, point);
+    let variables: Vec<usize> = strong.limits().map(|(variable, _)| variable).collect();
+    for &variable in &variables {
+        if strong.limits[variable].is_some() && strong.limits().count() > 1 {
+            strong = with(problem, &scope, &strong, (variable, None), target, meter)?.unwrap_or(strong);
+        }
+    }
+    for variable in variables {
+        strong = raise(problem, &scope, strong, variable, target, meter)?;
+    }
+    Ok(strong)
+}
+
+/// Raises one limit: by doubled strides while that goes well, then by halved ones.
+fn raise(
+    problem: &Problem,
+    scope: &Scope,
+    mut strong: Strong,
+    variable: usize,
+    target: Target,
+    meter: &mut Meter,
+) -> Result<Strong, Error> {
+    let step = problem.steps[variable];
+    // In steps.
+    let (mut stride, mut growing) = (1u64, true);
+    while stride > 0 {
+        let Some(limit) = strong.limits[variable] else { break };
+        let next = stride.checked_mul(step).and_then(|more| limit.checked_add(more));
+        let higher = match next {
+            Some(next) => with(problem, scope, &strong, (variable, Some(next)), target, meter)?,
+            None => None,
+        };
+        growing &= higher.is_some();
+        stride = if growing { stride.saturating_mul(2) } else { stride / 2 };
+        strong = higher.unwrap_or(strong);
+    }
+    Ok(strong)
+}
+
+/// A cycle with another limit for one variable, if there is one.
+fn with(
+    problem: &Problem,
+    scope: &Scope,
+    strong: &Strong,
+    (variable, limit): (usize, Option<u64>),
+    target: Target,
+    meter: &mut Meter,
+) -> Result<Option<Strong>, Error> {
+    let mut limits = strong.limits.clone();
+    limits[variable] = limit;
+    let cycle = problem.conflicts(scope, &limits, target, meter)?.into_iter().next();
+    Ok(cycle.map(|cycle| Strong::new(problem, cycle, &limits)))
+}
