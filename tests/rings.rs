@@ -1,7 +1,6 @@
 //! Rings of plans against the smallest that the dataflow engine proves, every layer by rows.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
-#![expect(clippy::print_stdout, reason = "the figures are for the reader of --nocapture")]
 
 use csdf::{Goal, StorageOptions, Unit, smallest, verify_storage};
 use csdfc::app::open;

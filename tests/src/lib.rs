@@ -4,6 +4,7 @@
 
 pub mod crates;
 pub mod generate;
+pub mod hostile;
 
 use std::path::{Path, PathBuf};
 

@@ -148,16 +148,21 @@ pub fn evaluate(
     executed.sort_by(|(a, _), (b, _)| a.period_ns.total_cmp(&b.period_ns));
     let mut least = u64::MAX;
     let mut placed = Vec::new();
+    // With every layer by rows a search has most to gain: the smallest rings may yet make it the smallest of all.
+    let mut by_rows = None;
     for (mut variant, bound) in executed {
         if bound < least {
             let alone = Storage { executions: vec![&variant.execution], elements: &elements };
             variant.buffers = storage::arrange(&alone, storage, Effort::Candidate).bytes;
             least = least.min(variant.buffers);
             placed.push(variant);
+        } else if variant.execution.rows.iter().all(|rows| *rows == 1) {
+            by_rows = Some(Variant { buffers: u64::MAX, ..variant });
         }
     }
     let mut variants = undominated(placed);
     if storage == StorageModel::Tensors {
+        variants.extend(by_rows);
         let tightened = variants.into_par_iter().map(|variant| {
             let execution =
                 execution::execute(task, &rates, &variant.execution.rows, storage, Rings::Smallest)?;

@@ -1,0 +1,75 @@
+//! Good files with a few bytes changed, cut or repeated: every reader returns, and soon.
+
+use csdfc_codegen::plan::StorageModel;
+use csdfc_tests::{application, hostile, outcome};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+/// Changes of one file.
+const ROUNDS: u64 = 300;
+
+const APP: &str = r#"(
+  name: "app",
+  cnns: [(name: "a", model: "builtin:lenet5", partitions: [(name: "p", upto: "S2", processor: "cpu"), (name: "q")])],
+  parallel: [["p", "q"]],
+  constraints: (memory: "8MB", fps: {"a": 71}),
+  rows: {"a/C1": 4},
+  search: (seed: 1),
+)
+"#;
+
+/// Hands a file in, whole and changed in random places.
+fn check(reader: fn(&[u8]), file: &[u8]) {
+    reader(file);
+    for seed in 0..ROUNDS {
+        let mut random = ChaCha8Rng::seed_from_u64(seed);
+        let mut changed = file.to_vec();
+        for _ in 0..random.random_range(1..4) {
+            let at = random.random_range(0..changed.len());
+            let end = (at + random.random_range(0..12)).min(changed.len());
+            match random.random_range(0..5) {
+                0 => changed[at] = random.random(),
+                1 => changed[at] = changed[at].wrapping_add(1),
+                2 => drop(changed.drain(at..end)),
+                3 => {
+                    let repeated = changed[at..end].to_vec();
+                    changed.splice(at..at, repeated);
+                }
+                _ => changed.truncate(at),
+            }
+            // Something is left to be changed.
+            changed.push(random.random());
+        }
+        reader(&changed);
+    }
+}
+
+#[test]
+fn graphs() {
+    let application = application(APP);
+    let network = &application.cnns[0].network;
+    let rates = csdfc::lower::RateTable::new(network);
+    let rows = csdfc::search::simple::Choice::all(network).rows;
+    let layers: Vec<_> = network.ids().collect();
+    let lowering = csdfc::lower::lower(&rates, &layers, &rows, StorageModel::Tensors);
+    let graph = lowering.map(|lowering| csdf::sdf3::write(&lowering.graph, "lenet5"));
+    check(hostile::sdf3, graph.unwrap_or_default().as_bytes());
+}
+
+#[test]
+fn applications() {
+    check(hostile::app, APP.as_bytes());
+}
+
+#[test]
+fn plans() {
+    let plan = outcome(&application(APP)).plan;
+    check(hostile::plan, plan.to_json().as_bytes());
+    check(hostile::plan, plan.to_ron().as_bytes());
+}
+
+#[test]
+fn models() {
+    // The smallest model there is to start from: an empty graph of opset 13.
+    check(hostile::onnx, &[0x08, 0x08, 0x3a, 0x02, 0x0a, 0x00, 0x42, 0x02, 0x10, 0x0d]);
+}

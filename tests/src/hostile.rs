@@ -1,0 +1,59 @@
+//! The readers of everything that a stranger may hand in, each as a function that must return whatever the bytes are.
+//! The fuzz targets in `fuzz/` call these, and so does the smoke test `hostile.rs`.
+
+use std::num::NonZero;
+use std::path::Path;
+
+use csdf::{Budget, Goal, StorageOptions, sdf3};
+use csdfc::app::load::{self, LoadError, ModelRequest};
+use csdfc::app::resolve::resolve;
+use csdfc::app::{Origin, spec};
+use csdfc::import::{self, ImportOptions};
+use csdfc_codegen::plan::Plan;
+
+/// Actors and phases up to which a graph is analysed: all is linear in them at least.
+const MOST_PHASES: u64 = 10_000;
+
+/// A graph in SDF3 XML: what is read can be written and read again, and analysed within a budget.
+///
+/// # Panics
+/// When what is written cannot be read, or is another graph.
+pub fn sdf3(bytes: &[u8]) {
+    let Ok(sdf3::Document { name, graph }) = sdf3::read(bytes, NonZero::<u64>::MIN) else { return };
+    let phases: u64 = graph.actors().iter().map(|actor| actor.phases).sum();
+    if phases > MOST_PHASES {
+        return;
+    }
+    let written = sdf3::write(&graph, &name);
+    let again = sdf3::read(written.as_bytes(), NonZero::<u64>::MIN).expect("what is written can be read");
+    assert_eq!(sdf3::write(&again.graph, &again.name), written);
+    sdf3::dot(&graph, &name);
+    let budget = Budget { work: 100_000, time: None };
+    let _ = csdf::throughput(&graph, &graph.capacities(), &budget);
+    let _ = csdf::smallest(&graph, Goal::Maximal, &StorageOptions { budget, ..StorageOptions::default() });
+}
+
+/// An application file, its models replaced by a small network.
+pub fn app(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let origin = Origin { name: "app.ron".into(), text: Some(text.into()), replaced: Vec::new() };
+    let Ok(parsed) = spec::parse(&origin) else { return };
+    let mut load = |request: &ModelRequest| match request.model {
+        "none" => Err(LoadError::Kind),
+        _ => load::load(&ModelRequest { model: "builtin:lenet5", ..*request }),
+    };
+    let _ = resolve(&parsed, &origin, Path::new(""), &mut load);
+}
+
+/// A plan file, checked.
+pub fn plan(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    if let Ok(plan) = Plan::parse(text) {
+        let _ = csdfc_codegen::check(&plan);
+    }
+}
+
+/// An ONNX file without external data.
+pub fn onnx(bytes: &[u8]) {
+    let _ = import::import_bytes(bytes, None, &ImportOptions::default());
+}
