@@ -9,6 +9,7 @@ pub mod builtin;
 pub mod cli;
 pub mod commands;
 pub mod cost;
+mod couple;
 pub mod driver;
 pub mod error;
 pub mod execution;

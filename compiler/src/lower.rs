@@ -88,7 +88,7 @@ impl<'a> RateTable<'a> {
     }
 
     /// Tensors read by a layer with `rows` rows per firing, each once, with acquire and release rates.
-    fn get(&self, id: LayerId, rows: u64) -> std::borrow::Cow<'_, [(LayerId, Rates, Rates)]> {
+    pub(crate) fn get(&self, id: LayerId, rows: u64) -> std::borrow::Cow<'_, [(LayerId, Rates, Rates)]> {
         if rows >= self.network.layer(id).shape.rows() as u64 {
             self.whole[id.0].as_slice().into()
         } else if rows == 1 {
@@ -187,7 +187,7 @@ pub fn lower(
 }
 
 /// Rows made by each firing: r, and what remains in the last.
-fn production(height: u64, rows: u64) -> Rates {
+pub(crate) fn production(height: u64, rows: u64) -> Rates {
     let phases = height.div_ceil(rows.max(1));
     let sequence: Vec<u64> = (0..phases).map(|p| rows.min(height - p * rows)).collect();
     Rates::from_sequence(&sequence)

@@ -1,10 +1,10 @@
 //! Packing by address: offsets for buffers of known sizes of which some are in use at the same time.
 //!
 //! Which ones is a *conflict graph*, not a list of intervals, so that gaps in a life, partitions that run at the same
-//! time and CNNs that exclude each other are exact. [`pack`] takes a graph apart ([`decompose`]): parts that never
+//! time and CNNs that exclude each other are exact. [`pack`] takes a graph apart (`decompose`): parts that never
 //! conflict lie over each other, parts that always conflict lie one above the other, and buffers that fit wherever
-//! others do are left out ([`reduce`]). What remains is packed by a portfolio of greedy orders ([`greedy`]) and then by
-//! a complete search ([`search`]) that ends with the least height or with its budget; both are measured against lower
+//! others do are left out (`reduce`). What remains is packed by a portfolio of greedy orders ([`greedy`]) and then by
+//! a complete search (`search`) that ends with the least height or with its budget; both are measured against lower
 //! bounds ([`bound`]). [`infeasible`] names buffers that cannot fit a capacity, [`csv`] is the file format of MiniMalloc
 //! (Moffitt, ASPLOS 2023), [`banks`] shares buffers among several memories.
 

@@ -5,7 +5,8 @@ use rayon::prelude::*;
 
 use crate::app::resolve::{Application, RowsChoice};
 use crate::cost::Processor;
-use crate::execution::{self, CnnTask, Rings};
+use crate::couple::couple;
+use crate::execution::{self, CnnTask, Execution, Rings};
 use crate::lower::RateTable;
 use crate::network::{LayerId, Network};
 use crate::search::Variant;
@@ -130,8 +131,14 @@ pub fn evaluate(
 ) -> Result<Front, csdf::Error> {
     let rates = RateTable::new(task.network);
     let elements = own_elements(task);
+    let executed = |rows: &[u64], rings: Rings| -> Result<Execution, csdf::Error> {
+        let mut execution = execution::execute(task, &rates, rows, storage, rings)?;
+        let cost = |p: usize, id: LayerId| processors[p].layer_ns(task.network, id, rows[id.0]);
+        couple(task, &rates, &mut execution, &cost)?;
+        Ok(execution)
+    };
     let execute = |choice: &Choice| -> Result<(Variant, u64), csdf::Error> {
-        let execution = execution::execute(task, &rates, &choice.rows, storage, Rings::OnDemand)?;
+        let execution = executed(&choice.rows, Rings::OnDemand)?;
         let alone = Storage { executions: vec![&execution], elements: &elements };
         let bound = alone.bound(&alone.items()).bytes;
         let stages = stage_times(task, processors, choice);
@@ -144,13 +151,13 @@ pub fn evaluate(
         };
         Ok((variant, bound))
     };
-    let mut executed: Vec<(Variant, u64)> = choices.par_iter().map(execute).collect::<Result<_, _>>()?;
-    executed.sort_by(|(a, _), (b, _)| a.period_ns.total_cmp(&b.period_ns));
+    let mut variants: Vec<(Variant, u64)> = choices.par_iter().map(execute).collect::<Result<_, _>>()?;
+    variants.sort_by(|(a, _), (b, _)| a.period_ns.total_cmp(&b.period_ns));
     let mut least = u64::MAX;
     let mut placed = Vec::new();
     // With every layer by rows a search has most to gain: the smallest rings may yet make it the smallest of all.
     let mut by_rows = None;
-    for (mut variant, bound) in executed {
+    for (mut variant, bound) in variants {
         if bound < least {
             let alone = Storage { executions: vec![&variant.execution], elements: &elements };
             variant.buffers = storage::arrange(&alone, storage, Effort::Candidate).bytes;
@@ -164,8 +171,7 @@ pub fn evaluate(
     if storage == StorageModel::Tensors {
         variants.extend(by_rows);
         let tightened = variants.into_par_iter().map(|variant| {
-            let execution =
-                execution::execute(task, &rates, &variant.execution.rows, storage, Rings::Smallest)?;
+            let execution = executed(&variant.execution.rows, Rings::Smallest)?;
             let alone = Storage { executions: vec![&execution], elements: &elements };
             let buffers = storage::arrange(&alone, storage, Effort::Candidate).bytes;
             let better = buffers <= variant.buffers;

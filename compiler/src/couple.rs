@@ -1,0 +1,149 @@
+//! Rings between partitions that run at the same time, no larger than their speed needs.
+//!
+//! Each partition fires in the order of its schedule and is one actor, a phase per firing; a tensor cut between
+//! partitions is a channel, of whose rows each firing makes, needs and forgets as many as its layer does. The rings
+//! are then the smallest capacities at which that graph is as fast as with unbounded channels.
+
+use std::num::NonZero;
+
+use csdf::{Actor, ActorId, Budget, Channel, Error, Goal, Graph, Rates, Reader, StorageOptions, Unit};
+
+use crate::execution::{CnnTask, Execution};
+use crate::lower::{self, RateTable};
+use crate::network::LayerId;
+
+/// What the search may take for one group of partitions: the same answer on any machine.
+const BUDGET: Budget = Budget { work: 1 << 26, time: None };
+
+/// Shrinks the rings between partitions of a CNN that run at the same time. `cost_ns` is the modelled time of all
+/// firings of a layer in a frame, by partition. Rings that must keep a frame in one piece, for a layer that makes or
+/// reads all of it at once, keep whole frames. Where the search ends without an answer that is smaller, they stay as
+/// they are, two frames each.
+///
+/// # Errors
+/// Those of the dataflow analyses, none on an execution of this task.
+pub fn couple(
+    task: &CnnTask<'_>,
+    rates: &RateTable<'_>,
+    execution: &mut Execution,
+    cost_ns: &dyn Fn(usize, LayerId) -> f64,
+) -> Result<(), Error> {
+    for group in groups(task, execution) {
+        let present: u64 = group.requests.iter().map(|&request| execution.requests[request].bytes).sum();
+        let Some(rings) = smallest(task, rates, execution, &group, cost_ns)? else { continue };
+        let bytes = |(&request, &rows): (&usize, &u64)| {
+            let layer = task.network.layer(execution.requests[request].tensor);
+            rows.saturating_mul(layer.row_bytes())
+        };
+        let found = group.requests.iter().zip(&rings).map(bytes).fold(0, u64::saturating_add);
+        if found < present {
+            for (&request, rows) in group.requests.iter().zip(rings) {
+                let request = &mut execution.requests[request];
+                request.ring_rows = rows;
+                request.bytes = rows * task.network.layer(request.tensor).row_bytes();
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Partitions that are tied together by tensors, and those tensors' places among the requests.
+struct Group {
+    partitions: Vec<usize>,
+    requests: Vec<usize>,
+}
+
+/// The groups of an execution. One with a tensor that partitions share which are not all there at the same time is left
+/// out: what such a tensor keeps from one frame to the next is not a matter of speed alone.
+fn groups(task: &CnnTask<'_>, execution: &Execution) -> Vec<Group> {
+    let mut groups: Vec<Group> = Vec::new();
+    for (index, request) in execution.requests.iter().enumerate() {
+        if !request.pipelined || request.half.is_some() {
+            continue;
+        }
+        let mut merged = Group { partitions: request.touched.clone(), requests: vec![index] };
+        let (tied, others): (Vec<Group>, Vec<Group>) = groups
+            .into_iter()
+            .partition(|group| group.partitions.iter().any(|p| merged.partitions.contains(p)));
+        for group in tied {
+            merged.partitions.extend(group.partitions);
+            merged.requests.extend(group.requests);
+        }
+        merged.partitions.sort_unstable();
+        merged.partitions.dedup();
+        groups = others;
+        groups.push(merged);
+    }
+    let together = |group: &Group| {
+        let pairs = group.partitions.iter().flat_map(|p| group.partitions.iter().map(move |q| (*p, *q)));
+        pairs.filter(|(p, q)| p != q).all(|(p, q)| task.together[p][q])
+    };
+    groups.retain(together);
+    groups
+}
+
+/// Rows of each ring of a group.
+fn smallest(
+    task: &CnnTask<'_>,
+    rates: &RateTable<'_>,
+    execution: &Execution,
+    group: &Group,
+    cost_ns: &dyn Fn(usize, LayerId) -> f64,
+) -> Result<Option<Vec<u64>>, Error> {
+    let network = task.network;
+    let mut graph = Graph::new();
+    let mut actors: Vec<Option<ActorId>> = vec![None; task.partitions.len()];
+    for &partition in &group.partitions {
+        let times: Vec<u64> = execution.runs[partition]
+            .order()
+            .map(|id| {
+                let firings = lower::firings(network, id, execution.rows[id.0]).max(1);
+                // Whole nanoseconds; what is too long for them saturates.
+                (cost_ns(partition, id) / firings as f64).round() as u64
+            })
+            .collect();
+        let actor = Actor {
+            name: format!("p{partition}"),
+            phases: times.len() as u64,
+            execution_times: Rates::from_sequence(&times),
+            concurrency: NonZero::<u64>::MIN,
+        };
+        actors[partition] = Some(graph.add_actor(actor)?);
+    }
+    let of_layer = |partition: usize, layer: LayerId, rates: &Rates| {
+        let mut firing = rates.iter();
+        let rate = |id: LayerId| if id == layer { firing.next().unwrap_or(0) } else { 0 };
+        Rates::from_sequence(&execution.runs[partition].order().map(rate).collect::<Vec<_>>())
+    };
+    let readers = network.readers();
+    let mut granularity = Vec::new();
+    for &request in &group.requests {
+        let request = &execution.requests[request];
+        let (tensor, height) = (request.tensor, network.layer(request.tensor).shape.rows() as u64);
+        let production = lower::production(height, execution.rows[tensor.0]);
+        let Some(producer) = actors[request.partition] else { return Ok(None) };
+        let mut whole = production.len() == 1;
+        let mut ends = Vec::new();
+        for &reader in &readers[tensor.0] {
+            let of = task.partitions.iter().position(|partition| partition.layers.contains(&reader));
+            let Some((partition, actor)) = of.and_then(|of| Some((of, actors[of]?))) else { return Ok(None) };
+            for (read, acquire, release) in rates.get(reader, execution.rows[reader.0]).iter() {
+                if *read == tensor {
+                    whole |= acquire.iter().any(|rows| rows == height);
+                    let acquire = of_layer(partition, reader, acquire);
+                    ends.push(Reader { actor, acquire, release: of_layer(partition, reader, release) });
+                }
+            }
+        }
+        let production = of_layer(request.partition, tensor, &production);
+        let channel = Channel::new(network.layer(tensor).output.clone(), producer, production, ends);
+        graph.add_channel(Channel { token_bytes: network.layer(tensor).row_bytes(), ..channel })?;
+        granularity.push(if whole { height } else { 1 });
+    }
+    let options = StorageOptions { unit: Unit::Bytes, budget: BUDGET, granularity };
+    match csdf::smallest(&graph, Goal::Maximal, &options) {
+        Ok(storage) => Ok(Some(storage.capacities)),
+        Err(Error::Exhausted) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
