@@ -13,7 +13,7 @@ use super::{Groups, OffloadError, Problem, Strategy, bound, program};
 const CHAINS: u64 = 4;
 
 /// Changes that a chain proposes per patch, by default.
-const CHANGES_PER_PATCH: u64 = 1500;
+const CHANGES_PER_PATCH: u64 = 10_000;
 
 /// Least and most changes that a chain proposes by default.
 const CHANGES: [u64; 2] = [20_000, 1_000_000];

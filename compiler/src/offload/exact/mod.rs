@@ -23,6 +23,9 @@ pub use self::grid::{Grid, MOST_PATCHES};
 /// Most bits in which drops of a pixel are counted.
 const COUNTERS: usize = 2;
 
+/// Groups tried between two looks at the clock.
+const PER_LOOK: u64 = 1024;
+
 /// What a search found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
@@ -52,7 +55,7 @@ pub struct Limits {
 pub fn search(problem: &Problem, to_beat: u64, limits: Limits) -> Option<Outcome> {
     let grid = Grid::new(problem)?;
     // Without the bound on loads there are fewer states, and what it finds mostly keeps the bound all the same.
-    let free = Search::<0>::new(problem, &grid, None).run(to_beat, limits);
+    let free = Search::<0>::new(problem, &grid, None, limits).run(to_beat);
     let Some(reload) = problem.reload else { return Some(free) };
     let kept = free.groups.as_ref().is_none_or(|groups| problem.admits(&problem.cost(groups)));
     if kept {
@@ -62,7 +65,7 @@ pub fn search(problem: &Problem, to_beat: u64, limits: Limits) -> Option<Outcome
         return Some(Outcome { groups: None, ..free });
     }
     let limits = Limits { work: limits.work.saturating_sub(free.work), ..limits };
-    let bounded = Search::<COUNTERS>::new(problem, &grid, Some(reload - 1)).run(to_beat, limits);
+    let bounded = Search::<COUNTERS>::new(problem, &grid, Some(reload - 1), limits).run(to_beat);
     Some(Outcome { bound: bounded.bound.max(free.bound), work: bounded.work + free.work, ..bounded })
 }
 
@@ -95,7 +98,10 @@ struct Search<'a, const N: usize> {
     reached: Vec<Reached<N>>,
     states: States,
     heap: BinaryHeap<(Reverse<u64>, u32, Reverse<u32>)>,
+    limits: Limits,
     work: u64,
+    /// Whether a limit has ended the search.
+    is_cut: bool,
 }
 
 /// What one expansion tries groups against.
@@ -111,12 +117,21 @@ struct Expansion<const N: usize> {
 }
 
 impl<'a, const N: usize> Search<'a, N> {
-    fn new(problem: &'a Problem, grid: &'a Grid, most_drops: Option<u32>) -> Self {
-        let heap = BinaryHeap::new();
-        Search { problem, grid, most_drops, reached: Vec::new(), states: States::default(), heap, work: 0 }
+    fn new(problem: &'a Problem, grid: &'a Grid, most_drops: Option<u32>, limits: Limits) -> Self {
+        Search {
+            problem,
+            grid,
+            most_drops,
+            reached: Vec::new(),
+            states: States::default(),
+            heap: BinaryHeap::new(),
+            limits,
+            work: 0,
+            is_cut: false,
+        }
     }
 
-    fn run(mut self, to_beat: u64, limits: Limits) -> Outcome {
+    fn run(mut self, to_beat: u64) -> Outcome {
         let state = State { done: 0, held: 0, drops: [0; N] };
         let cost = self.problem.duration(self.grid.covered(), self.problem.fewest_groups() as u64);
         self.reached.push(Reached { state, group: 0, parent: 0, reflection: 0, cost });
@@ -127,15 +142,15 @@ impl<'a, const N: usize> Search<'a, N> {
             if done as usize == self.grid.patches() {
                 return Outcome { groups: Some(self.groups(index)), bound: cost, work: self.work };
             }
-            let late = limits.deadline.is_some_and(|deadline| Instant::now() >= deadline);
-            if late || self.work >= limits.work || self.reached.len() >= limits.states {
-                return Outcome { groups: None, bound: cost, work: self.work };
-            }
             let from = self.reached[index as usize];
             if index > 0 && self.find(&from.state) != Some(index) {
                 continue;
             }
             self.expand(from, index, to_beat);
+            // What the expansion has not tried costs no less than the state that it began with.
+            if self.is_cut {
+                return Outcome { groups: None, bound: cost, work: self.work };
+            }
         }
         Outcome { groups: None, bound: to_beat, work: self.work }
     }
@@ -154,6 +169,10 @@ impl<'a, const N: usize> Search<'a, N> {
     /// Tries this group and every one that extends it by patches from `place` on.
     fn extend(&mut self, at: &Expansion<N>, place: usize, group: u64, covered: u128, size: usize) {
         self.work += 1;
+        self.is_cut |= self.is_over();
+        if self.is_cut {
+            return;
+        }
         let surely_dropped = at.from.state.held & !(covered | at.rest[place]);
         if at.from.cost + self.grid.weight(surely_dropped) * self.problem.load_cycles() >= at.to_beat {
             return;
@@ -170,7 +189,17 @@ impl<'a, const N: usize> Search<'a, N> {
             if self.grid.always_fits || self.problem.fits(self.grid.pixels(group, covered), size + 1) {
                 self.extend(at, next + 1, group, covered, size + 1);
             }
+            if self.is_cut {
+                return;
+            }
         }
+    }
+
+    fn is_over(&self) -> bool {
+        let late = || self.limits.deadline.is_some_and(|deadline| Instant::now() >= deadline);
+        self.work >= self.limits.work
+            || self.reached.len() >= self.limits.states
+            || self.work.is_multiple_of(PER_LOOK) && late()
     }
 
     fn reach(&mut self, at: &Expansion<N>, group: u64, covered: u128) {

@@ -137,5 +137,9 @@ fn a_search_that_is_cut_short_still_bounds() {
         last = outcome.bound;
     }
     assert_eq!(last, 48);
+    // One state has more groups than could ever be tried.
+    let many =
+        exact::search(&super::problem([10, 10], [3, 3], 20, None), u64::MAX, Limits { work: 1000, ..LIMITS });
+    assert!(many.is_some_and(|many| many.work <= 1001 && many.groups.is_none()));
     assert!(exact::search(&super::problem([32, 32], [3, 3], 2, None), 9, LIMITS).is_none());
 }
