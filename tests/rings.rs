@@ -9,7 +9,7 @@ use csdfc::lower::{RateTable, lower};
 use csdfc::search::simple::Choice;
 use csdfc::{builtin, driver};
 use csdfc_codegen::plan::StorageModel;
-use csdfc_tests::plan;
+use csdfc_tests::{app, plan};
 
 /// Rows and bytes of all rings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,5 +56,18 @@ fn rings_of_plans_are_the_smallest() {
         // A plan counts bytes; the rings of fewest bytes need not be those of fewest rows.
         assert_eq!(planned.bytes, proven.bytes, "{name}");
         assert!(planned.rows >= proven.rows, "{name}");
+    }
+}
+
+/// Between the stages of a pipeline: a few rows where both stages go by rows, one frame where they do not; two frames are
+/// the worst case, which full speed does not need here.
+#[test]
+fn rings_between_stages_are_as_small_as_full_speed_allows() {
+    for (rows, expected) in [(RowsSpec::All, 3), (RowsSpec::None, 56)] {
+        let mut opened = app("pipeline.ron");
+        opened.spec.rows = rows;
+        let planned = plan(&opened.resolve().unwrap());
+        let cut = planned.tensors.iter().find(|tensor| tensor.producer == "block_1_project").unwrap();
+        assert_eq!((cut.shape.rows(), cut.ring.map(|ring| ring.ring_rows)), (56, Some(expected)));
     }
 }
