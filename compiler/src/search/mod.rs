@@ -4,8 +4,11 @@
 //! method, [`simple`], which enumerates; a genetic search will be a file beside it.
 
 pub mod choice;
+pub mod evaluate;
+pub mod extended;
 pub mod select;
 pub mod simple;
+pub mod watch;
 
 use crate::execution::Execution;
 use crate::search::choice::Choice;
