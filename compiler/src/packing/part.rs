@@ -13,9 +13,12 @@ pub(super) struct Part {
     pub links: Vec<Vec<Link>>,
     /// Cliques of two blocks or more; in an easy part none lies within another.
     pub cliques: Vec<Vec<Member>>,
-    pub plain: bool,
-    /// Whether all offsets that matter are sums of sizes: buffers are in use as a whole, nothing is fixed, and every size
-    /// is a multiple of every alignment.
+    /// Whether the search knows every way in which two blocks may lie. If not, only the bound proves.
+    pub exact: bool,
+    /// Whether nothing is fixed, and every size and distance is a multiple of every alignment, so that alignments are
+    /// kept by themselves.
+    pub free: bool,
+    /// Whether it is free and every block is in use as a whole: all offsets that matter are sums of sizes.
     pub easy: bool,
     /// All offsets worth trying are multiples of this.
     pub unit: u64,
@@ -31,12 +34,15 @@ impl Part {
         });
         let blocks: Vec<Block> = ids.iter().map(|i| problem.blocks[*i]).collect();
         let links: Vec<Vec<Link>> = links.collect();
+        let all_links = || links.iter().flatten();
         let sizes = blocks.iter().fold(0, |sizes, block| gcd(sizes, block.bytes));
-        let simple = |(i, block): (usize, &Block)| {
-            let whole = |link: &Link| link.above == block.bytes && link.below == blocks[link.other].bytes;
-            block.offset.is_none() && sizes % block.alignment == 0 && links[i].iter().all(whole)
+        let sizes = all_links().fold(sizes, |sizes, link| gcd(sizes, link.above.unsigned_abs()));
+        let free = blocks.iter().all(|block| block.offset.is_none() && sizes % block.alignment == 0);
+        let whole = |(i, block): (usize, &Block)| {
+            links[i].iter().all(|link| link.is_whole(block.bytes, blocks[link.other].bytes))
         };
-        let easy = blocks.iter().enumerate().all(simple);
+        let easy = free && blocks.iter().enumerate().all(whole);
+        let exact = all_links().all(|link| link.is_exact);
         let mut cliques: Vec<Vec<Member>> = Vec::new();
         for clique in &problem.cliques {
             let members = clique.iter();
@@ -49,8 +55,8 @@ impl Part {
         if easy && ids.len() <= MOST_BLOCKS {
             cliques = maximal(cliques, ids.len());
         }
-        let unit = unit(&blocks);
-        Part { links, blocks, cliques, plain: problem.plain, easy, unit }
+        let unit = unit(&blocks, sizes);
+        Part { links, blocks, cliques, exact, free, easy, unit }
     }
 }
 
@@ -74,9 +80,9 @@ fn maximal(cliques: Vec<Vec<Member>>, count: usize) -> Vec<Vec<Member>> {
     cliques.into_iter().zip(lost).filter(|(_, lost)| !lost).map(|(clique, _)| clique).collect()
 }
 
-fn unit(blocks: &[Block]) -> u64 {
-    let mut unit =
-        blocks.iter().fold(0, |unit, block| gcd(gcd(unit, block.bytes), block.offset.unwrap_or(0)));
+/// `sizes` divides all sizes and distances.
+fn unit(blocks: &[Block], sizes: u64) -> u64 {
+    let mut unit = blocks.iter().fold(sizes, |unit, block| gcd(unit, block.offset.unwrap_or(0)));
     // What is aligned to a divisor of the unit lies there already.
     while let Some(block) =
         blocks.iter().find(|block| unit > 0 && unit % block.alignment != 0 && block.alignment % unit != 0)

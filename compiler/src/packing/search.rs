@@ -249,7 +249,9 @@ impl State<'_> {
                 } else if self.put_off[i] {
                     looked += part.links[i].len();
                     let open = part.links[i].iter().filter(|link| !self.placed[link.other]);
-                    open.map(|link| self.least[link.other] + link.below).min().unwrap_or(u64::MAX)
+                    open.map(|link| self.least[link.other].saturating_add_signed(link.below))
+                        .min()
+                        .unwrap_or(u64::MAX)
                 } else {
                     continue;
                 };
@@ -317,7 +319,7 @@ impl State<'_> {
         self.spend(part.links[block].len() + self.cliques_of[block].len());
         for link in part.links[block].iter().filter(|link| !self.placed[link.other]) {
             let other = link.other;
-            let above = (at + link.above).next_multiple_of(part.blocks[other].alignment);
+            let above = at.saturating_add_signed(link.above).next_multiple_of(part.blocks[other].alignment);
             if above > self.lowest[other] {
                 trail.push((other, self.lowest[other], self.put_off[other]));
                 self.lowest[other] = above;

@@ -3,9 +3,10 @@
 //! On demand, what a layer makes and when depends on the layers after it and not on those before. So one execution from
 //! the first layer to a cut tells of all runs that end at that cut: they are its tails.
 
-use crate::execution::PartitionTask;
+use crate::execution::{Request, Run};
 use crate::lower;
 use crate::network::{LayerId, Network};
+use crate::occupancy;
 use crate::search::evaluate::Evaluator;
 use csdfc_codegen::operator::{InputElement, Operator};
 use csdfc_codegen::plan::StorageModel;
@@ -19,7 +20,7 @@ pub struct Segment {
     pub to: usize,
     /// How often each of its layers fires, if it has as many rows.
     pub firings: u64,
-    /// Bytes live at once: its rings, the tensor that it begins with, and all that is left for others.
+    /// Most bytes in use at once: of its rings, of the tensor that it begins with, and of all that is left for others.
     pub bytes: u64,
     /// Modelled nanoseconds of its firings.
     pub time_ns: f64,
@@ -42,86 +43,173 @@ pub fn tails(
     firings: u64,
 ) -> Result<Vec<Segment>, csdf::Error> {
     let network = evaluator.task.network;
-    let PartitionTask { layers, .. } = &evaluator.task.partitions[partition];
-    let layers = &layers[..=cuts[to]];
+    let layers = &evaluator.task.partitions[partition].layers[..=cuts[to]];
     let mut chosen = vec![1; network.layers.len()];
     for &id in layers {
         chosen[id.0] = rows(height(network, id), firings);
     }
-    let lowering = lower::lower(evaluator.rates(), layers, &chosen, StorageModel::Tensors)?;
-    let all: Vec<_> = lowering.graph.actor_ids().collect();
-    let run = csdf::sequential(&lowering.graph, &[all])?;
-    let end = run.firings.len();
-
-    // What is stored for each layer's tensor, and when.
-    let mut stored: Vec<Option<(u64, usize, usize)>> = vec![None; layers.len()];
-    let readers = network.readers();
-    for (channel, capacity) in lowering.graph.channels().iter().zip(&run.capacities) {
-        let at = channel.producer.index();
-        let last = channel.readers.iter().map(|reader| run.spans[reader.actor.index()].1).max();
-        stored[at] = last.map(|last| (capacity * channel.token_bytes, run.spans[at].0, last + 1));
-    }
-    let inside: Vec<bool> = {
-        let mut inside = vec![false; network.layers.len()];
-        layers.iter().for_each(|id| inside[id.0] = true);
-        inside
-    };
-    for (at, id) in layers.iter().enumerate() {
-        if readers[id.0].iter().any(|reader| !inside[reader.0]) {
-            stored[at] = Some((whole_bytes(network, *id), run.spans[at].0, end));
-        } else if evaluator.storage == StorageModel::Tensors && is_caller_s(network, *id, chosen[id.0]) {
-            stored[at] = None;
-        }
-    }
+    let tail = Tail::run(evaluator, layers, &cuts[..to], &chosen)?;
 
     let mut time_ns = 0.0;
-    let mut change = vec![0i128; end + 1];
+    let mut change = vec![0i128; tail.order.len() + 1];
     let mut segments = Vec::new();
     let mut next = layers.len();
     for from in (0..=to).rev() {
-        // Layers after the cut before, down to it.
-        let first = if from == 0 { 0 } else { cuts[from - 1] + 1 };
+        let cut = from.checked_sub(1).map(|before| cuts[before]);
+        let first = cut.map_or(0, |cut| cut + 1);
         for at in (first..next).rev() {
             time_ns += evaluator.layer_ns(partition, layers[at], chosen[layers[at].0]);
-            if let Some((bytes, begin, end)) = stored[at] {
-                change[begin] += i128::from(bytes);
-                change[end] -= i128::from(bytes);
+            for (time, bytes) in &tail.changes[at] {
+                change[*time] += bytes;
             }
         }
         next = first;
-        let (given, given_until) = match from {
-            0 => (0, 0),
-            from => {
-                let at = cuts[from - 1];
-                (whole_bytes(network, layers[at]), stored[at].map_or(0, |(_, _, end)| end))
-            }
-        };
-        let bytes = peak(&change, given, given_until);
-        segments.push(Segment { from, to: to + 1, firings, bytes, time_ns });
+        segments.push(Segment { from, to: to + 1, firings, bytes: tail.peak(&change, first, cut), time_ns });
     }
     Ok(segments)
+}
+
+/// The execution of layers that end with a cut.
+struct Tail {
+    /// The layers in the order in which they fire, by their places.
+    order: Vec<usize>,
+    /// By layer, how the bytes in use of its tensor change, and when.
+    changes: Vec<Vec<(usize, i128)>>,
+    /// By layer, the same of a tensor that is there from the start, for those that a segment may begin with.
+    given: Vec<Vec<(usize, i128)>>,
+    /// By firing, by how much less is in use as it goes row by row.
+    slack: Vec<u64>,
+    /// The same where the cut tensors are whole.
+    slack_given: Vec<u64>,
+    /// By layer, the last cut tensor that it reads.
+    reads: Vec<Option<usize>>,
+}
+
+impl Tail {
+    /// Runs `layers` on demand with these rows per firing.
+    fn run(
+        evaluator: &Evaluator<'_>,
+        layers: &[LayerId],
+        cuts: &[usize],
+        chosen: &[u64],
+    ) -> Result<Self, csdf::Error> {
+        let (network, rates) = (evaluator.task.network, evaluator.rates());
+        let lowering = lower::lower(rates, layers, chosen, StorageModel::Tensors)?;
+        let all: Vec<_> = lowering.graph.actor_ids().collect();
+        let execution = csdf::sequential(&lowering.graph, &[all])?;
+        let end = execution.firings.len();
+        let order = execution.firings.iter().map(|actor| actor.index()).collect();
+        let runs = [Run { layers: lowering.layers, firings: execution.firings }];
+
+        let mut inside = vec![None; network.layers.len()];
+        layers.iter().enumerate().for_each(|(at, id)| inside[id.0] = Some(at));
+        let readers = network.readers();
+        let mut rings = vec![0; layers.len()];
+        for (channel, capacity) in lowering.graph.channels().iter().zip(&execution.capacities) {
+            rings[channel.producer.index()] = *capacity;
+        }
+        let mut requests = Vec::new();
+        let mut whole_cuts = Vec::new();
+        for (at, &tensor) in layers.iter().enumerate() {
+            let last = |reader: &LayerId| inside[reader.0].map_or(end, |reader| execution.spans[reader].1);
+            let Some(last) = readers[tensor.0].iter().map(last).max() else { continue };
+            let is_read_later = last == end;
+            let ring_rows = if is_read_later { height(network, tensor) } else { rings[at] };
+            let live = (execution.spans[at].0, last.min(end.saturating_sub(1)));
+            let request = |ring_rows: u64| Request {
+                tensor,
+                consumer: None,
+                half: None,
+                ring_rows,
+                bytes: ring_rows * network.layer(tensor).row_bytes(),
+                live,
+                partition: 0,
+                touched: Vec::new(),
+                pipelined: false,
+                filling: None,
+            };
+            let whole = if cuts.binary_search(&at).is_ok() { height(network, tensor) } else { ring_rows };
+            whole_cuts.push(request(whole));
+            requests.push(request(ring_rows));
+        }
+        let mut slack = vec![0; end];
+        let mut slack_given = vec![0; end];
+        if evaluator.storage == StorageModel::Tensors {
+            for sweep in occupancy::fill(network, rates, chosen, &runs, &mut requests).sweeps {
+                slack[sweep.firing] = sweep.slack;
+            }
+            for sweep in occupancy::fill(network, rates, chosen, &runs, &mut whole_cuts).sweeps {
+                // Whether what it writes is whole does not hang on where the segment begins.
+                if requests[sweep.output].filling.is_some() {
+                    slack_given[sweep.firing] = sweep.slack;
+                }
+            }
+        }
+        let mut changes = vec![Vec::new(); layers.len()];
+        let mut given = vec![Vec::new(); layers.len()];
+        for (request, whole) in requests.iter().zip(&whole_cuts) {
+            let Some(at) = inside[request.tensor.0] else { continue };
+            let is_caller_s = evaluator.storage == StorageModel::Tensors
+                && is_caller_s(network, request.tensor, chosen[request.tensor.0]);
+            if !is_caller_s {
+                changes[at] = steps(request, false);
+                given[at] = steps(whole, true);
+            }
+        }
+        let place = |id: LayerId| inside[id.0].filter(|at| cuts.binary_search(at).is_ok());
+        let reads =
+            |id: &LayerId| network.layer(*id).inputs.iter().filter_map(|operand| place(operand.layer)).max();
+        let reads = layers.iter().map(reads).collect();
+        Ok(Tail { order, changes, given, slack, slack_given, reads })
+    }
+
+    /// The most that is in use at once by the layers from `first` on, whose tensors change so, and by the tensor of `cut`.
+    fn peak(&self, change: &[i128], first: usize, cut: Option<usize>) -> u64 {
+        let mut given = cut.map_or(&[][..], |cut| &self.given[cut]).iter().peekable();
+        let (mut live, mut most) = (0, 0);
+        for (time, layer) in self.order.iter().enumerate() {
+            live += change[time];
+            while let Some((_, bytes)) = given.next_if(|(at, _)| *at <= time) {
+                live += bytes;
+            }
+            let slack = match *layer {
+                layer if layer < first => 0,
+                layer if cut.is_some() && self.reads[layer] == cut => self.slack_given[time],
+                _ => self.slack[time],
+            };
+            most = most.max(live - i128::from(slack));
+        }
+        u64::try_from(most).unwrap_or(0)
+    }
+}
+
+/// How the bytes in use of a ring change, in the order of time; if it is `given`, all of it is there from the start.
+fn steps(request: &Request, given: bool) -> Vec<(usize, i128)> {
+    let bytes = i128::from(request.bytes);
+    let begin = if given { 0 } else { request.live.0 };
+    let Some(filling) = &request.filling else { return vec![(begin, bytes), (request.live.1 + 1, -bytes)] };
+    let mut steps = Vec::with_capacity(filling.begun.len() + filling.released.len());
+    let mut push = |at: usize, before: &mut u64, bytes: u64, sign: i128| {
+        steps.push((at, sign * i128::from(bytes - *before)));
+        *before = bytes;
+    };
+    let mut before = 0;
+    match given {
+        true => push(0, &mut before, request.bytes, 1),
+        false => filling.begun.iter().for_each(|(at, bytes)| push(*at, &mut before, *bytes, 1)),
+    }
+    let mut before = 0;
+    filling.released.iter().for_each(|(at, bytes)| push(at + 1, &mut before, *bytes, -1));
+    steps.sort_unstable();
+    steps
 }
 
 fn height(network: &Network, id: LayerId) -> u64 {
     network.layer(id).shape.rows() as u64
 }
 
-fn whole_bytes(network: &Network, id: LayerId) -> u64 {
-    height(network, id) * network.layer(id).row_bytes()
-}
-
 /// Whether a tensor lies in the caller's storage only.
 fn is_caller_s(network: &Network, id: LayerId, rows: u64) -> bool {
     let floats = |operator: &Operator| matches!(operator, Operator::Input(input) if input.element == InputElement::F32);
     floats(&network.layer(id).operator) && lower::firings(network, id, rows) == 1
-}
-
-/// The most that is live at once: what changes say, and `given` bytes before `until`.
-fn peak(change: &[i128], given: u64, until: usize) -> u64 {
-    let (mut live, mut most) = (0, 0);
-    for (at, change) in change.iter().enumerate() {
-        live += change;
-        most = most.max(live + if at < until { i128::from(given) } else { 0 });
-    }
-    u64::try_from(most).unwrap_or(u64::MAX)
 }
