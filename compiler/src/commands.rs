@@ -7,6 +7,7 @@ mod offload;
 mod pack;
 mod reproduce;
 mod run;
+mod watcher;
 
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -18,6 +19,7 @@ use crate::app::resolve::Application;
 use crate::cli::{CheckArgs, Format, InspectArgs, PlanArgs};
 use crate::cost::DeviceProfile;
 use crate::error::{Error, Outcome};
+use crate::search::watch::{Limit, Watch};
 use crate::{driver, identity, output, report};
 
 pub use analyze::analyze;
@@ -26,6 +28,7 @@ pub use offload::offload;
 pub use pack::pack;
 pub use reproduce::reproduce;
 pub use run::run;
+use watcher::Watcher;
 
 /// Where a plan goes that our own checker refuses, unless `-o` names a file.
 const REFUSED_PLAN: &str = "csdfc-refused-plan.json";
@@ -58,7 +61,15 @@ pub fn plan(args: &PlanArgs, application: &Application, folder: &Path) -> Result
     let file = args.output.as_deref().filter(|path| path.as_os_str() != "-");
     let plan_folder = file.and_then(Path::parent).unwrap_or(Path::new(""));
     let paths = application.cnns.iter().map(|cnn| identity::path_from(plan_folder, &cnn.model)).collect();
-    let driver::Outcome { plan, shortfall } = driver::plan(application, &device, paths)?;
+    let watcher = Watcher::start();
+    let watch = Watch {
+        limit: args.budget.map_or(Limit::Default, Limit::from),
+        stop: &watcher.stop,
+        progress: &|progress| watcher.show(progress),
+    };
+    let planned = driver::plan_watched(application, &device, paths, &watch);
+    watcher.done();
+    let driver::Outcome { plan, shortfall } = planned?;
 
     let verdict = tracing::info_span!("check").in_scope(|| checker::check(&plan));
     if let Err(violations) = verdict {

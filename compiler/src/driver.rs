@@ -1,6 +1,7 @@
 //! The main job: from an application to a plan, pass by pass, one tracing span each.
 
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 use csdfc_codegen::plan::{self, Plan};
 use tracing::{info, info_span, warn};
@@ -11,10 +12,11 @@ use crate::assemble::{self, Parts};
 use crate::cost::{DeviceProfile, Processor};
 use crate::error::Error;
 use crate::execution::{CnnTask, PartitionTask};
-use crate::search::Variant;
 use crate::search::choice::Choice;
 use crate::search::select::Selection;
 use crate::search::simple::{self, Front};
+use crate::search::watch::{Stopped, Watch};
+use crate::search::{Variant, extended};
 use crate::storage::{self, Arrangement, Effort, Storage};
 use crate::units::MemoryGoal;
 
@@ -49,6 +51,19 @@ pub fn plan(
     device: &DeviceProfile,
     model_paths: Vec<String>,
 ) -> Result<Outcome, Error> {
+    plan_watched(application, device, model_paths, &Watch::unwatched())
+}
+
+/// As [`plan`], with a search that is watched.
+///
+/// # Errors
+/// As [`plan`].
+pub fn plan_watched(
+    application: &Application,
+    device: &DeviceProfile,
+    model_paths: Vec<String>,
+    watch: &Watch<'_>,
+) -> Result<Outcome, Error> {
     let tasks = tasks(application);
     let parameters = assemble::parameters_stored(&tasks);
     let limit = match application.constraints.memory {
@@ -64,7 +79,8 @@ pub fn plan(
         );
     }
 
-    let fronts = evaluate(application, &tasks, device)?;
+    let fronts = evaluate(application, &tasks, device, watch)?;
+    let stopped = fronts.iter().map(|front| front.stopped).max().unwrap_or(Stopped::Complete);
     let evaluations = fronts.iter().map(|front| front.evaluations).sum();
     let variants = fronts.into_iter().map(|front| front.variants).collect();
     let planner =
@@ -79,7 +95,7 @@ pub fn plan(
     let arrangement =
         info_span!("arrange").in_scope(|| storage::arrange(&storage, application.storage, Effort::Final));
     info!(bytes = arrangement.bytes, bound = arrangement.bound.bytes, "arranged");
-    let method = if matches!(application.rows, RowsChoice::Default) { "simple" } else { "given" };
+    let method = if matches!(application.rows, RowsChoice::Default) { "extended" } else { "given" };
     let plan = info_span!("assemble").in_scope(|| {
         assemble::assemble(Parts {
             application,
@@ -92,7 +108,7 @@ pub fn plan(
                 method: method.into(),
                 seed: application.search.seed,
                 evaluations,
-                stopped: "complete".into(),
+                stopped: stopped.name().into(),
             },
             pareto,
             memory_limit: limit,
@@ -146,7 +162,9 @@ fn evaluate(
     application: &Application,
     tasks: &[CnnTask<'_>],
     device: &DeviceProfile,
+    watch: &Watch<'_>,
 ) -> Result<Vec<Front>, Error> {
+    let started = Instant::now();
     let mut fronts = Vec::new();
     for (index, (cnn, task)) in application.cnns.iter().zip(tasks).enumerate() {
         let _span = info_span!("evaluate", cnn = cnn.name).entered();
@@ -154,7 +172,11 @@ fn evaluate(
             cnn.partitions.iter().map(|p| device.processor(&p.processor)).collect::<Result<_, _>>()?;
         let given = Choice::given(application, index);
         let front = match given {
-            None => simple::front(task, &processors, application.storage)?,
+            None => {
+                let watch = watch.share(tasks.len() - index, started);
+                let (storage, seed) = (application.storage, application.search.seed);
+                extended::front(task, &processors, storage, seed, &cnn.name, &watch)?
+            }
             Some(choice) => simple::evaluate(task, &processors, &[choice], application.storage)?,
         };
         info!(evaluations = front.evaluations, layers = task.network.layers.len(), "evaluated");

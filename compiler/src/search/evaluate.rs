@@ -53,8 +53,8 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Bytes of buffers of an execution as placed.
-    pub fn buffers(&self, execution: &Execution) -> u64 {
-        storage::arrange(&self.alone(execution), self.storage, Effort::Candidate).bytes
+    pub fn buffers(&self, execution: &Execution, effort: Effort) -> u64 {
+        storage::arrange(&self.alone(execution), self.storage, effort).bytes
     }
 
     /// An execution of a choice as a variant of so many bytes.

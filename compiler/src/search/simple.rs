@@ -10,6 +10,7 @@ use crate::search::Variant;
 pub use crate::search::choice::Choice;
 use crate::search::evaluate::Evaluator;
 use crate::search::watch::Stopped;
+use crate::storage::Effort;
 use csdfc_codegen::plan::StorageModel;
 
 /// The simple choices.
@@ -104,7 +105,7 @@ pub fn evaluate(
     let mut by_rows = None;
     for (mut variant, bound) in variants {
         if bound < least {
-            variant.buffers = evaluator.buffers(&variant.execution);
+            variant.buffers = evaluator.buffers(&variant.execution, Effort::Candidate);
             least = least.min(variant.buffers);
             placed.push(variant);
         } else if variant.execution.rows.iter().all(|rows| *rows == 1) {
@@ -116,7 +117,7 @@ pub fn evaluate(
         variants.extend(by_rows);
         let tightened = variants.into_par_iter().map(|variant| {
             let execution = evaluator.execute(&variant.choice(), Rings::Smallest)?;
-            let buffers = evaluator.buffers(&execution);
+            let buffers = evaluator.buffers(&execution, Effort::Candidate);
             let better = buffers <= variant.buffers;
             Ok(if better { Variant { execution, buffers, ..variant } } else { variant })
         });

@@ -9,7 +9,7 @@ pub enum Limit {
     /// When more is hardly worth while.
     #[default]
     Default,
-    /// After so many choices: the same result on every machine.
+    /// After so many choices for each CNN: the same result on every machine.
     Evaluations(u64),
     /// After so much time: the best that this machine finds by then.
     Time(Duration),
@@ -56,8 +56,7 @@ impl Watch<'_> {
     pub fn share(&self, parts: usize, started: Instant) -> Self {
         let parts = parts.max(1);
         let limit = match self.limit {
-            Limit::Default => Limit::Default,
-            Limit::Evaluations(evaluations) => Limit::Evaluations(evaluations.div_ceil(parts as u64)),
+            limit @ (Limit::Default | Limit::Evaluations(_)) => limit,
             Limit::Time(time) => {
                 Limit::Time(time.saturating_sub(started.elapsed()) / u32::try_from(parts).unwrap_or(u32::MAX))
             }

@@ -202,6 +202,8 @@ pub struct Arrangement {
 /// How hard to look for a better placement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effort {
+    /// For one of thousands of plans: in a few orders, each ring as low as it can.
+    Sketch,
     /// For one of many plans.
     Candidate,
     /// For the plan that is kept.

@@ -21,6 +21,7 @@ pub(super) struct Placed {
 /// Offsets are sums of sizes and of bytes of rows, so they are aligned as these are.
 pub(super) fn pack(storage: &Storage<'_>, items: &[Item<'_>], peak: &Peak, effort: Effort) -> Placed {
     let steps = match effort {
+        Effort::Sketch => 0,
         Effort::Candidate => CANDIDATE_STEPS,
         Effort::Final => FINAL_STEPS,
     };

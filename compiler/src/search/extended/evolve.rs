@@ -9,6 +9,7 @@ use super::family::Family;
 use crate::execution::Rings;
 use crate::search::evaluate::Evaluator;
 use crate::search::watch::{Limit, Progress, Stopped, Watch};
+use crate::storage::Effort;
 
 /// Genomes that are evaluated where nothing else is asked, beside those that it starts from. Chains of segments are so
 /// near the best that twice as many enlarge the front's hypervolume by far less than one percent.
@@ -92,7 +93,7 @@ pub(super) fn evolve(
     Found { genomes, evaluations: outcome.evaluations, stopped }
 }
 
-/// A genome is worth the bytes that are live at once and the time between frames.
+/// A genome is worth the bytes of its rings, as placed in a hurry, and the time between frames.
 struct Choices<'a> {
     evaluator: &'a Evaluator<'a>,
     family: &'a Family<'a>,
@@ -112,7 +113,7 @@ impl Problem for Choices<'_> {
         let choice = self.family.choice(genome);
         match self.evaluator.execute(&choice, Rings::OnDemand) {
             Ok(execution) => Evaluation::of([
-                self.evaluator.bound(&execution) as f64,
+                self.evaluator.buffers(&execution, Effort::Sketch) as f64,
                 self.evaluator.period_ns(&choice.rows),
             ]),
             Err(_) => unusable,

@@ -96,6 +96,18 @@ impl<'a> Family<'a> {
         self.genome(&vec![firings; self.least.len()], &[])
     }
 
+    /// The genomes of a prefix of layers that fire once per row, in one segment, and of the others once, block by block.
+    pub fn prefixes(&self) -> Vec<Vec<i64>> {
+        let most = self.ladder.last().copied().unwrap_or(1);
+        let ends: Vec<LayerId> = self.network.ids().filter(|id| self.ends[id.0]).collect();
+        let prefix = |at: usize| {
+            let firings: Vec<u64> =
+                (0..self.least.len()).map(|layer| if layer <= ends[at].0 { most } else { 1 }).collect();
+            self.genome(&firings, &ends[at..])
+        };
+        (0..ends.len()).map(prefix).collect()
+    }
+
     /// Makes genomes that mean the same equal, and inputs come as often as the layer that first reads them fires.
     pub fn settle(&self, genome: &mut [i64]) {
         let top = self.ladder.len() - 1;

@@ -11,6 +11,9 @@ mod evolve;
 mod family;
 pub mod stream;
 
+#[cfg(test)]
+mod tests;
+
 use std::time::Instant;
 
 use rayon::prelude::*;
@@ -47,6 +50,7 @@ pub fn front(
     let family = Family::new(task);
     let mut starts = chains(&evaluator, &family, watch)?;
     starts.extend(family.ladder.iter().map(|firings| family.steady(*firings)));
+    starts.extend(family.prefixes());
     let found = evolve::evolve(&evaluator, &family, starts, &evolve::Settings { seed, name, started, watch });
     let mut choices = simple::choices(task.network);
     choices.extend(bits(task));
