@@ -5,7 +5,8 @@
 use csdfc_codegen::plan::StorageModel;
 
 use super::Variant;
-use super::simple::{self, Choice, Front};
+use super::choice::Choice;
+use super::simple::{self, Front};
 use crate::app::resolve::Application;
 use crate::app::spec::Method;
 use crate::cost::Processor;
@@ -60,7 +61,7 @@ pub fn variant(
     processors: &[&Processor],
     choice: &Choice,
 ) -> Result<Variant, csdf::Error> {
-    let execution = execution::execute(task, rates, &choice.rows, StorageModel::Edges, Rings::OnDemand)?;
+    let execution = execution::execute(task, rates, choice, StorageModel::Edges, Rings::OnDemand)?;
     let stages = simple::stage_times(task, processors, choice);
     Ok(Variant {
         name: choice.name.clone(),

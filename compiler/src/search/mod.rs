@@ -5,6 +5,7 @@
 //! CNNs at once.
 
 pub mod baseline;
+pub mod choice;
 pub mod paper;
 pub mod select;
 pub mod simple;
@@ -14,6 +15,7 @@ use std::collections::BTreeMap;
 use csdfc_codegen::plan::ParetoPoint;
 
 use crate::execution::Execution;
+use crate::search::choice::Choice;
 
 /// What a method found.
 #[derive(Debug)]
@@ -57,6 +59,15 @@ pub struct Variant {
 }
 
 impl Variant {
+    /// What was chosen, as [`execute`](crate::execution::execute) takes it.
+    pub fn choice(&self) -> Choice {
+        Choice {
+            name: self.name.clone(),
+            rows: self.execution.rows.clone(),
+            barriers: self.execution.barriers.clone(),
+        }
+    }
+
     /// Modelled frames per second.
     pub fn fps(&self) -> f64 {
         1e9 / self.period_ns

@@ -12,7 +12,7 @@ use crate::execution::Execution;
 use crate::lower::RateTable;
 use crate::search::Variant;
 use crate::search::baseline::variant;
-use crate::search::simple::Choice;
+use crate::search::choice::Choice;
 use crate::storage::Storage;
 use crate::storage::edges::reuse_buffers;
 
