@@ -3,20 +3,22 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use csdfc_codegen::plan::{self, Plan};
+use csdfc_codegen::plan::{self, Plan, StorageModel};
 use tracing::{info, info_span, warn};
 
 use crate::app::resolve::{Application, Cnn, RowsChoice};
-use crate::app::spec::Prefer;
+use crate::app::spec::{Method, Prefer};
 use crate::assemble::{self, Parts};
 use crate::cost::{DeviceProfile, Processor};
 use crate::error::Error;
 use crate::execution::{CnnTask, PartitionTask};
 use crate::search::choice::Choice;
+use crate::search::paper::{self, Subject};
 use crate::search::select::Selection;
 use crate::search::simple::{self, Front};
 use crate::search::watch::{Stopped, Watch};
-use crate::search::{Variant, extended};
+use crate::search::{Found, Shortfall, Variant, baseline, extended};
+use crate::storage::edges::{self, Sharing};
 use crate::storage::{self, Arrangement, Effort, Storage};
 use crate::units::MemoryGoal;
 
@@ -27,19 +29,6 @@ pub struct Outcome {
     pub plan: Plan,
     /// What there is instead, where constraints cannot be met.
     pub shortfall: Option<Shortfall>,
-}
-
-/// The nearest that can be reached where the constraints can't.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Shortfall {
-    /// The least total memory of any plan, in bytes.
-    pub least_memory: u64,
-    /// The least total memory at the frame rates asked, in bytes; `None` if they can't be reached at all.
-    pub memory_at_fps: Option<u64>,
-    /// The best frame rates, by CNN, in the memory asked; `None` if nothing fits.
-    pub fps_in_memory: Option<BTreeMap<String, f64>>,
-    /// The best frame rates, by CNN, in any memory.
-    pub best_fps: BTreeMap<String, f64>,
 }
 
 /// Plans an application. `model_paths` are what the plan states as the paths of the models, one per CNN.
@@ -64,6 +53,15 @@ pub fn plan_watched(
     model_paths: Vec<String>,
     watch: &Watch<'_>,
 ) -> Result<Outcome, Error> {
+    let method = matches!(application.rows, RowsChoice::Default)
+        .then(|| application.search.method.unwrap_or_default());
+    let one_after_another;
+    let application = if method == Some(Method::Reuse) {
+        one_after_another = baseline::without_pipelines(application);
+        &one_after_another
+    } else {
+        application
+    };
     let tasks = tasks(application);
     let parameters = assemble::parameters_stored(&tasks);
     let limit = match application.constraints.memory {
@@ -79,43 +77,66 @@ pub fn plan_watched(
         );
     }
 
-    let fronts = evaluate(application, &tasks, device, watch)?;
-    let stopped = fronts.iter().map(|front| front.stopped).max().unwrap_or(Stopped::Complete);
-    let evaluations = fronts.iter().map(|front| front.evaluations).sum();
-    let variants = fronts.into_iter().map(|front| front.variants).collect();
-    let planner =
-        Planner { application, tasks: &tasks, elements: elements(application), variants, parameters };
-    let floors: Vec<Option<f64>> =
-        application.cnns.iter().map(|cnn| application.constraints.fps.get(&cnn.name).copied()).collect();
-    let (chosen, shortfall) = info_span!("select").in_scope(|| planner.choose(limit, &floors));
-    let pareto = info_span!("front").in_scope(|| planner.front());
+    let elements = elements(application);
+    let processors: Vec<Vec<&Processor>> = processors(application, device)?;
+    let sharing = method.map(baseline::sharing).unwrap_or_default();
+    let found = match method {
+        Some(Method::Paper) => {
+            let subject = Subject {
+                application,
+                tasks: &tasks,
+                processors: &processors,
+                elements: &elements,
+                parameters,
+            };
+            info_span!("search").in_scope(|| paper::search(&subject))?
+        }
+        _ => {
+            let fronts = evaluate(application, &tasks, &processors, method, watch)?;
+            let evaluations = fronts.iter().map(|front| front.evaluations).sum();
+            let stopped = fronts.iter().map(|front| front.stopped).max().unwrap_or(Stopped::Complete);
+            let variants = fronts.into_iter().map(|front| front.variants).collect();
+            let planner =
+                Planner { application, tasks: &tasks, elements: &elements, variants, parameters, sharing };
+            let floors: Vec<Option<f64>> = application
+                .cnns
+                .iter()
+                .map(|cnn| application.constraints.fps.get(&cnn.name).copied())
+                .collect();
+            let (chosen, shortfall) = info_span!("select").in_scope(|| planner.choose(limit, &floors));
+            let pareto = info_span!("front").in_scope(|| planner.front());
+            let chosen = chosen.into_iter().zip(planner.variants);
+            let variants = chosen.map(|(v, mut all)| all.swap_remove(v)).collect();
+            Found { variants, shortfall, pareto, evaluations, stopped }
+        }
+    };
+    info!(evaluations = found.evaluations, "searched");
 
-    let picked: Vec<&Variant> = chosen.iter().zip(&planner.variants).map(|(v, all)| &all[*v]).collect();
-    let storage = planner.storage(&chosen);
+    let storage =
+        Storage { executions: found.variants.iter().map(|v| &v.execution).collect(), elements: &elements };
     let arrangement =
-        info_span!("arrange").in_scope(|| storage::arrange(&storage, application.storage, Effort::Final));
+        info_span!("arrange").in_scope(|| arrange(&storage, application.storage, sharing, Effort::Final));
     info!(bytes = arrangement.bytes, bound = arrangement.bound.bytes, "arranged");
-    let method = if matches!(application.rows, RowsChoice::Default) { "extended" } else { "given" };
     let plan = info_span!("assemble").in_scope(|| {
         assemble::assemble(Parts {
             application,
             tasks: &tasks,
-            chosen: &picked,
+            chosen: &found.variants.iter().collect::<Vec<_>>(),
             storage: &storage,
             arrangement: &arrangement,
             device,
             search: plan::Search {
-                method: method.into(),
+                method: method.map_or("given", Method::name).into(),
                 seed: application.search.seed,
-                evaluations,
-                stopped: stopped.name().into(),
+                evaluations: found.evaluations,
+                stopped: found.stopped.name().into(),
             },
-            pareto,
+            pareto: found.pareto,
             memory_limit: limit,
             model_paths,
         })
     });
-    let shortfall = shortfall.filter(|_| !plan.constraints.met);
+    let shortfall = found.shortfall.filter(|_| !plan.constraints.met);
     Ok(Outcome { plan, shortfall })
 }
 
@@ -157,40 +178,61 @@ fn elements(application: &Application) -> Vec<Vec<(usize, usize)>> {
     application.parallel.iter().map(|element| element.iter().filter_map(find).collect()).collect()
 }
 
-/// The variants of every CNN that are worth choosing under the application's choice of rows.
+/// The processor of each partition of each CNN.
+fn processors<'d>(
+    application: &Application,
+    device: &'d DeviceProfile,
+) -> Result<Vec<Vec<&'d Processor>>, Error> {
+    let of_cnn = |cnn: &Cnn| cnn.partitions.iter().map(|p| device.processor(&p.processor)).collect();
+    Ok(application.cnns.iter().map(of_cnn).collect::<Result<_, _>>()?)
+}
+
+/// The variants of every CNN that are worth choosing, by a method or, without one, under the rows that the application
+/// gives. A method that makes variants has its arm here.
 fn evaluate(
     application: &Application,
     tasks: &[CnnTask<'_>],
-    device: &DeviceProfile,
+    processors: &[Vec<&Processor>],
+    method: Option<Method>,
     watch: &Watch<'_>,
 ) -> Result<Vec<Front>, Error> {
     let started = Instant::now();
     let mut fronts = Vec::new();
-    for (index, (cnn, task)) in application.cnns.iter().zip(tasks).enumerate() {
-        let _span = info_span!("evaluate", cnn = cnn.name).entered();
-        let processors: Vec<&Processor> =
-            cnn.partitions.iter().map(|p| device.processor(&p.processor)).collect::<Result<_, _>>()?;
-        let given = Choice::given(application, index);
-        let front = match given {
-            None => {
+    for (index, (task, processors)) in tasks.iter().zip(processors).enumerate() {
+        let (name, storage) = (application.cnns[index].name.as_str(), application.storage);
+        let _span = info_span!("evaluate", cnn = name).entered();
+        let network = task.network;
+        let method = method.unwrap_or_default();
+        let front = match (Choice::given(application, index), baseline::choice(method, network)) {
+            (Some(choice), _) => simple::evaluate(task, processors, &[choice], storage)?,
+            (None, Some(choice)) => baseline::front(task, processors, &choice, baseline::sharing(method))?,
+            (None, None) if method == Method::Extended => {
                 let watch = watch.share(tasks.len() - index, started);
-                let (storage, seed) = (application.storage, application.search.seed);
-                extended::front(task, &processors, storage, seed, &cnn.name, &watch)?
+                extended::front(task, processors, storage, application.search.seed, name, &watch)?
             }
-            Some(choice) => simple::evaluate(task, &processors, &[choice], application.storage)?,
+            (None, None) => simple::front(task, processors, storage)?,
         };
-        info!(evaluations = front.evaluations, layers = task.network.layers.len(), "evaluated");
+        info!(evaluations = front.evaluations, layers = network.layers.len(), "evaluated");
         fronts.push(front);
     }
     Ok(fronts)
 }
 
+/// Places all rings; in storage model `edges`, edges share buffers as the method has it.
+fn arrange(storage: &Storage<'_>, model: StorageModel, sharing: Sharing, effort: Effort) -> Arrangement {
+    match model {
+        StorageModel::Edges => edges::arrange(storage, sharing),
+        StorageModel::Tensors => storage::arrange(storage, model, effort),
+    }
+}
+
 struct Planner<'a> {
     application: &'a Application,
     tasks: &'a [CnnTask<'a>],
-    elements: Vec<Vec<(usize, usize)>>,
+    elements: &'a [Vec<(usize, usize)>],
     variants: Vec<Vec<Variant>>,
     parameters: u64,
+    sharing: Sharing,
 }
 
 impl Planner<'_> {
@@ -206,11 +248,11 @@ impl Planner<'_> {
 
     fn storage(&self, chosen: &[usize]) -> Storage<'_> {
         let executions = chosen.iter().zip(&self.variants).map(|(v, all)| &all[*v].execution).collect();
-        Storage { executions, elements: &self.elements }
+        Storage { executions, elements: self.elements }
     }
 
     fn arrange(&self, chosen: &[usize]) -> Arrangement {
-        storage::arrange(&self.storage(chosen), self.application.storage, Effort::Candidate)
+        arrange(&self.storage(chosen), self.application.storage, self.sharing, Effort::Candidate)
     }
 
     /// Total memory of a choice, in bytes.

@@ -2,8 +2,8 @@
 
 use csdfc_codegen::plan::{Plan, StorageModel};
 
-use crate::driver::Shortfall;
 use crate::report::table::table;
+use crate::search::Shortfall;
 use crate::units::{self, grouped};
 
 /// Points of the front that the table shows.

@@ -83,17 +83,21 @@ impl<'a> Evaluator<'a> {
         Storage { executions: vec![execution], elements: &self.elements }
     }
 
-    /// Modelled nanoseconds of one frame in each partition.
     fn stages(&self, rows: &[u64]) -> Vec<f64> {
-        let stage = |(p, partition): (usize, &execution::PartitionTask)| {
-            partition.layers.iter().map(|id| self.layer_ns(p, *id, rows[id.0])).sum()
-        };
-        self.task.partitions.iter().enumerate().map(stage).collect()
+        stage_times(self.task, self.processors, rows)
     }
 }
 
+/// Modelled nanoseconds of one frame in each partition.
+pub(super) fn stage_times(task: &CnnTask<'_>, processors: &[&Processor], rows: &[u64]) -> Vec<f64> {
+    let stage = |(partition, processor): (&execution::PartitionTask, &&Processor)| {
+        partition.layers.iter().map(|id| processor.layer_ns(task.network, *id, rows[id.0])).sum()
+    };
+    task.partitions.iter().zip(processors).map(stage).collect()
+}
+
 /// Which partitions of this CNN run at the same time, pair by pair, as elements of J for the CNN alone.
-fn own_elements(task: &CnnTask<'_>) -> Vec<Vec<(usize, usize)>> {
+pub(super) fn own_elements(task: &CnnTask<'_>) -> Vec<Vec<(usize, usize)>> {
     let count = task.partitions.len();
     let pairs = (0..count).flat_map(|p| (p + 1..count).map(move |q| (p, q)));
     let mut elements: Vec<Vec<(usize, usize)>> =
@@ -103,7 +107,7 @@ fn own_elements(task: &CnnTask<'_>) -> Vec<Vec<(usize, usize)>> {
 }
 
 /// Time between frames: partitions that run at the same time overlap, the slowest counts; others add up.
-fn period(task: &CnnTask<'_>, stages: &[f64]) -> f64 {
+pub(super) fn period(task: &CnnTask<'_>, stages: &[f64]) -> f64 {
     let mut total = 0.0;
     let mut slowest = 0.0f64;
     for (p, stage) in stages.iter().enumerate() {
