@@ -11,7 +11,7 @@ use csdfc::execution::{self, Execution, Rings};
 use csdfc::lower::RateTable;
 use csdfc::network::{LayerId, Network};
 use csdfc::operators::{RowAccess, row_access};
-use csdfc::search::simple::Choice;
+use csdfc::search::choice::Choice;
 use csdfc::storage::{Effort, Storage, arrange};
 use csdfc_codegen::operator::Operator;
 use csdfc_codegen::plan::StorageModel;
@@ -158,8 +158,8 @@ fn check_application(application: &Application, choices: &[Choice]) {
         let rates = RateTable::new(task.network);
         let given = Choice::given(application, cnn);
         for choice in given.iter().chain(choices) {
-            let (rows, model) = (&choice.rows, StorageModel::Tensors);
-            let execution = execution::execute(task, &rates, rows, model, Rings::OnDemand).unwrap();
+            let model = StorageModel::Tensors;
+            let execution = execution::execute(task, &rates, choice, model, Rings::OnDemand).unwrap();
             check(task.network, &execution, &format!("{} {}", application.name, choice.name));
         }
     }

@@ -179,6 +179,7 @@ mod tests {
     fn variants(raw: &[Vec<(u64, u32)>]) -> Vec<Vec<Variant>> {
         let execution = Execution {
             rows: Vec::new(),
+            barriers: None,
             runs: Vec::new(),
             windows: Vec::new(),
             requests: Vec::new(),
