@@ -5,6 +5,7 @@
 pub mod crates;
 pub mod generate;
 pub mod hostile;
+pub mod together;
 
 use std::path::{Path, PathBuf};
 

@@ -138,6 +138,9 @@ impl<'r> Model<'r> {
         {
             return Ok(None);
         }
+        if self.resolved.follows[self.c][l] {
+            return Err("its ring shares bytes with one that it reads, which cannot be emitted yet".into());
+        }
         if entry.tensor.element_bytes != 4 && !(written.is_empty() && entry.readers.is_empty()) {
             return Err("it makes indices, which no layer can read".into());
         }
