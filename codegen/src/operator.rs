@@ -111,7 +111,7 @@ pub enum ColourOrder {
 }
 
 /// Attributes of [`Operator::Conv`]. Parameters: filters `[filters, C / groups, kernel_y, kernel_x]`, then the bias
-/// `[filters]` if any, then the slopes of a PRelu activation.
+/// `[filters]` if any, then scale `[C]` and shift `[C]` of an affine `pre`, then the slopes of a PRelu activation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Conv {
@@ -129,7 +129,21 @@ pub struct Conv {
     pub groups: usize,
     /// Whether there is one bias per filter.
     pub bias: bool,
+    /// Applied to every input element as it is loaded; the zeros of the padding come after it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pre: Option<Pre>,
     /// Applied to every output element.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub activation: Option<Function>,
+}
+
+/// A batch norm, an activation, or one after the other, that a convolution applies to its input.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pre {
+    /// Whether each channel is multiplied by a scale, and a shift added: parameters of the convolution.
+    pub affine: bool,
+    /// Applied after that. Not a PRelu; of a depthwise convolution nothing but bounds, as Relu and Clip are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub activation: Option<Function>,
 }

@@ -9,13 +9,13 @@
 use std::ops::Range;
 
 use csdfc_kernels::activation::Activation;
-use csdfc_kernels::conv::Conv;
 use csdfc_kernels::conv::transpose::ConvTranspose;
+use csdfc_kernels::conv::{Conv, Pre};
 use csdfc_kernels::elements::{Dims, ElementShape};
 use csdfc_kernels::gemm::Gemm;
 use csdfc_kernels::rows::RowShape;
 
-use crate::bind::{Access, Call, activation};
+use crate::bind::{Access, Call, activation, pre};
 use crate::operator::{self, Function, Operator};
 use crate::shape::Shape;
 
@@ -37,7 +37,7 @@ pub struct Part {
 /// How parameters are packed.
 #[derive(Debug, Clone)]
 pub enum Packing {
-    /// In panels: filters, biases and slopes.
+    /// In panels: filters, biases and slopes; after them scales and shifts of what becomes of the input.
     Conv {
         /// The convolution that reads them.
         conv: Conv,
@@ -118,20 +118,34 @@ impl Packing {
             found if found == elements => Ok(()),
             found => Err(format!("its parameter {index} has {found} elements, not {elements}")),
         };
+        let after_weights = |has_bias: bool, filters: usize, activation: Activation| {
+            let bias = has_bias.then(|| parameter(1));
+            bias_and_slopes(bias, parameter(1 + usize::from(has_bias)), filters, activation)
+        };
         match self {
             Packing::Conv { conv, bias } => {
                 expect(0, conv.filters * (conv.channels / conv.groups) * conv.kernel[0] * conv.kernel[1])?;
-                let [bias, slopes] = bias_and_slopes(parameters, *bias, conv.filters, conv.activation)?;
-                conv.pack(parameter(0), bias, slopes, packed);
+                let first = 1 + usize::from(*bias);
+                let (constants, next) = match conv.pre {
+                    Some(Pre { affine: true, .. }) => {
+                        expect(first, conv.channels)?;
+                        expect(first + 1, conv.channels)?;
+                        ([parameter(first), parameter(first + 1)], first + 2)
+                    }
+                    _ => ([&[][..]; 2], first),
+                };
+                let bias = bias.then(|| parameter(1));
+                let [bias, slopes] = bias_and_slopes(bias, parameter(next), conv.filters, conv.activation)?;
+                conv.pack(parameter(0), bias, slopes, constants, packed);
             }
             Packing::ConvTranspose { conv, bias } => {
                 expect(0, conv.channels * (conv.filters / conv.groups) * conv.kernel[0] * conv.kernel[1])?;
-                let [bias, slopes] = bias_and_slopes(parameters, *bias, conv.filters, conv.activation)?;
+                let [bias, slopes] = after_weights(*bias, conv.filters, conv.activation)?;
                 conv.pack(parameter(0), bias, slopes, packed);
             }
             Packing::Gemm { gemm, transposed, bias, image } => {
                 expect(0, gemm.units * gemm.inner)?;
-                let [bias, slopes] = bias_and_slopes(parameters, *bias, gemm.units, gemm.activation)?;
+                let [bias, slopes] = after_weights(*bias, gemm.units, gemm.activation)?;
                 let weight = |unit: usize, place: usize| {
                     let i = match image {
                         Some([channels, pixels]) => place % channels * pixels + place / channels,
@@ -157,23 +171,23 @@ impl Packing {
     }
 }
 
-/// The parameters after the first: biases, if there are any, and slopes, if they are in the panels.
-fn bias_and_slopes(
-    parameters: &[Vec<f32>],
-    has_bias: bool,
+/// The biases, if there are any, and the parameter that would be slopes, if they are in the panels.
+fn bias_and_slopes<'a>(
+    bias: Option<&'a [f32]>,
+    slopes: &'a [f32],
     filters: usize,
     activation: Activation,
-) -> Result<[&[f32]; 2], String> {
-    let mut rest = parameters.iter().skip(1).map(Vec::as_slice);
-    let bias = if has_bias { rest.next().unwrap_or_default() } else { &[] };
-    let slopes = if activation == Activation::PRelu { rest.next().unwrap_or_default() } else { &[] };
-    if has_bias && bias.len() != filters {
+) -> Result<[&'a [f32]; 2], String> {
+    let slopes = if activation == Activation::PRelu { slopes } else { &[] };
+    if let Some(bias) = bias
+        && bias.len() != filters
+    {
         return Err(format!("it has {} biases for {filters} output channels", bias.len()));
     }
     if activation == Activation::PRelu && ![1, filters].contains(&slopes.len()) {
         return Err(format!("it has {} slopes for {filters} output channels", slopes.len()));
     }
-    Ok([bias, slopes])
+    Ok([bias.unwrap_or_default(), slopes])
 }
 
 /// How the parameters of a convolution or of a matrix product by constants are packed, and whether the slopes of a
@@ -195,7 +209,8 @@ pub(crate) fn panels(operator: &Operator, input: &Shape) -> Option<(Part, bool)>
     let packing = match operator {
         Operator::Conv(conv) => {
             let &operator::Conv { kernel, stride, dilation, pads, groups, .. } = conv;
-            let conv = Conv { channels, filters, kernel, stride, dilation, pads, groups, activation };
+            let pre = conv.pre.as_ref().map(pre);
+            let conv = Conv { channels, filters, kernel, stride, dilation, pads, groups, pre, activation };
             Packing::Conv { conv, bias }
         }
         Operator::ConvTranspose(conv) => {
@@ -210,7 +225,8 @@ pub(crate) fn panels(operator: &Operator, input: &Shape) -> Option<(Part, bool)>
         }
         _ => return None,
     };
-    let parameters = 0..1 + usize::from(bias) + usize::from(slopes == Some(true));
+    let affine = matches!(operator, Operator::Conv(operator::Conv { pre: Some(pre), .. }) if pre.affine);
+    let parameters = 0..1 + usize::from(bias) + 2 * usize::from(affine) + usize::from(slopes == Some(true));
     Some((Part { packing, parameters }, in_place))
 }
 

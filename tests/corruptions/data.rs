@@ -1,6 +1,6 @@
 //! Corruptions of what a plan says of its layers and tensors, and of its sums.
 
-use csdfc_codegen::operator::Operator;
+use csdfc_codegen::operator::{Operator, Pre};
 use csdfc_codegen::plan::{Plan, StorageModel};
 use csdfc_codegen::shape::Shape;
 use rand::RngExt;
@@ -186,7 +186,7 @@ pub fn layers_out_of_order(plan: &mut Plan, random: &mut Random) -> Option<()> {
     Some(())
 }
 
-/// Invalid because another filter size, number of filters, groups or bias means other parameters or another shape; and
+/// Invalid because another filter size, number of filters, groups, bias or norm of the input means other parameters or another shape; and
 /// because a window that lies or steps differently makes another shape or needs other rows.
 pub fn convolution_changed(plan: &mut Plan, random: &mut Random) -> Option<()> {
     let mut convolutions = Vec::new();
@@ -207,7 +207,7 @@ pub fn convolution_changed(plan: &mut Plan, random: &mut Random) -> Option<()> {
         Some((input_rows + pads).checked_sub((kernel - 1) * dilation + 1)? / stride + 1)
     };
     let pads = conv.pads[0] + conv.pads[2];
-    match random.random_range(0..8) {
+    match random.random_range(0..9) {
         0 => conv.kernel[random.random_range(0..2)] += 1,
         1 => conv.filters += 1,
         2 => conv.bias = !conv.bias,
@@ -222,6 +222,12 @@ pub fn convolution_changed(plan: &mut Plan, random: &mut Random) -> Option<()> {
             != Some(height) =>
         {
             conv.pads[2] += conv.stride[0];
+        }
+        8 => {
+            conv.pre = match &conv.pre {
+                Some(pre) if pre.affine => None,
+                _ => Some(Pre { affine: true, activation: None }),
+            };
         }
         7 => {
             // The window moves up by a row: the shape stays, and the first firing needs `need` rows, then one less.

@@ -9,7 +9,7 @@ use csdfc_codegen::bind::{self, Access, Call, Kernel, Site};
 use csdfc_codegen::operator::{
     ArgMax, BatchNorm, Binary, BinaryFunction, Concat, ConstantOperand, Conv, ConvTranspose, Coordinates,
     DepthToSpace, ElementWise, Function, Gemm, InstanceNorm, Lrn, Operator, Pad, PadMode, Pool, PoolKind,
-    Reduce, ReduceFunction, Resize, ResizeMode, Rounding, Slice, Softmax, SpaceToDepth, Transpose,
+    Pre, Reduce, ReduceFunction, Resize, ResizeMode, Rounding, Slice, Softmax, SpaceToDepth, Transpose,
 };
 use csdfc_codegen::plan::StorageModel;
 use csdfc_codegen::shape::Shape;
@@ -160,13 +160,34 @@ fn windows() -> Vec<Group> {
     let conv = |groups, kernel, activation| {
         let (stride, dilation) = ([2, 1], [1, 1]);
         let pads = [1, 1, 0, 2];
-        Operator::Conv(Conv { filters: 8, kernel, stride, dilation, pads, groups, bias: true, activation })
+        Operator::Conv(Conv {
+            filters: 8,
+            kernel,
+            stride,
+            dilation,
+            pads,
+            groups,
+            bias: true,
+            pre: None,
+            activation,
+        })
+    };
+    let before = |filters, groups, affine, activation| {
+        let (kernel, stride, dilation, pads) = ([3, 2], [1, 2], [1, 1], [1; 4]);
+        let (pre, after) = (Some(Pre { affine, activation }), slopes(&[filters, 1, 1]));
+        let conv =
+            Conv { filters, kernel, stride, dilation, pads, groups, bias: false, pre, activation: after };
+        Operator::Conv(conv)
     };
     let convolutions = vec![
         conv(1, [3, 3], Some(Function::Relu)),
         conv(4, [3, 2], slopes(&[8, 1, 1])),
         conv(2, [1, 1], slopes(&[8, 4, 11])),
         conv(1, [1, 1], Some(Function::Clip { min: Some(0.0), max: Some(6.0) })),
+        before(4, 1, true, Some(Function::Relu)),
+        before(4, 2, true, None),
+        before(4, 4, true, Some(Function::Clip { min: Some(-0.5), max: Some(0.5) })),
+        before(6, 1, false, Some(Function::Swish)),
     ];
     let transposed = |groups, activation| {
         Operator::ConvTranspose(ConvTranspose {

@@ -59,18 +59,36 @@ fn compute(layer: &Layer, operands: &[Tensor<'_>]) -> Vec<f64> {
     let x = operands[0];
     let out = &layer.shape.dims;
     let filter = |index: &[usize]| Tensor { data: &parameters[0], dims: &layer.parameters[0].dims }.at(index);
-    match &layer.operator {
-        Operator::Conv(conv) => each(out, |o| {
-            let (c_in, c_out) = (x.dims[1] / conv.groups, conv.filters / conv.groups);
-            let mut sum = if conv.bias { parameters[1][o[1]] } else { 0.0 };
-            for i in indices(&[c_in, conv.kernel[0], conv.kernel[1]]) {
-                let row = (o[2] * conv.stride[0] + i[1] * conv.dilation[0]) as i64 - conv.pads[0] as i64;
-                let column = (o[3] * conv.stride[1] + i[2] * conv.dilation[1]) as i64 - conv.pads[1] as i64;
-                let channel = (o[1] / c_out * c_in + i[0]) as i64;
-                sum += filter(&[o[1], i[0], i[1], i[2]]) * x.get(&[0, channel, row, column]).unwrap_or(0.0);
-            }
-            sum
-        }),
+    let mut made = match &layer.operator {
+        Operator::Conv(conv) => {
+            let place = 1 + usize::from(conv.bias);
+            let before = each(x.dims, |i| {
+                let c = i[1];
+                match &conv.pre {
+                    Some(pre) if pre.affine => function(
+                        pre.activation.as_ref(),
+                        x.at(i) * parameters[place][c] + parameters[place + 1][c],
+                    ),
+                    Some(pre) => function(pre.activation.as_ref(), x.at(i)),
+                    None => x.at(i),
+                }
+            });
+            let x = Tensor { data: &before, dims: x.dims };
+            each(out, |o| {
+                let (c_in, c_out) = (x.dims[1] / conv.groups, conv.filters / conv.groups);
+                let mut sum = if conv.bias { parameters[1][o[1]] } else { 0.0 };
+                for i in indices(&[c_in, conv.kernel[0], conv.kernel[1]]) {
+                    let row = (o[2] * conv.stride[0] + i[1] * conv.dilation[0]) as i64 - conv.pads[0] as i64;
+                    let column =
+                        (o[3] * conv.stride[1] + i[2] * conv.dilation[1]) as i64 - conv.pads[1] as i64;
+                    let channel = (o[1] / c_out * c_in + i[0]) as i64;
+                    sum +=
+                        filter(&[o[1], i[0], i[1], i[2]]) * x.get(&[0, channel, row, column]).unwrap_or(0.0);
+                }
+                sum
+            })
+        }
+        Operator::BatchNorm(_) => each(out, |o| x.at(o) * parameters[0][o[1]] + parameters[1][o[1]]),
         Operator::ConvTranspose(conv) => {
             let (c_in, c_out) = (x.dims[1] / conv.groups, conv.filters / conv.groups);
             let mut y = each(out, |o| if conv.bias { parameters[1][o[1]] } else { 0.0 });
@@ -93,10 +111,7 @@ fn compute(layer: &Layer, operands: &[Tensor<'_>]) -> Vec<f64> {
             };
             (0..gemm.inner).map(product).sum::<f64>() + if gemm.bias { parameters[1][unit] } else { 0.0 }
         }),
-        Operator::ElementWise(element_wise) => each(out, |o| match element_wise.function {
-            Function::Relu => x.at(o).max(0.0),
-            _ => unreachable!("no test has another function"),
-        }),
+        Operator::ElementWise(element_wise) => each(out, |o| function(Some(&element_wise.function), x.at(o))),
         Operator::Binary(binary) => each(out, |o| {
             let (a, b) = (x.broadcast(o), operands[1].broadcast(o));
             match binary.function {
@@ -191,6 +206,16 @@ fn compute(layer: &Layer, operands: &[Tensor<'_>]) -> Vec<f64> {
             x.at(&[0, o[1] % depth, o[2] * side + block / side, o[3] * side + block % side])
         }),
         other => unreachable!("no test has a {}", other.kind()),
+    };
+    made.iter_mut().for_each(|x| *x = function(layer.operator.activation(), *x));
+    made
+}
+
+fn function(function: Option<&Function>, x: f64) -> f64 {
+    match function {
+        None => x,
+        Some(Function::Relu) => x.max(0.0),
+        Some(other) => unreachable!("no test has {other:?}"),
     }
 }
 

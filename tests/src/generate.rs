@@ -10,9 +10,9 @@ use csdfc::network::{Layer, LayerId, Network, NetworkOutput, Operand};
 use csdfc::operators::{output_shape, parameter_dims};
 use csdfc::weights::{Source, Weights};
 use csdfc_codegen::operator::{
-    Binary, BinaryFunction, Concat, Conv, ConvTranspose, Coordinates, DepthToSpace, ElementWise, Function,
-    Gemm, Input, InputElement, Operator, Pad, PadMode, Pool, PoolKind, Reduce, ReduceFunction, Resize,
-    ResizeMode, Rounding, Slice, Softmax, SpaceToDepth, Transpose,
+    BatchNorm, Binary, BinaryFunction, Concat, Conv, ConvTranspose, Coordinates, DepthToSpace, ElementWise,
+    Function, Gemm, Input, InputElement, Operator, Pad, PadMode, Pool, PoolKind, Reduce, ReduceFunction,
+    Resize, ResizeMode, Rounding, Slice, Softmax, SpaceToDepth, Transpose,
 };
 use csdfc_codegen::plan::StorageModel;
 use csdfc_codegen::shape::Shape;
@@ -112,12 +112,22 @@ fn grow(network: &mut Network, random: &mut Choices<'_>) {
         a.rank() == 4 && b.rank() == 4 && a.dims[1] == b.dims[1] && a.dims[3] == b.dims[3]
     };
     let columns = |b: &Shape, a: &Shape| a.rank() == 4 && b.rank() == 4 && a.dims[2..] == b.dims[2..];
-    let (operator, inputs) = match random.pick(0, 15) {
+    let (operator, inputs) = match random.pick(0, 17) {
         0..=2 => {
             let groups = if random.flag() { channels } else { 1 };
             let filters = groups * random.pick(1, 2);
             let pads = if random.flag() { pads_1 } else { pads_0 };
-            let conv = Conv { filters, kernel, stride, dilation, pads, groups, bias: true, activation: None };
+            let conv = Conv {
+                filters,
+                kernel,
+                stride,
+                dilation,
+                pads,
+                groups,
+                bias: true,
+                pre: None,
+                activation: None,
+            };
             (Operator::Conv(conv), vec![x])
         }
         3 => {
@@ -238,6 +248,26 @@ fn grow(network: &mut Network, random: &mut Choices<'_>) {
             }
             _ => return,
         },
+        15 => {
+            // A convolution after a norm, and perhaps a rectifier; another layer may read either.
+            let activation = random.flag().then_some(Function::Relu);
+            let norm = Operator::BatchNorm(BatchNorm { channels, activation });
+            let Some(x) = push(network, norm, vec![x]) else { return };
+            let groups = if random.flag() { channels } else { 1 };
+            let (filters, bias) = (groups * random.pick(1, 3), random.flag());
+            let conv = Conv {
+                filters,
+                kernel,
+                stride,
+                dilation,
+                pads: pads_1,
+                groups,
+                bias,
+                pre: None,
+                activation: None,
+            };
+            (Operator::Conv(conv), vec![x])
+        }
         _ => (Operator::ElementWise(ElementWise { function: Function::Relu }), vec![x]),
     };
     push(network, operator, inputs);
@@ -274,7 +304,8 @@ fn network(random: &mut Choices<'_>) -> Network {
 
 /// A CNN cut at random places, and which of its neighbouring partitions run at the same time.
 fn cnn(name: &str, random: &mut Choices<'_>) -> (Cnn, Vec<Vec<String>>) {
-    let network = csdfc::pass::normalise(network(random), false);
+    let (network, fuse) = (network(random), random.flag());
+    let network = csdfc::pass::normalise(network, fuse);
     let mut partitions: Vec<Partition> = Vec::new();
     let mut together: Vec<Vec<String>> = Vec::new();
     for id in network.ids() {

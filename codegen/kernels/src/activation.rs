@@ -132,7 +132,7 @@ impl Activation {
 
 /// `x` within bounds, the upper one ruling; NaN stays.
 #[inline(always)]
-fn clip(x: f32, min: f32, max: f32) -> f32 {
+pub(crate) fn clip(x: f32, min: f32, max: f32) -> f32 {
     let x = if min > x { min } else { x };
     if max < x { max } else { x }
 }

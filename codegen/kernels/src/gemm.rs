@@ -33,6 +33,7 @@ impl Gemm {
             dilation: [1, 1],
             pads: [0; 4],
             groups: 1,
+            pre: None,
             activation: self.activation,
         }
     }

@@ -61,15 +61,29 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// Adds a span of steps, in which each pixel is multiplied from these elements on, or is zero if there are none.
+    /// Adds a span of steps, in which each pixel is multiplied from these elements on, as they are loaded, or is zero if
+    /// there are none.
+    ///
+    /// # Safety
+    /// In [`super::arch::Job::run`].
     ///
     /// # Panics
     /// If there are fewer elements than steps.
     #[inline(always)]
-    fn add(&mut self, step: usize, steps: usize, mut pixel: impl FnMut(usize) -> Option<&'a [f32]>) {
+    unsafe fn add<S: Simd>(
+        &mut self,
+        step: usize,
+        steps: usize,
+        mut pixel: impl FnMut(usize) -> Option<&'a [f32]>,
+        load: &mut impl Load,
+    ) {
         self.spans[self.len] = (step, steps);
         for (i, place) in self.pixels[self.len][..self.count].iter_mut().enumerate() {
-            *place = pixel(i).unwrap_or(&ZEROS)[..steps].as_ptr();
+            *place = match pixel(i) {
+                // SAFETY: the caller's.
+                Some(elements) => unsafe { load.load::<S>(step, &elements[..steps]) },
+                None => ZEROS[..steps].as_ptr(),
+            };
         }
         self.len += 1;
     }
@@ -85,6 +99,37 @@ pub(crate) trait Spans<'a> {
 
     /// The elements of each pixel for these steps; `None` if it lies beyond the input.
     fn pixels(&self, span: usize) -> impl FnMut(usize) -> Option<&'a [f32]>;
+}
+
+/// How the elements of a pixel come before the micro-kernel.
+pub(crate) trait Load {
+    /// Most steps of a table.
+    const STEPS: usize;
+
+    /// Begins a table for a group: what was loaded for the last is no longer needed.
+    fn start(&mut self, group: usize);
+
+    /// Where the elements are that a pixel is multiplied from `step` on, until the next table begins: as many as those
+    /// given, which are what lies in the input.
+    ///
+    /// # Safety
+    /// In [`super::arch::Job::run`].
+    unsafe fn load<S: Simd>(&mut self, step: usize, elements: &[f32]) -> *const f32;
+}
+
+/// Elements are read where they lie.
+pub(crate) struct InPlace;
+
+impl Load for InPlace {
+    const STEPS: usize = usize::MAX;
+
+    #[inline(always)]
+    fn start(&mut self, _group: usize) {}
+
+    #[inline(always)]
+    unsafe fn load<S: Simd>(&mut self, _step: usize, elements: &[f32]) -> *const f32 {
+        elements.as_ptr()
+    }
 }
 
 /// Sums of products with packed weights.
@@ -120,11 +165,12 @@ impl Sums<'_> {
     /// # Safety
     /// In [`super::arch::Job::run`]; no one else reads or writes these elements of the output.
     #[inline(always)]
-    pub unsafe fn make<'a, S: Simd>(
+    pub unsafe fn make<'a, S: Simd, L: Load>(
         &self,
         run: &Range<usize>,
         table: &mut Table<'a>,
         spans: &impl Spans<'a>,
+        load: &mut L,
     ) {
         let Panels { filters, .. } = self.panels;
         let (group, within) =
@@ -133,11 +179,18 @@ impl Sums<'_> {
         let total = spans.len();
         let mut from = 0;
         loop {
-            let to = total.min(from + SPANS);
+            let (mut to, mut room) = (from, L::STEPS);
             table.len = 0;
-            for span in from..to {
-                let (step, steps) = spans.steps(span);
-                table.add(step, steps, spans.pixels(span));
+            load.start(group);
+            while to < total && table.len < SPANS {
+                let (step, steps) = spans.steps(to);
+                if steps > room {
+                    break;
+                }
+                room -= steps;
+                // SAFETY: the caller's.
+                unsafe { table.add::<S>(step, steps, spans.pixels(to), load) }
+                to += 1;
             }
             let mut next = run.start;
             while next < run.end {

@@ -14,6 +14,7 @@ pub const SOURCES: &[(&str, &str)] = &[
     ("conv/dense.rs", include_str!("conv/dense.rs")),
     ("conv/depthwise.rs", include_str!("conv/depthwise.rs")),
     ("conv/mod.rs", include_str!("conv/mod.rs")),
+    ("conv/pre.rs", include_str!("conv/pre.rs")),
     ("conv/transpose.rs", include_str!("conv/transpose.rs")),
     ("depth_space.rs", include_str!("depth_space.rs")),
     ("element_wise.rs", include_str!("element_wise.rs")),

@@ -345,12 +345,13 @@ mod tests {
                 dilation: [1, 1],
                 pads: [1; 4],
                 groups,
+                pre: None,
                 activation: Activation::None,
             };
             let input = random.floats(height * width * channels);
             let weights = random.floats(filters * channels / groups * 9);
             let mut packed = vec![f32::NAN; p.packed_len()];
-            p.pack(&weights, &[], &[], &mut packed);
+            p.pack(&weights, &[], &[], [&[]; 2], &mut packed);
             let input =
                 Rows { data: Span::new(&input), shape: RowShape::dense(height, width, channels, height) };
             let shape = RowShape::dense(height, width, filters, height);

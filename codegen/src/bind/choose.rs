@@ -3,6 +3,7 @@
 use csdfc_kernels::activation::Activation;
 use csdfc_kernels::binary::Binary;
 use csdfc_kernels::concat::ImageAxis;
+use csdfc_kernels::conv::Conv;
 use csdfc_kernels::depth_space::DepthToSpace;
 use csdfc_kernels::lrn::Lrn;
 use csdfc_kernels::pad::Pad;
@@ -176,12 +177,20 @@ fn split(output: &[usize], dims: &[usize], channels: usize) -> Option<[usize; 2]
 fn convolution(site: &Site<'_>, x: &Operand<'_>) -> Result<Choice, String> {
     let Some((part, in_place)) = weights::panels(site.operator, x.seen) else { return site.unsupported() };
     let kernel = match part.packing {
+        Packing::Conv { conv, .. } if !is_computed(&conv) => return site.unsupported(),
         Packing::Conv { conv, .. } => Kernel::Conv(conv),
         Packing::ConvTranspose { conv, .. } => Kernel::ConvTranspose(conv),
         _ => return site.unsupported(),
     };
     let Some(choice) = site.by_rows(x, || kernel) else { return site.unsupported() };
     choice.with_panels(site, part, in_place)
+}
+
+/// Whether the kernel does what becomes of the input: it knows no slopes there.
+fn is_computed(conv: &Conv) -> bool {
+    conv.pre.is_none_or(|pre| {
+        pre.activation != Activation::PRelu && (!conv.is_depthwise() || pre.suits_depthwise())
+    })
 }
 
 fn gemm(site: &Site<'_>, x: &Operand<'_>, gemm: &operator::Gemm) -> Result<Choice, String> {

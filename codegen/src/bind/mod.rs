@@ -12,7 +12,7 @@ mod translate;
 pub use access::{Access, Input};
 pub use fire::{Slots, Source, Target};
 pub use kernel::{Call, Constant, Kernel, Operand, Site};
-pub(crate) use translate::activation;
+pub(crate) use translate::{activation, pre};
 
 use crate::weights::Part;
 

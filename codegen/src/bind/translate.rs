@@ -1,10 +1,11 @@
 //! Attributes of operators as kernels take them.
 
 use csdfc_kernels::activation::Activation;
+use csdfc_kernels::conv;
 use csdfc_kernels::{binary, pad, pool, reduce, resize};
 
 use crate::operator::{
-    BinaryFunction, Coordinates, Function, PadMode, Pool, PoolKind, ReduceFunction, Resize, ResizeMode,
+    BinaryFunction, Coordinates, Function, PadMode, Pool, PoolKind, Pre, ReduceFunction, Resize, ResizeMode,
     Rounding,
 };
 
@@ -39,6 +40,11 @@ pub(crate) fn activation(function: Option<&Function>) -> Activation {
         Function::Floor => Activation::Floor,
         Function::Ceil => Activation::Ceil,
     }
+}
+
+/// What becomes of a convolution's input.
+pub(crate) fn pre(pre: &Pre) -> conv::Pre {
+    conv::Pre { affine: pre.affine, activation: activation(pre.activation.as_ref()) }
 }
 
 pub(super) fn binary(function: BinaryFunction) -> binary::BinaryFunction {

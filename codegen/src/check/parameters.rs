@@ -43,14 +43,16 @@ pub(super) fn elements(operator: &Operator, inputs: &[&Shape]) -> Option<u64> {
         | Operator::SpaceToDepth(_) => [vec![], vec![]],
     };
     let activation = operator.activation().map_or(vec![], slope);
-    lists.iter().chain([&activation]).filter(|dims| !dims.is_empty()).try_fold(0u64, |sum, dims| {
+    let pre = if scales_input(operator) { vec![2, channels] } else { vec![] };
+    lists.iter().chain([&activation, &pre]).filter(|dims| !dims.is_empty()).try_fold(0u64, |sum, dims| {
         let product = dims.iter().try_fold(1u64, |product, &dim| product.checked_mul(dim as u64))?;
         sum.checked_add(product)
     })
 }
 
 /// Bytes that a layer keeps of its parameters, by the rule that the module `weights` states: panels of 16 output
-/// channels for convolutions and matrix products, with room for biases and, one per channel, slopes; rounded up to 64.
+/// channels for convolutions and matrix products, with room for biases and, one per channel, slopes; scales and shifts of
+/// a convolution's input beside them; rounded up to 64.
 pub(super) fn stored(operator: &Operator, inputs: &[&Shape]) -> Option<u64> {
     let channels = inputs.first().map_or(0, |x| x.channels());
     // Groups, output channels of each, and products of each sum.
@@ -85,8 +87,14 @@ pub(super) fn stored(operator: &Operator, inputs: &[&Shape]) -> Option<u64> {
     };
     let panels = groups.checked_mul(filters.div_ceil(16))?;
     let panel = steps.checked_add(1 + in_panels)?.checked_mul(16)?;
+    let beside = if scales_input(operator) { channels.checked_mul(2)?.checked_add(beside)? } else { beside };
     let elements = panels.checked_mul(panel)?.checked_add(beside)? as u64;
     elements.checked_mul(4)?.checked_next_multiple_of(64)
+}
+
+/// Whether a convolution multiplies each channel of its input by a scale, and adds a shift.
+fn scales_input(operator: &Operator) -> bool {
+    matches!(operator, Operator::Conv(conv) if conv.pre.as_ref().is_some_and(|pre| pre.affine))
 }
 
 fn slope(function: &Function) -> Vec<usize> {

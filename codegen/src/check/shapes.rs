@@ -54,6 +54,10 @@ fn output_shape(operator: &Operator, inputs: &[&Shape], stated: &Shape) -> Resul
             if c % groups != 0 || filters % groups != 0 {
                 return Err(format!("{c} channels, {filters} filters and {groups} groups do not divide"));
             }
+            let before = conv.pre.as_ref().and_then(|pre| pre.activation.as_ref());
+            if matches!(before, Some(Function::PRelu { .. })) {
+                return Err("a PRelu of a convolution's input has no slopes".into());
+            }
             let side = |axis: usize, size: i128| {
                 windows(
                     size,

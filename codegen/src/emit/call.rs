@@ -4,6 +4,7 @@ use std::fmt::Debug;
 use std::ops::Range;
 
 use csdfc_kernels::activation::Activation;
+use csdfc_kernels::conv::{Conv, Pre};
 use csdfc_kernels::elements::{Dims, ElementShape};
 use csdfc_kernels::resize::ResizeMode;
 use csdfc_kernels::rows::RowShape;
@@ -98,6 +99,10 @@ pub(super) fn write(
     if function.isa {
         before.push("self.isa".to_owned());
     }
+    if let Kernel::Conv(Conv { pre: Some(Pre { affine, activation }), .. }) = call.kernel {
+        let fields = [format!("affine: {affine}"), activation_field(activation)];
+        source.list("const PRE: kernels::conv::Pre = kernels::conv::Pre {", &fields, ";");
+    }
     for argument in function.arguments {
         match argument {
             Argument::Inline(text) => before.push(text),
@@ -189,6 +194,7 @@ fn function(call: &Call) -> Function {
                 field("dilation", &p.dilation),
                 field("pads", &p.pads),
                 field("groups", &p.groups),
+                if p.pre.is_some() { "pre: Some(PRE)" } else { "pre: None" }.to_owned(),
                 activation_field(p.activation),
             ];
             vector("conv", "conv", vec![Argument::Struct("Conv", fields)])

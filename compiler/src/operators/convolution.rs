@@ -1,6 +1,6 @@
 //! Convolution and transposed convolution.
 
-use csdfc_codegen::operator::{Conv, ConvTranspose};
+use csdfc_codegen::operator::{Conv, ConvTranspose, Function};
 use csdfc_codegen::shape::Shape;
 
 use super::{AXES, RowAccess, ShapeError, bounded, dimension, fail, image, product};
@@ -8,6 +8,10 @@ use super::{AXES, RowAccess, ShapeError, bounded, dimension, fail, image, produc
 pub(super) fn conv_shape(conv: &Conv, x: &Shape) -> Result<Shape, ShapeError> {
     let [n, channels, height, width] = image(x, "conv")?;
     check_groups(conv.groups, channels, conv.filters)?;
+    let before = conv.pre.as_ref().and_then(|pre| pre.activation.as_ref());
+    if matches!(before, Some(Function::PRelu { .. })) {
+        return fail("conv has no slopes for a PRelu of its input".into());
+    }
     let mut size = [0; 2];
     for axis in 0..2 {
         let window = Window::of(axis, conv.kernel, conv.stride, conv.dilation, conv.pads)?;
@@ -34,6 +38,9 @@ pub(super) fn conv_parameters(conv: &Conv, channels: usize) -> Vec<Vec<usize>> {
     let mut dims = vec![vec![conv.filters, channels / conv.groups.max(1), y, x]];
     if conv.bias {
         dims.push(vec![conv.filters]);
+    }
+    if conv.pre.as_ref().is_some_and(|pre| pre.affine) {
+        dims.extend([vec![channels], vec![channels]]);
     }
     dims
 }

@@ -34,7 +34,17 @@ fn check(operator: &Operator, inputs: &[Shape], expected: &[&str]) {
 fn conv(filters: usize, kernel: usize, stride: usize, groups: usize) -> Operator {
     let pads = [kernel / 2; 4];
     let (kernel, stride, dilation) = ([kernel; 2], [stride; 2], [1; 2]);
-    Operator::Conv(Conv { filters, kernel, stride, dilation, pads, groups, bias: true, activation: None })
+    Operator::Conv(Conv {
+        filters,
+        kernel,
+        stride,
+        dilation,
+        pads,
+        groups,
+        bias: true,
+        pre: None,
+        activation: None,
+    })
 }
 
 fn pad(mode: PadMode, before: i64, after: i64) -> Operator {
@@ -206,7 +216,17 @@ fn operators() -> impl Strategy<Value = Operator> {
     let conv = (size(), window(), size(), any::<bool>()).prop_map(
         |(filters, (kernel, stride, dilation, pads), groups, bias)| {
             let activation = None;
-            Operator::Conv(Conv { filters, kernel, stride, dilation, pads, groups, bias, activation })
+            Operator::Conv(Conv {
+                filters,
+                kernel,
+                stride,
+                dilation,
+                pads,
+                groups,
+                bias,
+                pre: None,
+                activation,
+            })
         },
     );
     let conv_transpose = (size(), window(), size(), [size(), size()]).prop_map(

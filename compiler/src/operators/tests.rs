@@ -26,6 +26,7 @@ fn conv(filters: usize, kernel: usize, stride: usize, dilation: usize, pad: usiz
         pads: [pad; 4],
         groups,
         bias: true,
+        pre: None,
         activation: None,
     }
 }

@@ -124,6 +124,7 @@ mod tests {
             pads: [0; 4],
             groups: 1,
             bias: false,
+            pre: None,
             activation: None,
         };
         check(Operator::Conv(conv), &["input", "transpose", "conv"]);

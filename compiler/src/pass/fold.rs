@@ -54,7 +54,8 @@ fn zeros(pad: &Pad) -> Option<[usize; 4]> {
 fn padded(operator: &Operator, added: [usize; 4]) -> Option<Operator> {
     let mut operator = operator.clone();
     let pads = match &mut operator {
-        Operator::Conv(conv) => &mut conv.pads,
+        // What becomes of the input would become of the zeros too.
+        Operator::Conv(conv) if conv.pre.is_none() => &mut conv.pads,
         Operator::Pool(pool) => {
             // The zeros counted in the mean: padding of the pool's own must count too, or not exist.
             let PoolKind::Average { count_include_pad } = &mut pool.kind else { return None };
@@ -95,10 +96,9 @@ pub(super) fn affine(network: Network) -> Network {
 }
 
 /// `scale · x + shift`, one of each per channel where present.
-#[derive(Default)]
-struct Affine {
-    scale: Option<Vec<f32>>,
-    shift: Option<Vec<f32>>,
+pub(super) struct Affine {
+    pub scale: Option<Vec<f32>>,
+    pub shift: Option<Vec<f32>>,
 }
 
 /// Operator and parameters of `before` that also do what `layer`, its reader, does.
@@ -129,13 +129,15 @@ fn folded(before: &Layer, layer: &Layer) -> Option<(Operator, Vec<Weights>)> {
         (Some(bias), Some(shift)) => Some(bias.iter().zip(shift).map(|(bias, shift)| bias + shift).collect()),
         (bias, shift) => bias.or(shift),
     };
+    let others = before.parameters.iter().skip(1 + usize::from(*bias));
     *bias = new.is_some();
     parameters.extend(new.map(|new| Weights::of([channels], new)));
+    parameters.extend(others.cloned());
     Some((operator, parameters))
 }
 
 /// What `layer` does to each index along `axis` of its input, of this shape.
-fn affine_of(layer: &Layer, shape: &Shape, axis: usize) -> Option<Affine> {
+pub(super) fn affine_of(layer: &Layer, shape: &Shape, axis: usize) -> Option<Affine> {
     let channels = shape.dims[axis];
     let binary = match &layer.operator {
         Operator::BatchNorm(norm) => {

@@ -5,6 +5,7 @@
 
 use crate::network::Network;
 
+mod before;
 mod copies;
 mod fold;
 mod fuse;
@@ -19,17 +20,20 @@ mod rewrite;
 ///    which would take the `+ 3` of a spelled-out hard sigmoid for a bias;
 /// 3. affine: no batch norm, and no addition or multiplication of per-channel or scalar constants, is the only reader
 ///    of a convolution or fully connected layer: it is in the filters and the bias;
-/// 4. activations: no activation stands alone after a layer that can apply it.
+/// 4. activations: no activation stands alone after a layer that can apply it;
+/// 5. pre-activations: no batch norm, activation or per-channel constant stands before convolutions alone: each of these
+///    does it as it loads its input.
 ///
 /// Whether it fuses or not, layers that no output depends on are gone, and what no kernel would read as it lies is
 /// moved by a layer of its own.
 pub fn normalise(mut network: Network, fuse: bool) -> Network {
     type Pass = fn(Network) -> Network;
-    let passes: [(&str, Pass); 4] = [
+    let passes: [(&str, Pass); 5] = [
         ("fold_pads", fold::pads),
         ("recognise_activations", recognise::activations),
         ("fold_affine", fold::affine),
         ("fuse_activations", fuse::activations),
+        ("fold_before_convolutions", before::convolutions),
     ];
     for (name, pass) in if fuse { &passes[..] } else { &[] } {
         let span = tracing::info_span!("pass", name, layers = network.layers.len());

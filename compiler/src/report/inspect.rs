@@ -132,7 +132,7 @@ fn operator_name(operator: &csdfc_codegen::operator::Operator) -> String {
         let value = serde_json::to_value(function).ok();
         value.and_then(|value| value["function"].as_str().map(str::to_owned)).unwrap_or_default()
     };
-    use csdfc_codegen::operator::Operator;
+    use csdfc_codegen::operator::{Conv, Operator};
     let mut name = match operator {
         Operator::ElementWise(element_wise) => function(&element_wise.function),
         Operator::Binary(binary) => format!("{:?}", binary.function).to_lowercase(),
@@ -143,6 +143,11 @@ fn operator_name(operator: &csdfc_codegen::operator::Operator) -> String {
         }
         other => other.kind().to_owned(),
     };
+    if let Operator::Conv(Conv { pre: Some(pre), .. }) = operator {
+        let norm = pre.affine.then(|| "batch_norm".to_owned());
+        let before: Vec<String> = norm.into_iter().chain(pre.activation.as_ref().map(function)).collect();
+        name = format!("{} + {name}", before.join(" + "));
+    }
     if let Some(activation) = operator.activation() {
         name.push_str(" + ");
         name.push_str(&function(activation));

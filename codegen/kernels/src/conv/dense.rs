@@ -4,9 +4,10 @@
 use core::ops::Range;
 
 use super::super::arch::{Job, Simd};
-use super::super::indirect::{MOST_PIXELS, PADDED_SPAN, Spans, Sums, Table};
+use super::super::indirect::{InPlace, Load, MOST_PIXELS, PADDED_SPAN, Spans, Sums, Table};
 use super::super::rows::Rows;
 use super::super::shared::SharedRows;
+use super::pre::{BLOCK, Before, Loaded};
 use super::{Conv, inside};
 
 /// The convolution's rows `y` and panels `tiles`.
@@ -15,6 +16,8 @@ pub(super) struct Dense<'a> {
     pub y: Range<usize>,
     pub tiles: Range<usize>,
     pub input: Rows<'a>,
+    /// What becomes of the input as it is loaded.
+    pub before: Option<Before<'a>>,
     pub weights: &'a [f32],
     pub output: SharedRows<'a>,
 }
@@ -22,13 +25,43 @@ pub(super) struct Dense<'a> {
 impl Job for Dense<'_> {
     #[inline(always)]
     fn run<S: Simd>(self) {
-        let Dense { p, weights, output, .. } = self;
+        if self.before.is_some() {
+            #[allow(unsafe_code, reason = "vector instructions")]
+            // SAFETY: this is within a job of this instruction set.
+            unsafe {
+                S::call(WithBefore(self));
+            }
+        } else {
+            self.make::<S, _>(&mut InPlace);
+        }
+    }
+}
+
+/// The same, where something becomes of the input: a function of its own, so that no other has the block on its stack.
+struct WithBefore<'a>(Dense<'a>);
+
+impl Job for WithBefore<'_> {
+    #[inline(always)]
+    fn run<S: Simd>(self) {
+        let WithBefore(dense) = self;
+        let Some(before) = dense.before else { return };
+        let mut block = [0.0; BLOCK];
+        let channels = dense.p.channels / dense.p.groups;
+        dense.make::<S, _>(&mut Loaded::new(before, channels, &mut block));
+    }
+}
+
+impl Dense<'_> {
+    /// Makes everything from elements that come before the micro-kernel so.
+    #[inline(always)]
+    fn make<S: Simd, L: Load>(&self, load: &mut L) {
+        let Dense { p, weights, output, .. } = *self;
         let sums = Sums { panels: p.panels(), weights, activation: p.activation, output };
         let mut table = Table::new();
         for run in sums.runs::<S>(self.tiles.clone(), self.y.len() * output.width()) {
             let group = run.start / sums.panels.per_group();
             self.tiles::<S>(|y, x, count, taps| {
-                let window = Window::new(&self, group, [y, x], count, taps);
+                let window = Window::new(self, group, [y, x], count, taps);
                 table.start(count, |i| {
                     let (row, x) = window.at[i];
                     output.pixel(window.starts[row], x)
@@ -36,14 +69,12 @@ impl Job for Dense<'_> {
                 #[allow(unsafe_code, reason = "vector instructions")]
                 // SAFETY: this is within a job of this instruction set; the caller of the convolution has the elements.
                 unsafe {
-                    sums.make::<S>(&run, &mut table, &window);
+                    sums.make::<S, _>(&run, &mut table, &window, load);
                 }
             });
         }
     }
-}
 
-impl Dense<'_> {
     /// Calls `f` with the first row and column, the number of pixels, and the rows of the filter that lie within the input
     /// of each tile. Rows go together for which those are the same.
     #[inline(always)]
@@ -113,11 +144,12 @@ impl<'a> Window<'a> {
             left >= p.pads[1] && left - p.pads[1] + reach < shape.width
         };
         let within = at[..count].iter().all(|&(_, x)| is_within(x));
-        let on_end = p.kernel[1] == 1 || p.dilation[1] == 1 && shape.pixel_stride == channels;
-        // A window's row is one run of elements if its pixels lie on end.
+        let as_they_are = conv.before.is_none();
+        let on_end = p.kernel[1] == 1 || as_they_are && p.dilation[1] == 1 && shape.pixel_stride == channels;
+        // A window's row is one run of elements if its pixels lie on end, and are taken as they are.
         let (columns, run) =
             if within && on_end { (1, p.kernel[1] * channels) } else { (p.kernel[1], channels) };
-        let longest = if within { run } else { PADDED_SPAN };
+        let longest = if within && as_they_are { run } else { PADDED_SPAN };
         let offset = shape.channel_offset + group * channels;
         Window { conv, taps, y, at, starts, spans: [columns, run.div_ceil(longest)], longest, run, offset }
     }

@@ -8,6 +8,7 @@ use super::super::arch::{Job, PANEL, Simd};
 use super::super::rows::Rows;
 use super::super::shared::SharedRows;
 use super::super::tile::{Ending, finish, load, panel_vectors};
+use super::pre::Before;
 use super::{Conv, inside};
 
 /// The convolution's rows `y` and panels `tiles`.
@@ -16,6 +17,8 @@ pub(super) struct Depthwise<'a> {
     pub y: Range<usize>,
     pub tiles: Range<usize>,
     pub input: Rows<'a>,
+    /// What becomes of the input as it is loaded.
+    pub before: Option<Before<'a>>,
     pub weights: &'a [f32],
     pub output: SharedRows<'a>,
 }
@@ -30,10 +33,11 @@ impl Job for Depthwise<'_> {
             // SAFETY: this is within a job of this instruction set.
             unsafe {
                 // Filters of the usual widths have code of their own.
-                match self.p.kernel[1] {
-                    3 => S::call(Row::<3> { conv: &self, y }),
-                    5 => S::call(Row::<5> { conv: &self, y }),
-                    _ => S::call(Row::<0> { conv: &self, y }),
+                match (self.before, self.p.kernel[1]) {
+                    (Some(_), _) => S::call(Row::<0, true> { conv: &self, y }),
+                    (None, 3) => S::call(Row::<3, false> { conv: &self, y }),
+                    (None, 5) => S::call(Row::<5, false> { conv: &self, y }),
+                    (None, _) => S::call(Row::<0, false> { conv: &self, y }),
                 }
             }
         }
@@ -43,13 +47,14 @@ impl Job for Depthwise<'_> {
 /// Input rows whose places are looked up once for an output row; taps beyond look theirs up each time.
 const CACHED: usize = 8;
 
-/// One output row of a convolution whose filters are `K` wide, or of any width if that is 0.
-struct Row<'a, const K: usize> {
+/// One output row of a convolution whose filters are `K` wide, or of any width if that is 0; `PRE` if something becomes
+/// of its input.
+struct Row<'a, const K: usize, const PRE: bool> {
     conv: &'a Depthwise<'a>,
     y: usize,
 }
 
-impl<const K: usize> Job for Row<'_, K> {
+impl<const K: usize, const PRE: bool> Job for Row<'_, K, PRE> {
     #[inline(always)]
     fn run<S: Simd>(self) {
         let Depthwise { p, input, output, .. } = self.conv;
@@ -62,13 +67,13 @@ impl<const K: usize> Job for Row<'_, K> {
             unsafe {
                 // The windows between two inner ones are inner ones.
                 if whole(x) && x + 8 <= width && whole(x + 7) {
-                    S::call(Pixels::<K, 8, 1> { conv, y, x });
+                    S::call(Pixels::<K, 8, 1, PRE> { conv, y, x });
                     x += 8;
                 } else if whole(x) && x + 4 <= width && whole(x + 3) {
-                    S::call(Pixels::<K, 4, 2> { conv, y, x });
+                    S::call(Pixels::<K, 4, 2, PRE> { conv, y, x });
                     x += 4;
                 } else {
-                    S::call(Pixels::<0, 1, 4> { conv, y, x });
+                    S::call(Pixels::<0, 1, 4, PRE> { conv, y, x });
                     x += 1;
                 }
             }
@@ -84,13 +89,13 @@ fn columns(p: &Conv, x: usize, size: usize) -> Range<usize> {
 
 /// `M` pixels of row `y` from column `x` on, which all have the same columns of the filters within the input: `V` vectors
 /// of channels at a time while there are as many.
-struct Pixels<'a, const K: usize, const M: usize, const V: usize> {
+struct Pixels<'a, const K: usize, const M: usize, const V: usize, const PRE: bool> {
     conv: &'a Depthwise<'a>,
     y: usize,
     x: usize,
 }
 
-impl<const K: usize, const M: usize, const V: usize> Job for Pixels<'_, K, M, V> {
+impl<const K: usize, const M: usize, const V: usize, const PRE: bool> Job for Pixels<'_, K, M, V, PRE> {
     #[inline(always)]
     fn run<S: Simd>(self) {
         let Depthwise { p, tiles, input, weights, output, .. } = self.conv;
@@ -122,6 +127,7 @@ impl<const K: usize, const M: usize, const V: usize> Job for Pixels<'_, K, M, V>
             step,
             advance,
             between,
+            before: Loads::new(self.conv.before, first, channels),
         };
         let weights = &weights[first / PANEL * panels.stride()..];
         let needed = tiles.len() * panels.stride();
@@ -152,13 +158,13 @@ impl<const K: usize, const M: usize, const V: usize> Job for Pixels<'_, K, M, V>
                 let out = out.add(channel);
                 if left >= many {
                     let at: [*const f32; V] = core::array::from_fn(|v| at(channel + v * S::LANES));
-                    filters.make::<S, K, M, V, false>(&taps_of, at, channel, out, many);
+                    filters.make::<S, K, M, V, PRE, false>(&taps_of, at, channel, out, many);
                     channel += many;
                 } else if left >= S::LANES {
-                    filters.make::<S, K, M, 1, false>(&taps_of, [at(channel)], channel, out, S::LANES);
+                    filters.make::<S, K, M, 1, PRE, false>(&taps_of, [at(channel)], channel, out, S::LANES);
                     channel += S::LANES;
                 } else {
-                    filters.make::<S, K, M, 1, true>(&taps_of, [at(channel)], channel, out, left);
+                    filters.make::<S, K, M, 1, PRE, true>(&taps_of, [at(channel)], channel, out, left);
                     channel += left;
                 }
             }
@@ -189,7 +195,7 @@ struct Taps<'a, F> {
 }
 
 /// What all channels have in common.
-struct Filters {
+struct Filters<'a> {
     ending: Ending,
     /// Where slopes begin in a panel.
     slopes: usize,
@@ -197,15 +203,69 @@ struct Filters {
     step: usize,
     advance: usize,
     between: usize,
+    before: Loads<'a>,
 }
 
-impl Filters {
+/// What becomes of the input as it is loaded.
+struct Loads<'a> {
+    /// Scales and shifts, from the first channel on.
+    constants: Option<[&'a [f32]; 2]>,
+    bounds: [f32; 2],
+}
+
+impl<'a> Loads<'a> {
+    fn new(before: Option<Before<'a>>, first: usize, channels: usize) -> Self {
+        let constants = before.and_then(|before| before.constants);
+        let bounds = before.map(|before| before.activation.bounds());
+        Loads {
+            constants: constants.map(|constants| constants.map(|values| &values[first..][..channels])),
+            #[expect(clippy::expect_used, reason = "documented with the kernel")]
+            bounds: bounds.map_or([f32::NEG_INFINITY, f32::INFINITY], |bounds| bounds.expect("bounds")),
+        }
+    }
+
+    /// Scales and shifts of `V` vectors from `channel` on, whose channels number `count`.
+    ///
+    /// # Safety
+    /// In [`Job::run`].
+    #[inline(always)]
+    unsafe fn vectors<S: Simd, const V: usize, const PART: bool>(
+        &self,
+        channel: usize,
+        count: usize,
+    ) -> [[S::V; V]; 2] {
+        // SAFETY: the caller's; a slice is good for its elements.
+        unsafe {
+            // These leave every element as it is.
+            let mut vectors = [[S::splat(1.0); V], [S::splat(-0.0); V]];
+            if let Some(constants) = self.constants {
+                for (vectors, values) in vectors.iter_mut().zip(constants) {
+                    let values = values[channel..][..count].as_ptr();
+                    for (v, vector) in vectors.iter_mut().enumerate() {
+                        let at = values.add(v * S::LANES);
+                        *vector = if PART { S::load_part(at, count) } else { S::load(at) };
+                    }
+                }
+            }
+            vectors
+        }
+    }
+}
+
+impl Filters<'_> {
     /// Makes the `count` channels of `V` vectors from `channel` on, which only a `PART` may not fill; their panels are `at`.
     ///
     /// # Safety
     /// In [`Job::run`]; the elements are there.
     #[inline(always)]
-    unsafe fn make<S: Simd, const K: usize, const M: usize, const V: usize, const PART: bool>(
+    unsafe fn make<
+        S: Simd,
+        const K: usize,
+        const M: usize,
+        const V: usize,
+        const PRE: bool,
+        const PART: bool,
+    >(
         &self,
         taps: &Taps<'_, impl Fn(usize) -> *const f32>,
         at: [*const f32; V],
@@ -217,6 +277,12 @@ impl Filters {
         // SAFETY: the caller's.
         unsafe {
             let mut sums = [load::<S, V>(&at, 0); M];
+            let [scale, shift] = match PRE {
+                true => self.before.vectors::<S, V, PART>(channel, count),
+                false => [[S::splat(0.0); V]; 2],
+            };
+            let [low, high] = self.before.bounds;
+            let [low, high] = [S::splat(low), S::splat(high)];
             for (i, ky) in taps.rows.clone().enumerate() {
                 let mut pixels = if i < CACHED { taps.windows[i] } else { (taps.window)(ky) }.add(channel);
                 let mut tap = PANEL * (1 + ky * taps.width + taps.first);
@@ -226,7 +292,14 @@ impl Filters {
                     for sums in &mut sums {
                         for v in 0..V {
                             let x = pixel.add(v * S::LANES);
-                            let x = if PART { S::load_part(x, count) } else { S::load(x) };
+                            let mut x = if PART { S::load_part(x, count) } else { S::load(x) };
+                            if PRE {
+                                // Rounded twice, as the batch norm's own product and sum are: −0 leaves a product, and
+                                // 1 a summand, as it is.
+                                x = S::mul_add(x, scale[v], S::splat(-0.0));
+                                x = S::mul_add(x, S::splat(1.0), shift[v]);
+                                x = S::at_most(high, S::at_least(low, x));
+                            }
                             sums[v] = S::mul_add(x, w[v], sums[v]);
                         }
                         pixel = pixel.wrapping_add(self.advance);

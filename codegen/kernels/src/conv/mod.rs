@@ -2,9 +2,12 @@
 
 mod dense;
 mod depthwise;
+mod pre;
 #[cfg(test)]
 mod tests;
 pub mod transpose;
+
+pub use pre::Pre;
 
 use core::ops::Range;
 
@@ -31,13 +34,15 @@ pub struct Conv {
     pub pads: [usize; 4],
     /// Groups.
     pub groups: usize,
+    /// What becomes of the input as it is loaded.
+    pub pre: Option<Pre>,
     /// Applied to every output element.
     pub activation: Activation,
 }
 
 impl Conv {
     /// Whether every channel has one filter of its own.
-    const fn is_depthwise(&self) -> bool {
+    pub const fn is_depthwise(&self) -> bool {
         self.groups == self.channels && self.groups == self.filters
     }
 
@@ -51,17 +56,33 @@ impl Conv {
         }
     }
 
-    /// Elements of the packed weights, biases and slopes.
+    /// Elements of the packed weights, biases and slopes, and of the constants of [`Conv::pre`] after them.
     pub const fn packed_len(&self) -> usize {
-        self.panels().len()
+        let constants = match self.pre {
+            Some(Pre { affine: true, .. }) => 2 * self.channels,
+            _ => 0,
+        };
+        self.panels().len() + constants
     }
 
-    /// Packs `weights` (`[filters, channels / groups, kernel_y, kernel_x]`), `bias` (`[filters]`, or empty) and the
-    /// `slopes` of a PRelu (`[filters]` or `[1]`, else empty) into `out`, which holds [`Conv::packed_len`] elements.
+    /// Packs `weights` (`[filters, channels / groups, kernel_y, kernel_x]`), `bias` (`[filters]`, or empty), the
+    /// `slopes` of a PRelu (`[filters]` or `[1]`, else empty), and the scales and shifts of an affine [`Conv::pre`]
+    /// (`[channels]` each, else empty) into `out`, which holds [`Conv::packed_len`] elements.
     ///
     /// # Panics
     /// If a slice has another length than is said here.
-    pub fn pack(&self, weights: &[f32], bias: &[f32], slopes: &[f32], out: &mut [f32]) {
+    pub fn pack(
+        &self,
+        weights: &[f32],
+        bias: &[f32],
+        slopes: &[f32],
+        [scale, shift]: [&[f32]; 2],
+        out: &mut [f32],
+    ) {
+        let (out, constants) = out.split_at_mut(self.panels().len());
+        let (scales, shifts) = constants.split_at_mut(constants.len() / 2);
+        scales.copy_from_slice(scale);
+        shifts.copy_from_slice(shift);
         let taps = self.kernel[0] * self.kernel[1];
         let channels = self.channels / self.groups;
         let weight = |filter: usize, step: usize| {
@@ -87,7 +108,7 @@ fn inside(at: usize, pad: usize, kernel: usize, dilation: usize, size: usize) ->
 /// Makes rows `y` of the convolution. `weights` are packed by [`Conv::pack`].
 ///
 /// # Panics
-/// If a slice is shorter than the shapes say.
+/// If a slice is shorter than the shapes say, or the convolution is depthwise and [`Conv::pre`] does not suit it.
 #[inline]
 pub fn conv(isa: Isa, p: &Conv, y: Range<usize>, input: Rows<'_>, weights: &[f32], output: &mut RowsMut<'_>) {
     #[allow(unsafe_code, reason = "the only worker")]
@@ -115,10 +136,11 @@ pub unsafe fn conv_shared(
     weights: &[f32],
     output: SharedRows<'_>,
 ) {
-    let weights = &weights[..p.packed_len()];
+    let (weights, constants) = weights[..p.packed_len()].split_at(p.panels().len());
+    let before = p.pre.map(|pre| pre::Before::new(pre, constants));
     if p.is_depthwise() {
-        isa.run(depthwise::Depthwise { p, y, tiles, input, weights, output });
+        isa.run(depthwise::Depthwise { p, y, tiles, input, before, weights, output });
     } else {
-        isa.run(dense::Dense { p, y, tiles, input, weights, output });
+        isa.run(dense::Dense { p, y, tiles, input, before, weights, output });
     }
 }

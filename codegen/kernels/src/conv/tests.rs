@@ -4,6 +4,7 @@ extern crate std;
 use std::vec;
 use std::vec::Vec;
 
+use super::super::element_wise::batch_norm;
 use super::super::rows::RowShape;
 use super::super::span::{Span, SpanMut};
 use super::super::testing::{Random, close, ring};
@@ -73,6 +74,7 @@ fn random_conv(random: &mut Random) -> Conv {
         dilation,
         pads: core::array::from_fn(|i| random.within(0, (kernel[i % 2] - 1) * dilation[i % 2])),
         groups,
+        pre: None,
         activation: *random.pick(&[
             Activation::None,
             Activation::Relu,
@@ -101,7 +103,7 @@ fn rows_and_channels_in_any_division_are_the_textbook_ones() {
         };
         let (want, out) = textbook(&p, size, &input, &weights, &bias, &slopes);
         let mut packed = vec![f32::NAN; p.packed_len()];
-        p.pack(&weights, &bias, &slopes, &mut packed);
+        p.pack(&weights, &bias, &slopes, [&[]; 2], &mut packed);
 
         for isa in Isa::all() {
             let mut whole: Option<Vec<f32>> = None;
@@ -248,6 +250,74 @@ fn transposed_rows_and_channels_in_any_division_are_the_textbook_ones() {
                 let whole = whole.get_or_insert_with(|| got.clone());
                 assert_eq!(bits(&got), bits(whole), "case {case} {} rows {rows} {p:?}", isa.name());
             }
+        }
+    }
+}
+
+/// What becomes of the input on loading, against the batch norm and the activation as layers before the convolution: the
+/// same bits, for any rows and channels at a time.
+#[test]
+fn what_comes_before_is_as_in_layers_of_its_own() {
+    let mut random = Random(9);
+    for case in 0..300 {
+        let mut p = random_conv(&mut random);
+        if !p.is_depthwise() && case % 8 == 0 {
+            // Several spans a pixel, and several tables a tile.
+            (p.channels, p.filters) = (p.groups * random.within(500, 700), p.groups * random.within(1, 20));
+        }
+        p.activation = Activation::None;
+        let cheap = [Activation::None, Activation::Relu, Activation::Clip { min: -0.25, max: 0.5 }];
+        let any = [Activation::Relu, Activation::Swish, Activation::LeakyRelu { alpha: 0.1 }];
+        let activation = *random.pick(if p.is_depthwise() { &cheap } else { &any });
+        let affine = random.within(0, 3) > 0;
+        let reach = |axis: usize| (p.kernel[axis] - 1) * p.dilation[axis] + 1;
+        let least = |axis: usize| reach(axis).saturating_sub(p.pads[axis] + p.pads[axis + 2]).max(1);
+        let size = [random.within(least(0), least(0) + 5), random.within(least(1), least(1) + 20)];
+        let input = random.floats(size[0] * size[1] * p.channels);
+        let weights = random.floats(p.filters * p.channels / p.groups * p.kernel[0] * p.kernel[1]);
+        let bias = random.floats(p.filters);
+        let (scale, shift) = match affine {
+            true => (random.floats(p.channels), random.floats(p.channels)),
+            false => (vec![1.0; p.channels], vec![-0.0; p.channels]),
+        };
+        let with = Conv { pre: Some(Pre { affine, activation }), ..p };
+        let constants = if affine { [&scale[..], &shift[..]] } else { [&[][..]; 2] };
+        let [packed, packed_with] = [(&p, [&[][..]; 2]), (&with, constants)].map(|(p, constants)| {
+            let mut packed = vec![f32::NAN; p.packed_len()];
+            p.pack(&weights, &bias, &[], constants, &mut packed);
+            packed
+        });
+        let out = textbook(&p, size, &input, &weights, &bias, &[]).1;
+        let whole = RowShape::dense(out[0], out[1], p.filters, out[0]);
+        let dims = [size[0], size[1], p.channels];
+        let dense = RowShape::dense(size[0], size[1], p.channels, size[0]);
+        for isa in Isa::all() {
+            let mut before = vec![f32::NAN; input.len()];
+            let mut rows = RowsMut { data: SpanMut::new(&mut before), shape: dense };
+            let x = Rows { data: Span::new(&input), shape: dense };
+            batch_norm(isa, activation, 0..size[0], x, &scale, &shift, &mut rows);
+            let mut want = vec![f32::NAN; out[0] * out[1] * p.filters];
+            let mut output = RowsMut { data: SpanMut::new(&mut want), shape: whole };
+            let x = Rows { data: Span::new(&before), shape: dense };
+            conv(isa, &p, 0..out[0], x, &packed, &mut output);
+
+            let mut got = vec![f32::NAN; want.len()];
+            let mut output = RowsMut { data: SpanMut::new(&mut got), shape: whole };
+            let (data, shape) = ring(&mut random, &input, dims, 0, size[0]);
+            let x = Rows { data: Span::new(&data), shape };
+            let (rows, cut) = (random.within(1, out[0]), random.within(0, p.tiles()));
+            for from in (0..out[0]).step_by(rows) {
+                let y = from..(from + rows).min(out[0]);
+                #[allow(unsafe_code)]
+                // SAFETY: one after the other.
+                unsafe {
+                    let output = SharedRows::new(&mut output);
+                    conv_shared(isa, &with, y.clone(), cut..p.tiles(), x, &packed_with, output);
+                    conv_shared(isa, &with, y, 0..cut, x, &packed_with, output);
+                }
+            }
+            let bits = |v: &[f32]| v.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+            assert_eq!(bits(&got), bits(&want), "case {case} {} rows {rows} {with:?} {size:?}", isa.name());
         }
     }
 }

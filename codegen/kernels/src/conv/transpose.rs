@@ -5,7 +5,7 @@ use core::ops::Range;
 
 use super::super::activation::Activation;
 use super::super::arch::{Isa, Job, Simd};
-use super::super::indirect::{PADDED_SPAN, Spans, Sums, Table};
+use super::super::indirect::{InPlace, PADDED_SPAN, Spans, Sums, Table};
 use super::super::panel::Panels;
 use super::super::rows::{Rows, RowsMut};
 use super::super::shared::SharedRows;
@@ -134,7 +134,7 @@ impl Job for Gather<'_> {
                         table.start(to - from, |i| output.pixel(start, window.x + i * step));
                         // SAFETY: this is within a job of this instruction set; the caller of the convolution has the
                         // elements.
-                        unsafe { sums.make::<S>(&run, &mut table, &window) }
+                        unsafe { sums.make::<S, _>(&run, &mut table, &window, &mut InPlace) }
                     }
                 }
             }

@@ -29,6 +29,7 @@ fn conv(filters: usize) -> Operator {
         pads: [2, 2, 2, 2],
         groups: 1,
         bias: true,
+        pre: None,
         activation: None,
     })
 }

@@ -1,7 +1,7 @@
 //! One corruption, one reason.
 
 use crate::check::check;
-use crate::operator::Operator;
+use crate::operator::{Function, Operator, Pre};
 use crate::plan::{Plan, Step, Workspace};
 use crate::shape::Shape;
 
@@ -104,6 +104,9 @@ fn shapes_and_rates() {
             other => panic!("{other:?}"),
         }
     }
+    fn before(affine: bool, activation: Option<Function>) -> Option<Pre> {
+        Some(Pre { affine, activation })
+    }
     let table: &[Case] = &[
         ("kernel", pair, |p| operator(p, |conv| conv.kernel = [3, 5]), "output_shape"),
         ("pads", pair, |p| operator(p, |conv| conv.pads = [2, 1, 2, 2]), "output_shape"),
@@ -114,6 +117,13 @@ fn shapes_and_rates() {
         ("no stride", pair, |p| operator(p, |conv| conv.stride = [0, 1]), "operator"),
         ("no operand", pair, |p| p.cnns[0].layers[2].inputs.clear(), "tensor"),
         ("bias", pair, |p| operator(p, |conv| conv.bias = false), "sum"),
+        ("norm before", pair, |p| operator(p, |conv| conv.pre = before(true, None)), "sum"),
+        (
+            "slopes before",
+            pair,
+            |p| operator(p, |conv| conv.pre = before(false, Some(Function::PRelu { slope: vec![1] }))),
+            "operator",
+        ),
         ("firings", pair, |p| p.cnns[0].layers[1].firings = 31, "firings"),
         ("rows per firing", pair, |p| p.cnns[0].layers[1].rows_per_firing = 2, "firings"),
         ("no rows per firing", pair, |p| p.cnns[0].layers[1].rows_per_firing = 0, "firings"),

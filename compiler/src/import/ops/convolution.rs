@@ -25,6 +25,7 @@ pub(super) fn conv(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> 
         pads,
         groups: groups(node)?,
         bias: bias.is_some(),
+        pre: None,
         activation: None,
     });
     builder.layer(node, operator, &[x], [filters].into_iter().chain(bias).collect())

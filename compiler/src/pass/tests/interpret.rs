@@ -33,18 +33,34 @@ fn compute(layer: &Layer, operands: &[&[f64]]) -> Vec<f64> {
     let dims = &layer.inputs[0].shape.dims;
     let out = &layer.shape.dims;
     let mut result = match &layer.operator {
-        Operator::Conv(conv) => each(out, |o| {
-            let (c_in, c_out) = (dims[1] / conv.groups, conv.filters / conv.groups);
-            let mut sum = if conv.bias { parameters[1][o[1]] } else { 0.0 };
-            for i in indices(&[c_in, conv.kernel[0], conv.kernel[1]]) {
-                let row = (o[2] * conv.stride[0] + i[1] * conv.dilation[0]) as i64 - conv.pads[0] as i64;
-                let column = (o[3] * conv.stride[1] + i[2] * conv.dilation[1]) as i64 - conv.pads[1] as i64;
-                let channel = o[1] / c_out * c_in + i[0];
-                let filter = at(&parameters[0], &layer.parameters[0].dims, &[o[1], i[0], i[1], i[2]]);
-                sum += filter * padded(x, dims, &[0, channel as i64, row, column], 0.0);
-            }
-            sum
-        }),
+        Operator::Conv(conv) => {
+            let place = 1 + usize::from(conv.bias);
+            let x = match &conv.pre {
+                None => x.to_vec(),
+                Some(pre) => each(dims, |i| {
+                    let x = at(x, dims, i);
+                    let x = if pre.affine {
+                        x * parameters[place][i[1]] + parameters[place + 1][i[1]]
+                    } else {
+                        x
+                    };
+                    pre.activation.as_ref().map_or(x, |function| apply(function, x, i, None))
+                }),
+            };
+            each(out, |o| {
+                let (c_in, c_out) = (dims[1] / conv.groups, conv.filters / conv.groups);
+                let mut sum = if conv.bias { parameters[1][o[1]] } else { 0.0 };
+                for i in indices(&[c_in, conv.kernel[0], conv.kernel[1]]) {
+                    let row = (o[2] * conv.stride[0] + i[1] * conv.dilation[0]) as i64 - conv.pads[0] as i64;
+                    let column =
+                        (o[3] * conv.stride[1] + i[2] * conv.dilation[1]) as i64 - conv.pads[1] as i64;
+                    let channel = o[1] / c_out * c_in + i[0];
+                    let filter = at(&parameters[0], &layer.parameters[0].dims, &[o[1], i[0], i[1], i[2]]);
+                    sum += filter * padded(&x, dims, &[0, channel as i64, row, column], 0.0);
+                }
+                sum
+            })
+        }
         Operator::ConvTranspose(conv) => {
             let (c_in, c_out) = (dims[1] / conv.groups, conv.filters / conv.groups);
             let mut y = each(out, |o| if conv.bias { parameters[1][o[1]] } else { 0.0 });

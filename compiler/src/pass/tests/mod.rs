@@ -96,6 +96,9 @@ fn text(network: &Network) -> String {
         if let Operator::ElementWise(ElementWise { function }) = &layer.operator {
             what = format!("{function:?}");
         }
+        if let Operator::Conv(Conv { pre: Some(pre), .. }) = &layer.operator {
+            what = format!("{}{:?}+{what}", if pre.affine { "affine+" } else { "" }, pre.activation);
+        }
         if let Some(activation) = layer.operator.activation() {
             what += &format!("+{activation:?}");
         }
@@ -157,7 +160,17 @@ fn check(network: &Network, expected: &str) {
 
 fn conv(filters: usize, groups: usize, bias: bool) -> Operator {
     let (kernel, stride, dilation, pads) = ([3, 2], [1, 1], [1, 1], [1, 0, 1, 1]);
-    Operator::Conv(Conv { filters, kernel, stride, dilation, pads, groups, bias, activation: None })
+    Operator::Conv(Conv {
+        filters,
+        kernel,
+        stride,
+        dilation,
+        pads,
+        groups,
+        bias,
+        pre: None,
+        activation: None,
+    })
 }
 
 fn conv_transpose(filters: usize, groups: usize, bias: bool) -> Operator {
@@ -202,6 +215,107 @@ fn a_residual_block() {
         6 binary+Relu [6 7] (t5 t0) -> t7 0";
     check(&b.0, expected);
     assert_eq!(text(&normalise(b.0.clone(), false)), text(&b.0));
+}
+
+#[test]
+fn a_dense_layer() {
+    let mut b = Builder::default();
+    let x = b.input(&[1, 4, 5, 6]);
+    let pool = Pool {
+        kind: PoolKind::Max,
+        kernel: [1, 1],
+        stride: [1, 1],
+        dilation: [1, 1],
+        pads: [0; 4],
+        ceil: false,
+    };
+    let x = b.add(Operator::Pool(pool), &[x]);
+    let norm = b.norm(x);
+    let relu = b.function(Function::Relu, norm);
+    let y = b.add(conv(4, 1, false), &[relu]);
+    let norm = b.norm(y);
+    let relu = b.function(Function::Relu, norm);
+    let y = b.add(conv(4, 4, true), &[relu]);
+    let sum = b.binary(Add, x, y);
+    b.output(sum);
+    check(
+        &b.0,
+        "0 input [0] () -> t0 0
+        1 pool [1] (t0) -> t1 0
+        4 affine+Some(Relu)+conv+Relu [2 3 4 5 6] (t1) -> t6 4
+        7 conv [7] (t6) -> t7 2
+        8 binary [8] (t1 t7) -> t8 0",
+    );
+}
+
+/// A tensor that others read too, then the links, then what reads the last; whether that is an output too.
+fn before(links: &[fn(&mut Builder, LayerId) -> LayerId], readers: &[Operator], is_output: bool) -> Network {
+    let mut b = Builder::default();
+    let x = b.input(&[1, 4, 6, 6]);
+    let sum = b.binary(Add, x, x);
+    let linked = links.iter().fold(sum, |y, link| link(&mut b, y));
+    for reader in readers {
+        let y = b.add(reader.clone(), &[linked]);
+        b.output(y);
+    }
+    b.output(sum);
+    if is_output {
+        b.output(linked);
+    }
+    same(&b.0, true)
+}
+
+#[test]
+fn several_convolutions_take_what_is_before_them() {
+    let (dense, depthwise) = (conv(6, 1, true), conv(4, 4, false));
+    let relu: fn(&mut Builder, LayerId) -> LayerId = |b, x| b.function(Function::Relu, x);
+    let swish: fn(&mut Builder, LayerId) -> LayerId = |b, x| b.function(Function::HardSwish, x);
+    let tanh: fn(&mut Builder, LayerId) -> LayerId = |b, x| b.function(Function::Tanh, x);
+    let p_relu: fn(&mut Builder, LayerId) -> LayerId =
+        |b, x| b.function(Function::PRelu { slope: vec![4, 1, 1] }, x);
+    let norm: fn(&mut Builder, LayerId) -> LayerId = |b, x| b.norm(x);
+    let scale: fn(&mut Builder, LayerId) -> LayerId = |b, x| b.constant(Mul, x, &[4, 1, 1], false);
+    let from: fn(&mut Builder, LayerId) -> LayerId = |b, x| b.constant(Sub, x, &[1], true);
+    let by_column: fn(&mut Builder, LayerId) -> LayerId = |b, x| b.constant(Add, x, &[6], true);
+    let (both, one) = ([dense.clone(), depthwise.clone()], [dense.clone()]);
+    let left = |links: &[_], readers: &[Operator], is_output| before(links, readers, is_output).layers.len();
+    for links in [&[norm][..], &[relu], &[norm, relu], &[scale, relu], &[scale, norm, from, relu]] {
+        assert_eq!(left(links, &both, false), 4);
+    }
+    assert_eq!(left(&[norm, relu], &both, true), 5);
+    // Of two functions one remains a layer, and what is before it.
+    assert_eq!(left(&[relu, norm, relu], &one, false), 4);
+    assert_eq!(left(&[swish], &one, false), 3);
+    for (links, readers) in [
+        (&[swish][..], &both[..]),
+        (&[tanh], &one),
+        (&[p_relu], &one),
+        (&[by_column], &one),
+        (&[norm], &[dense, conv_transpose(4, 1, true)]),
+    ] {
+        assert_eq!(left(links, readers, false), 3 + readers.len());
+    }
+    let pointwise = Conv {
+        filters: 3,
+        kernel: [1, 1],
+        stride: [1, 1],
+        dilation: [1, 1],
+        pads: [1; 4],
+        groups: 1,
+        bias: true,
+        pre: None,
+        activation: None,
+    };
+    assert_eq!(left(&[norm, tanh], &[Operator::Conv(pointwise)], false), 3);
+    let mut b = Builder::default();
+    let x = b.input(&[1, 4, 6, 6]);
+    let y = b.norm(x);
+    // Zeros before the norm are no zeros after it.
+    let y = b.add(pad([0, 0, 1, 1], [0, 0, 1, 1], 0.0), &[y]);
+    let y = b.norm(y);
+    let y = b.add(depthwise, &[y]);
+    b.output(y);
+    assert_eq!(same(&b.0, true).layers.len(), 4);
 }
 
 #[test]
@@ -378,7 +492,7 @@ proptest! {
             let y = LayerId(y.index(count));
             match kind {
                 0 => { let (kernel, stride, dilation, pads) = ([3, 3], [1, 1], [1, 1], [1; 4]);
-                    b.add(Operator::Conv(Conv { filters: 2, kernel, stride, dilation, pads, groups: 2, bias: false, activation: None }), &[x]) }
+                    b.add(Operator::Conv(Conv { filters: 2, kernel, stride, dilation, pads, groups: 1 + y.0 % 2, bias: false, pre: None, activation: None }), &[x]) }
                 1 => b.norm(x),
                 2 => b.function(Function::Sigmoid, x),
                 3 => b.function(Function::Tanh, x),

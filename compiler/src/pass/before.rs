@@ -1,0 +1,145 @@
+//! Batch norms and activations move into the convolutions after them.
+//!
+//! Where a convolution made the tensor, [`super::fold::affine`] and [`super::fuse::activations`] have moved them into that;
+//! behind a concat, a pool or a sum that others read too, as in DenseNet and in ResNet's second version, they are
+//! left, and their tensor is as large as the one that they read. A convolution that does their work as it loads its
+//! input needs no such tensor.
+
+use csdfc_codegen::operator::{Conv, Function, Operator, Pre};
+
+use super::fold::{Affine, affine_of};
+use super::rewrite::drop_dead;
+use crate::network::{Layer, Network, Operand};
+use crate::weights::Weights;
+
+/// Moves each batch norm, and each activation, addition, subtraction, multiplication or division by per-channel or
+/// scalar constants, that convolutions alone read into all of these, unless that would cost more than it saves. Zeros
+/// that a convolution pads with stay zeros, as they were.
+pub(super) fn convolutions(mut network: Network) -> Network {
+    let mut is_output = vec![false; network.layers.len()];
+    for output in &network.outputs {
+        is_output[output.operand.layer.0] = true;
+    }
+    let mut readers = network.readers();
+    // From the last: what follows a layer may have gone first.
+    for id in network.ids().collect::<Vec<_>>().into_iter().rev() {
+        if is_output[id.0] || readers[id.0].is_empty() {
+            continue;
+        }
+        let Some((step, operand)) = step_of(network.layer(id)) else { continue };
+        let (operand, many) = (operand.clone(), readers[id.0].len());
+        let own = Operand { layer: id, shape: operand.shape.clone() };
+        let folded = readers[id.0].iter().map(|reader| step.joined_to(network.layer(*reader), &own, many));
+        let Some(folded) = folded.collect::<Option<Vec<_>>>() else { continue };
+        let nodes = std::mem::take(&mut network.layers[id.0].onnx_nodes);
+        let own = std::mem::take(&mut readers[id.0]);
+        for (reader, (conv, parameters)) in own.iter().zip(folded) {
+            let reader = &mut network.layers[reader.0];
+            (reader.operator, reader.parameters) = (Operator::Conv(conv), parameters);
+            reader.inputs = vec![operand.clone()];
+            reader.onnx_nodes.splice(0..0, nodes.iter().cloned());
+        }
+        let of_producer = &mut readers[operand.layer.0];
+        of_producer.retain(|reader| *reader != id);
+        of_producer.extend(own);
+    }
+    drop_dead(network)
+}
+
+/// What a layer does to each element: a product and a sum per channel, then a function.
+struct Step {
+    /// Scales and shifts, one of each per channel.
+    affine: Option<[Weights; 2]>,
+    activation: Option<Function>,
+}
+
+/// What a layer does, and to which image, if it does nothing else.
+fn step_of(layer: &Layer) -> Option<(Step, &Operand)> {
+    let [operand] = layer.inputs.as_slice() else { return None };
+    if layer.shape.rank() != 4 || layer.shape.channel_axis() != Some(1) || layer.shape != operand.shape {
+        return None;
+    }
+    let channels = layer.shape.channels();
+    let affine = match &layer.operator {
+        Operator::BatchNorm(_) => {
+            let [scale, shift] = layer.parameters.as_slice() else { return None };
+            Some([scale.clone(), shift.clone()])
+        }
+        Operator::Binary(_) => {
+            let Affine { scale, shift } = affine_of(layer, &layer.shape, 1)?;
+            let of = |values: Option<Vec<f32>>, all: f32| {
+                Weights::of([channels], values.unwrap_or_else(|| vec![all; channels]))
+            };
+            Some([of(scale, 1.0), of(shift, 0.0)])
+        }
+        Operator::ElementWise(_) => None,
+        _ => return None,
+    };
+    let activation = match &layer.operator {
+        Operator::ElementWise(element_wise) => Some(&element_wise.function),
+        other => other.activation(),
+    };
+    // A PRelu has slopes, for which a convolution has no place.
+    if activation.is_some_and(|f| !f.is_activation() || matches!(f, Function::PRelu { .. })) {
+        return None;
+    }
+    Some((Step { affine, activation: activation.cloned() }, operand))
+}
+
+impl Step {
+    /// A reader of the layer's tensor, one of `many`, that does this too; `None` if it cannot, or should not.
+    fn joined_to(&self, reader: &Layer, own: &Operand, many: usize) -> Option<(Conv, Vec<Weights>)> {
+        let (Operator::Conv(conv), [operand]) = (&reader.operator, reader.inputs.as_slice()) else {
+            return None;
+        };
+        let channels = operand.shape.channels();
+        let is_depthwise = conv.groups == channels && conv.groups == conv.filters;
+        if operand != own || !self.pays(conv, is_depthwise, many) {
+            return None;
+        }
+        let place = 1 + usize::from(conv.bias);
+        let (then, own, next) = match &conv.pre {
+            Some(_) if self.activation.is_some() => return None,
+            Some(pre) if pre.affine => {
+                let own = [reader.parameters.get(place)?, reader.parameters.get(place + 1)?];
+                (pre.activation.clone(), Some(own), place + 2)
+            }
+            Some(pre) => (pre.activation.clone(), None, place),
+            None => (self.activation.clone(), None, place),
+        };
+        let affine = match (&self.affine, own) {
+            (Some(first), Some(then)) => Some(one_after_the_other(first, then)?),
+            (Some(first), None) => Some(first.clone()),
+            (None, own) => own.map(|own| own.map(Weights::clone)),
+        };
+        let pre = Some(Pre { affine: affine.is_some(), activation: then });
+        let mut parameters = reader.parameters.get(..place)?.to_vec();
+        parameters.extend(affine.into_iter().flatten());
+        parameters.extend(reader.parameters.get(next..)?.iter().cloned());
+        Some((Conv { pre, ..conv.clone() }, parameters))
+    }
+
+    /// Whether it costs little to do this each time that an element is loaded, rather than once.
+    fn pays(&self, conv: &Conv, is_depthwise: bool, many: usize) -> bool {
+        match self.activation {
+            None | Some(Function::Relu | Function::Clip { .. }) => true,
+            // A depthwise convolution has nothing but bounds while its sums are in registers.
+            _ if is_depthwise => false,
+            Some(Function::LeakyRelu { .. } | Function::HardSigmoid { .. } | Function::HardSwish) => true,
+            // Exponentials are dear: a window of several pixels loads each of them several times.
+            _ => many == 1 && conv.kernel == [1, 1],
+        }
+    }
+}
+
+/// `(x·a + b)·c + d` as one scale and one shift.
+fn one_after_the_other([a, b]: &[Weights; 2], [c, d]: [&Weights; 2]) -> Option<[Weights; 2]> {
+    let values = |weights: &Weights| weights.values().ok();
+    let (a, b, c, d) = (values(a)?, values(b)?, values(c)?, values(d)?);
+    if [&b, &c, &d].iter().any(|values| values.len() != a.len()) {
+        return None;
+    }
+    let scale: Vec<f32> = a.iter().zip(&c).map(|(a, c)| a * c).collect();
+    let shift: Vec<f32> = b.iter().zip(&c).zip(&d).map(|((b, c), d)| b * c + d).collect();
+    Some([scale, shift].map(|values| Weights::of([values.len()], values)))
+}
