@@ -111,8 +111,9 @@ A buffer with an offset lies there. With --capacity exit code 2 says that it is 
 buffers alone are too many for it.")]
     Pack(pack::PackArgs),
     /// Make the tables and figures of a paper again, from csdfc's own data
-    #[command(after_help = "Example:
-  csdfc reproduce s1 -o docs/s1")]
+    #[command(after_help = "Examples:
+  csdfc reproduce s1 -o docs/s1
+  csdfc reproduce table12 -o docs/table12")]
     Reproduce(reproduce::ReproduceArgs),
 }
 

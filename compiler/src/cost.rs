@@ -11,7 +11,14 @@ use crate::network::{LayerId, Network};
 use crate::operators;
 
 /// The profiles that come with csdfc, by name. A target is data: a new one is a file and a line here.
-const PROFILES: &[(&str, &str)] = &[("generic", include_str!("targets/generic.ron"))];
+const PROFILES: &[(&str, &str)] = &[
+    ("generic", include_str!("targets/generic.ron")),
+    ("jetson-tx2", include_str!("targets/jetson-tx2.ron")),
+    ("jetson-tx2-cpu", include_str!("targets/jetson-tx2-cpu.ron")),
+];
+
+/// The name of the machine that csdfc runs on, of which nothing is known until it is measured.
+const HOST: &str = "host";
 
 /// What a device can do, from which the time of a layer is modelled.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -58,6 +65,13 @@ pub enum DeviceError {
         /// The names there are.
         known: String,
     },
+    /// The machine itself, which nobody has measured.
+    #[error("device profile `host` is this machine's own, and it has not been measured")]
+    #[diagnostic(
+        code(csdfc::device::host),
+        help("measuring is not built yet; take `generic`, or give the path of a profile (.ron)")
+    )]
+    Host,
     /// The file cannot be read.
     #[error("cannot read device profile {path}: {source}")]
     #[diagnostic(code(csdfc::device::read))]
@@ -104,6 +118,7 @@ impl DeviceProfile {
                     .map_err(|source| DeviceError::Read { path: path.display().to_string(), source })?;
                 (text, path.display().to_string())
             }
+            None if name == HOST => return Err(DeviceError::Host),
             None => {
                 let known: Vec<&str> = PROFILES.iter().map(|(known, _)| *known).collect();
                 return Err(DeviceError::Unknown { name: name.to_owned(), known: known.join(", ") });
@@ -177,5 +192,30 @@ mod tests {
             assert!(profile.processor("cpu").is_ok());
         }
         assert!(matches!(DeviceProfile::find("tx9", Path::new(".")), Err(DeviceError::Unknown { .. })));
+        assert!(matches!(DeviceProfile::find("host", Path::new(".")), Err(DeviceError::Host)));
+    }
+
+    /// The residuals that targets/jetson-tx2.ron lists, in per cent: no parts, and all by parts.
+    #[test]
+    fn the_jetson_tx2_deviates_as_it_says() {
+        let profile = DeviceProfile::find("jetson-tx2", Path::new(".")).unwrap();
+        let gpu = profile.processor("gpu").unwrap();
+        for (name, published, stated) in [
+            ("mobilenet_v2", [46.0, 40.0], [24, 18]),
+            ("efficientnet_b0", [168.35, 98.0], [-80, -70]),
+            ("inception_v2", [94.0, 67.0], [8, 10]),
+            ("mobilenet_v1_0.25", [432.0, 183.0], [-36, -3]),
+            ("resnet50", [55.0, 46.0], [-9, -11]),
+            ("densenet121", [52.0, 37.0], [9, -6]),
+            ("mobilenet_v1", [59.0, 50.0], [7, 12]),
+        ] {
+            let network = crate::pass::normalise(crate::builtin::network(name).unwrap(), true);
+            let fps = |rows: &dyn Fn(LayerId) -> u64| {
+                1e9 / network.ids().map(|id| gpu.layer_ns(&network, id, rows(id))).sum::<f64>()
+            };
+            let modelled = [fps(&|id| network.layer(id).shape.rows() as u64), fps(&|_| 1)];
+            let deviation = [0, 1].map(|i| (100.0 * (modelled[i] / published[i] - 1.0)).round() as i64);
+            assert_eq!(deviation, stated, "{name}: {modelled:?}");
+        }
     }
 }

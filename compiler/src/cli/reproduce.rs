@@ -9,7 +9,8 @@ use super::effort::Effort;
 /// Arguments of `csdfc reproduce`.
 #[derive(Debug, Clone, Args)]
 pub struct ReproduceArgs {
-    /// The paper: s1 is "CNN offloading in steps: S1 strategies"
+    /// The paper: s1 is "CNN offloading in steps: S1 strategies", table12 Tables 1, 8, 9 and 12 of
+    /// "Memory-throughput trade-off for CNN-based applications at the edge"
     #[arg(value_enum)]
     pub paper: Paper,
     /// Folder of the page and its figures; files of the same names are replaced
@@ -28,4 +29,7 @@ pub struct ReproduceArgs {
 pub enum Paper {
     /// "CNN offloading in steps: S1 strategies".
     S1,
+    /// "Memory-throughput trade-off for CNN-based applications at the edge".
+    #[value(name = "table12", aliases = ["table1", "table8", "table9"])]
+    Table12,
 }

@@ -12,6 +12,7 @@ use crate::{output, reproduce};
 pub fn reproduce(args: &ReproduceArgs) -> Result<Outcome, Error> {
     let files = match args.paper {
         Paper::S1 => reproduce::s1::files(args.budget.map_or(Budget::Default, Budget::from), args.seed)?,
+        Paper::Table12 => reproduce::table12::files(args.seed)?,
     };
     let mut written = String::new();
     for (name, content) in files {
