@@ -49,7 +49,7 @@ fn graphs() {
     let application = application(APP);
     let network = &application.cnns[0].network;
     let rates = csdfc::lower::RateTable::new(network);
-    let rows = csdfc::search::simple::Choice::all(network).rows;
+    let rows = csdfc::search::choice::Choice::all(network).rows;
     let layers: Vec<_> = network.ids().collect();
     let lowering = csdfc::lower::lower(&rates, &layers, &rows, StorageModel::Tensors);
     let graph = lowering.map(|lowering| csdf::sdf3::write(&lowering.graph, "lenet5"));

@@ -9,7 +9,7 @@ use csdfc::builtin;
 use csdfc::execution::Rings;
 use csdfc::lower::RateTable;
 use csdfc::packing::{Block, Budget, Life, Limit, Problem, Solution, Stopped, greedy, lives, pack};
-use csdfc::search::simple::Choice;
+use csdfc::search::choice::Choice;
 use csdfc::storage::{Effort, Storage, arrange};
 use csdfc::{driver, execution};
 use csdfc_codegen::plan::StorageModel;
@@ -123,8 +123,8 @@ fn networks_are_packed_as_low_as_can_be() {
         let task = &driver::tasks(&application)[0];
         for choice in [Choice::none(task.network), Choice::all(task.network)] {
             let rates = RateTable::new(task.network);
-            let (rows, model) = (&choice.rows, StorageModel::Tensors);
-            let execution = execution::execute(task, &rates, rows, model, Rings::OnDemand).unwrap();
+            let model = StorageModel::Tensors;
+            let execution = execution::execute(task, &rates, &choice, model, Rings::OnDemand).unwrap();
             let storage = Storage { executions: vec![&execution], elements: &[] };
             let start = Instant::now();
             let packed = arrange(&storage, StorageModel::Tensors, Effort::Final);

@@ -6,7 +6,7 @@ use csdf::{Goal, StorageOptions, Unit, smallest, verify_storage};
 use csdfc::app::open;
 use csdfc::app::spec::RowsSpec;
 use csdfc::lower::{RateTable, lower};
-use csdfc::search::simple::Choice;
+use csdfc::search::choice::Choice;
 use csdfc::{builtin, driver};
 use csdfc_codegen::plan::StorageModel;
 use csdfc_tests::{app, plan};

@@ -12,8 +12,9 @@ use crate::cost::{DeviceProfile, Processor};
 use crate::error::Error;
 use crate::execution::{CnnTask, PartitionTask};
 use crate::search::Variant;
+use crate::search::choice::Choice;
 use crate::search::select::Selection;
-use crate::search::simple::{self, Choice, Front};
+use crate::search::simple::{self, Front};
 use crate::storage::{self, Arrangement, Effort, Storage};
 use crate::units::MemoryGoal;
 

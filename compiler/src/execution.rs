@@ -10,6 +10,7 @@ use csdfc_codegen::plan::StorageModel;
 
 use crate::lower::{self, RateTable};
 use crate::network::{LayerId, Network};
+use crate::search::choice::Choice;
 use crate::tighten::tighten;
 
 /// A CNN cut into partitions.
@@ -38,6 +39,8 @@ pub struct PartitionTask {
 pub struct Execution {
     /// Rows per firing of each layer.
     pub rows: Vec<u64>,
+    /// The segment barriers that were asked for: [`Choice::barriers`].
+    pub barriers: Option<Vec<LayerId>>,
     /// The firings of each partition, in order.
     pub runs: Vec<Run>,
     /// The stretch of the time line that each partition takes.
@@ -95,18 +98,19 @@ pub enum Rings {
     Smallest,
 }
 
-/// Runs one frame of a CNN with these rows per firing.
+/// Runs one frame of a CNN as chosen.
 ///
 /// # Errors
 /// None on networks that were imported or built; errors of the dataflow analyses are passed on.
 pub fn execute(
     task: &CnnTask<'_>,
     rates: &RateTable<'_>,
-    rows: &[u64],
+    choice: &Choice,
     storage: StorageModel,
     rings: Rings,
 ) -> Result<Execution, csdf::Error> {
     let network = task.network;
+    let rows = choice.rows.as_slice();
     let mut runs = Vec::new();
     let mut windows = Vec::new();
     let mut capacities: BTreeMap<(LayerId, Option<LayerId>), u64> = BTreeMap::new();
@@ -114,7 +118,7 @@ pub fn execute(
     let mut now = 0;
     for partition in &task.partitions {
         let lowering = lower::lower(rates, &partition.layers, rows, storage)?;
-        let segments = segments(network, partition, rows);
+        let segments = segments(network, partition, choice);
         let steps: Vec<Vec<ActorId>> = segments
             .iter()
             .map(|step| step.iter().filter_map(|id| lowering.actors[id.0]).collect())
@@ -141,7 +145,7 @@ pub fn execute(
     }
     let frame = Frame { task, rows, capacities, windows: &windows, span };
     let requests = frame.requests(storage);
-    Ok(Execution { rows: rows.to_vec(), runs, windows, requests })
+    Ok(Execution { rows: rows.to_vec(), barriers: choice.barriers.clone(), runs, windows, requests })
 }
 
 /// Layers of one given step live together (main paper, section 2.3): each spans the whole step.
@@ -156,17 +160,22 @@ fn live_together(segments: &[Vec<LayerId>], span: &mut [Option<(usize, usize)>])
     }
 }
 
-/// The steps in which a partition runs: those given, or else each run of layers that process their data by parts
-/// (with the single-firing layers among them) interleaved, and every other layer alone, in topological order.
-fn segments(network: &Network, partition: &PartitionTask, rows: &[u64]) -> Vec<Vec<LayerId>> {
+/// The steps in which a partition runs, in topological order: those that the application gives; or else those between
+/// the choice's barriers; or else each run of layers that process their data by parts (with the single-firing layers
+/// among them) interleaved, and every other layer alone.
+fn segments(network: &Network, partition: &PartitionTask, choice: &Choice) -> Vec<Vec<LayerId>> {
     if let Some(steps) = &partition.steps {
         return steps.clone();
+    }
+    if let Some(barriers) = &choice.barriers {
+        let within = |before: &LayerId, _: &LayerId| barriers.binary_search(before).is_err();
+        return partition.layers.chunk_by(within).map(<[LayerId]>::to_vec).collect();
     }
     let mut segments: Vec<Vec<LayerId>> = Vec::new();
     let mut streaming = false;
     for &id in &partition.layers {
         let height = network.layer(id).shape.rows() as u64;
-        let by_parts = rows[id.0] < height;
+        let by_parts = choice.rows[id.0] < height;
         match segments.last_mut() {
             Some(segment) if streaming && (by_parts || height == 1) => segment.push(id),
             _ => {
@@ -268,5 +277,35 @@ impl Frame<'_> {
         };
         let bytes = ring_rows * layer.row_bytes();
         Request { tensor, consumer, half: None, ring_rows, bytes, live, partition, touched, pipelined }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn barriers_end_segments() {
+        let network = crate::builtin::network("lenet5").unwrap();
+        let layers: Vec<LayerId> = network.ids().collect();
+        let task = CnnTask {
+            network: &network,
+            partitions: vec![PartitionTask { layers, steps: None }],
+            together: vec![vec![false]],
+        };
+        let rates = RateTable::new(&network);
+        for barriers in [vec![], vec![LayerId(2)], vec![LayerId(0), LayerId(3)]] {
+            let choice = Choice { barriers: Some(barriers.clone()), ..Choice::all(&network) };
+            let execution = execute(&task, &rates, &choice, StorageModel::Tensors, Rings::OnDemand).unwrap();
+            let segment = |id: LayerId| barriers.iter().filter(|barrier| **barrier < id).count();
+            let order: Vec<LayerId> = execution.runs[0].order().collect();
+            assert!(order.is_sorted_by_key(|id| segment(*id)), "{barriers:?}");
+            assert!(!order.is_sorted(), "within a segment firings take turns");
+            for request in &execution.requests {
+                let height = network.layer(request.tensor).shape.rows() as u64;
+                assert!(!barriers.contains(&request.tensor) || request.ring_rows == height, "{request:?}");
+                assert!(request.tensor.0 > 2 || request.ring_rows < height || !barriers.is_empty());
+            }
+        }
     }
 }

@@ -14,7 +14,7 @@ use crate::cli::effort::Effort;
 use crate::error::{Error, Outcome};
 use crate::lower::{self, RateTable};
 use crate::report::analyze::{Analysis, Blocked, Distribution, Named, Point, Report, Schedule, SelfTimed};
-use crate::search::simple::Choice;
+use crate::search::choice::Choice;
 use crate::{driver, output, report};
 
 /// Largest graph file, in bytes.

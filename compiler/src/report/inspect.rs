@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::lower::RateTable;
 use crate::operators;
 use crate::report::table::table;
-use crate::search::simple::Choice;
+use crate::search::choice::Choice;
 use crate::storage::{self, Effort, Storage};
 use crate::units::{self, grouped};
 
@@ -96,7 +96,7 @@ pub fn inspect(application: &Application) -> Result<Inspection, Error> {
             let execution = crate::execution::execute(
                 &task,
                 &rates,
-                &Choice::none(network).rows,
+                &Choice::none(network),
                 model,
                 crate::execution::Rings::OnDemand,
             )?;

@@ -3,10 +3,12 @@
 //! A search method makes variants of each CNN; [`select`] picks one for each within the budgets. Today there is one
 //! method, [`simple`], which enumerates; a genetic search will be a file beside it.
 
+pub mod choice;
 pub mod select;
 pub mod simple;
 
 use crate::execution::Execution;
+use crate::search::choice::Choice;
 
 /// One way to run a CNN, and what it costs on its own.
 #[derive(Debug, Clone)]
@@ -24,6 +26,15 @@ pub struct Variant {
 }
 
 impl Variant {
+    /// What was chosen, as [`execute`](crate::execution::execute) takes it.
+    pub fn choice(&self) -> Choice {
+        Choice {
+            name: self.name.clone(),
+            rows: self.execution.rows.clone(),
+            barriers: self.execution.barriers.clone(),
+        }
+    }
+
     /// Modelled frames per second.
     pub fn fps(&self) -> f64 {
         1e9 / self.period_ns

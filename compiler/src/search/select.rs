@@ -177,8 +177,13 @@ mod tests {
     use proptest::prelude::*;
 
     fn variants(raw: &[Vec<(u64, u32)>]) -> Vec<Vec<Variant>> {
-        let execution =
-            Execution { rows: Vec::new(), runs: Vec::new(), windows: Vec::new(), requests: Vec::new() };
+        let execution = Execution {
+            rows: Vec::new(),
+            barriers: None,
+            runs: Vec::new(),
+            windows: Vec::new(),
+            requests: Vec::new(),
+        };
         let variant = |(buffers, period): &(u64, u32)| Variant {
             name: String::new(),
             execution: execution.clone(),

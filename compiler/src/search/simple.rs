@@ -3,71 +3,20 @@
 
 use rayon::prelude::*;
 
-use crate::app::resolve::{Application, RowsChoice};
 use crate::cost::Processor;
 use crate::couple::couple;
 use crate::execution::{self, CnnTask, Execution, Rings};
 use crate::lower::RateTable;
 use crate::network::{LayerId, Network};
 use crate::search::Variant;
+pub use crate::search::choice::Choice;
 use crate::storage::{self, Effort, Storage};
 use csdfc_codegen::plan::StorageModel;
 
-/// Rows per firing of every layer, under a name.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Choice {
-    /// `none`, `all`, `prefix 12` or `given`.
-    pub name: String,
-    /// Rows per firing, one per layer.
-    pub rows: Vec<u64>,
-}
-
-impl Choice {
-    /// No layer processes its data by parts.
-    pub fn none(network: &Network) -> Self {
-        Choice { name: "none".into(), rows: heights(network) }
-    }
-
-    /// Every layer that can, fires once per row.
-    pub fn all(network: &Network) -> Self {
-        Choice { name: "all".into(), rows: vec![1; network.layers.len()] }
-    }
-
-    /// What the application says of one of its CNNs; `None` where it leaves the choice to the planner.
-    pub fn given(application: &Application, cnn: usize) -> Option<Self> {
-        let network = &application.cnns[cnn].network;
-        match &application.rows {
-            RowsChoice::Default => None,
-            RowsChoice::None => Some(Choice::none(network)),
-            RowsChoice::All => Some(Choice::all(network)),
-            RowsChoice::Layers(given) => {
-                let mut choice = Choice { name: "given".into(), ..Choice::none(network) };
-                for ((of, LayerId(layer)), rows) in given {
-                    if *of == cnn {
-                        choice.rows[*layer] = *rows;
-                    }
-                }
-                Some(choice)
-            }
-        }
-    }
-
-    /// The first `length` layers fire once per row, the others once.
-    pub fn prefix(network: &Network, length: usize) -> Self {
-        let mut rows = heights(network);
-        rows[..length].fill(1);
-        Choice { name: format!("prefix {length}"), rows }
-    }
-}
-
-fn heights(network: &Network) -> Vec<u64> {
-    network.layers.iter().map(|layer| layer.shape.rows() as u64).collect()
-}
-
 /// The simple choices.
 pub fn choices(network: &Network) -> Vec<Choice> {
-    let heights = heights(network);
-    let prefixes = (1..network.layers.len()).filter(|length| heights[length - 1] > 1);
+    let height = |layer: usize| network.layers[layer].shape.rows();
+    let prefixes = (1..network.layers.len()).filter(|length| height(length - 1) > 1);
     let mut choices = vec![Choice::none(network)];
     choices.extend(prefixes.map(|length| Choice::prefix(network, length)));
     choices.push(Choice::all(network));
@@ -80,7 +29,8 @@ fn inputs_whole(network: &Network, choice: &Choice) -> Option<Choice> {
     for (id, layer) in network.layers.iter().enumerate().filter(|(_, layer)| layer.is_input()) {
         rows[id] = layer.shape.rows() as u64;
     }
-    (rows != choice.rows).then(|| Choice { name: format!("{}, inputs whole", choice.name), rows })
+    let name = format!("{}, inputs whole", choice.name);
+    (rows != choice.rows).then(|| Choice { name, rows, barriers: choice.barriers.clone() })
 }
 
 /// The variants of a CNN that are worth choosing.
@@ -131,14 +81,14 @@ pub fn evaluate(
 ) -> Result<Front, csdf::Error> {
     let rates = RateTable::new(task.network);
     let elements = own_elements(task);
-    let executed = |rows: &[u64], rings: Rings| -> Result<Execution, csdf::Error> {
-        let mut execution = execution::execute(task, &rates, rows, storage, rings)?;
-        let cost = |p: usize, id: LayerId| processors[p].layer_ns(task.network, id, rows[id.0]);
+    let executed = |choice: &Choice, rings: Rings| -> Result<Execution, csdf::Error> {
+        let mut execution = execution::execute(task, &rates, choice, storage, rings)?;
+        let cost = |p: usize, id: LayerId| processors[p].layer_ns(task.network, id, choice.rows[id.0]);
         couple(task, &rates, &mut execution, &cost)?;
         Ok(execution)
     };
     let execute = |choice: &Choice| -> Result<(Variant, u64), csdf::Error> {
-        let execution = executed(&choice.rows, Rings::OnDemand)?;
+        let execution = executed(choice, Rings::OnDemand)?;
         let alone = Storage { executions: vec![&execution], elements: &elements };
         let bound = alone.bound(&alone.items()).bytes;
         let stages = stage_times(task, processors, choice);
@@ -171,7 +121,7 @@ pub fn evaluate(
     if storage == StorageModel::Tensors {
         variants.extend(by_rows);
         let tightened = variants.into_par_iter().map(|variant| {
-            let execution = executed(&variant.execution.rows, Rings::Smallest)?;
+            let execution = executed(&variant.choice(), Rings::Smallest)?;
             let alone = Storage { executions: vec![&execution], elements: &elements };
             let buffers = storage::arrange(&alone, storage, Effort::Candidate).bytes;
             let better = buffers <= variant.buffers;

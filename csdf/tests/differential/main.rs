@@ -8,7 +8,6 @@
 
 mod cycles;
 mod oracle;
-#[path = "../graphs/random.rs"]
 mod random;
 mod search;
 
@@ -281,9 +280,9 @@ fn sizes_and_given_capacities() {
 }
 
 #[test]
-#[ignore = "minutes in release"]
+#[ignore = "about a minute in release"]
 fn thousands() {
     for flavour in [Flavour::Plain, Flavour::Windowed, Flavour::Concurrent, Flavour::Sized] {
-        check(flavour, 2000);
+        check(flavour, 8000);
     }
 }

@@ -1,8 +1,5 @@
 //! Random graphs that are consistent by construction.
 
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
-#![allow(dead_code, reason = "each test file uses a part")]
-
 use csdf::{Actor, ActorId, Channel, Graph, Rates, Reader};
 use proptest::prelude::*;
 

@@ -1,9 +1,5 @@
 //! Random graphs: what the analyses say against exhaustive search and against each other.
 
-#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
-
-mod random;
-
 use std::collections::BTreeSet;
 
 use csdf::{
@@ -11,7 +7,8 @@ use csdf::{
     repetition_vector, sequential, verify,
 };
 use proptest::prelude::*;
-use random::{Choices, choices};
+
+use crate::choices::{Choices, choices};
 
 /// Tokens that a rate sequence moves in the first `count` firings.
 fn moved(rates: &Rates, count: u64) -> u64 {

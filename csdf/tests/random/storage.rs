@@ -1,9 +1,5 @@
 //! Random graphs: throughput by either method, and storage against all distributions that there are.
 
-#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
-
-mod random;
-
 use std::num::NonZero;
 
 use csdf::{
@@ -12,7 +8,8 @@ use csdf::{
     verify_storage,
 };
 use proptest::prelude::*;
-use random::{Choices, choices};
+
+use crate::choices::{Choices, choices};
 
 const BUDGET: Budget = Budget { work: 1 << 26, time: None };
 

@@ -2,7 +2,6 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a benchmark of a wrong answer is worth nothing")]
 
-#[path = "../tests/graphs/networks.rs"]
 mod networks;
 
 use std::hint::black_box;

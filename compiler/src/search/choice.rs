@@ -1,0 +1,60 @@
+//! A choice: what a search decides for one CNN.
+
+use crate::app::resolve::{Application, RowsChoice};
+use crate::network::{LayerId, Network};
+
+/// How one frame of a CNN is processed, under a name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Choice {
+    /// `none`, `all`, `prefix 12` or `given`.
+    pub name: String,
+    /// Rows per firing, one per layer.
+    pub rows: Vec<u64>,
+    /// Segment barriers: the layers, ascending, after which a segment ends. Each partition's layers up to the next
+    /// barrier, in the network's order, are streamed to completion before the next begins; so `[]` interleaves all
+    /// layers of a partition. `None`: each run of layers that process their data by parts is a segment, with the
+    /// single-firing layers of one row in it, and every other layer is one of its own.
+    pub barriers: Option<Vec<LayerId>>,
+}
+
+impl Choice {
+    /// No layer processes its data by parts.
+    pub fn none(network: &Network) -> Self {
+        Choice { name: "none".into(), rows: heights(network), barriers: None }
+    }
+
+    /// Every layer that can, fires once per row.
+    pub fn all(network: &Network) -> Self {
+        Choice { name: "all".into(), rows: vec![1; network.layers.len()], barriers: None }
+    }
+
+    /// What the application says of one of its CNNs; `None` where it leaves the choice to the planner.
+    pub fn given(application: &Application, cnn: usize) -> Option<Self> {
+        let network = &application.cnns[cnn].network;
+        match &application.rows {
+            RowsChoice::Default => None,
+            RowsChoice::None => Some(Choice::none(network)),
+            RowsChoice::All => Some(Choice::all(network)),
+            RowsChoice::Layers(given) => {
+                let mut choice = Choice { name: "given".into(), ..Choice::none(network) };
+                for ((of, LayerId(layer)), rows) in given {
+                    if *of == cnn {
+                        choice.rows[*layer] = *rows;
+                    }
+                }
+                Some(choice)
+            }
+        }
+    }
+
+    /// The first `length` layers fire once per row, the others once.
+    pub fn prefix(network: &Network, length: usize) -> Self {
+        let mut rows = heights(network);
+        rows[..length].fill(1);
+        Choice { name: format!("prefix {length}"), rows, barriers: None }
+    }
+}
+
+fn heights(network: &Network) -> Vec<u64> {
+    network.layers.iter().map(|layer| layer.shape.rows() as u64).collect()
+}
