@@ -92,13 +92,12 @@ fn apart(first: &[Piece], second: &[Piece]) -> Option<(i64, i64, bool)> {
     let above = forbidden.iter().map(|(_, to)| *to).max()?;
     forbidden.sort_unstable();
     let mut reach = forbidden[0].1;
-    let mut is_exact = above > 0 && below > 0;
+    let mut is_exact = true;
     for (from, to) in forbidden {
         is_exact &= from < reach || reach == above;
         reach = reach.max(to);
     }
-    // A buffer that lies above another starts no lower than it, which is all that the search looks at.
-    Some((above.max(0) as i64, below.max(0) as i64, is_exact))
+    Some((i64::try_from(above).ok()?, i64::try_from(below).ok()?, is_exact))
 }
 
 /// What is in use at one moment, for every moment at which that is not less than at the next or the one before.

@@ -58,8 +58,8 @@ pub(crate) struct Link {
     pub above: i64,
     /// How much lower it is at least where it lies below: the other's size, or less.
     pub below: i64,
-    /// Whether there is no other way for the two to lie which no search here tries: one that is above the other starts
-    /// no lower, and none is above at one time and below at another.
+    /// Whether there is no third way for the two to lie, above at one time and below at another, which no search here
+    /// tries.
     pub is_exact: bool,
 }
 

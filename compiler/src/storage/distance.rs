@@ -23,11 +23,10 @@ pub(super) fn links(storage: &Storage<'_>, items: &[Item<'_>]) -> Vec<Vec<Link>>
         } else {
             (sharing.distance([a, b], [one, other]), sharing.distance([b, a], [other, one]))
         };
-        // There is no third way: rows of a whole ring are all begun before one is released, so that at any two moments
-        // that follow each other one way to lie across them is forbidden at both.
-        let is_exact = above > 0 && below > 0;
-        links[a].push(Link { other: b, above, below, is_exact });
-        links[b].push(Link { other: a, above: below, below: above, is_exact });
+        // There is no third way: rows of a whole ring are all begun before one is released, so that of two moments that
+        // follow each other there is a way to lie across that both forbid.
+        links[a].push(Link { other: b, above, below, is_exact: true });
+        links[b].push(Link { other: a, above: below, below: above, is_exact: true });
     }
     links
 }
@@ -52,7 +51,8 @@ impl Sharing {
             for sweep in execution.sharing.sweeps.iter().filter(|sweep| sweep.is_free) {
                 let of = |request: usize| (first + sweep.output, first + request);
                 let swept = sweep.operands.iter();
-                sharing.sweeps.extend(swept.map(|swept| (of(swept.request), sweep.firing, swept.distance)));
+                let apart = swept.map(|swept| (of(swept.request), sweep.firing, sweep.distance(swept)));
+                sharing.sweeps.extend(apart);
             }
             first += execution.requests.len();
         }
