@@ -172,6 +172,7 @@ fn rings_of_networks_share_addresses() {
         let network = &application.cnns[0].network;
         let some = Choice {
             name: "some".into(),
+            barriers: None,
             rows: network
                 .layers
                 .iter()

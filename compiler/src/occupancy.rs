@@ -42,12 +42,10 @@ pub struct Sweep {
     pub firing: usize,
     /// The ring that it writes, an index into the execution's requests.
     pub output: usize,
-    /// Bytes of that ring begun at the fullest moment of the firing.
-    pub begun: u64,
+    /// Bytes of that ring begun when each row of the firing is made.
+    pub begun: Vec<u64>,
     /// The rings that it reads and that make room.
     pub operands: Vec<Swept>,
-    /// Bytes by which its fullest moment is below all of its rows begun and none released.
-    pub slack: u64,
     /// Whether making one row at a time costs no time.
     pub is_free: bool,
 }
@@ -57,15 +55,31 @@ pub struct Sweep {
 pub struct Swept {
     /// The ring, an index into the execution's requests.
     pub request: usize,
-    /// Bytes of it that are free at the fullest moment of the firing.
-    pub released: u64,
-    /// How many bytes above the start of the ring written it must start at least, if it lies above, for this firing.
-    pub distance: i64,
+    /// Bytes of it that are free when each row of the firing is made.
+    pub free: Vec<u64>,
 }
 
-/// Most bytes of filters that are read again for every row of a firing that goes row by row: they stay in the
-/// nearest cache.
-const CACHED_FILTERS: u64 = 64 * 1024;
+impl Sweep {
+    /// The row at which the rings that count are fullest, of equals the first, and by how many bytes that is less than all
+    /// of the firing's rows begun and none released.
+    pub fn fullest(&self, counts: impl Fn(usize) -> bool) -> (usize, u64) {
+        let begun = |row: usize| if counts(self.output) { self.begun[row] } else { 0 };
+        let operands = || self.operands.iter().filter(|operand| counts(operand.request));
+        let free = |row: usize| operands().map(|operand| operand.free[row]).sum::<u64>();
+        let last = self.begun.len() - 1;
+        // What is free when a row is made may be more than what is begun then, never more than was in use before.
+        let less = |row: usize| (begun(last) - begun(row)) + (free(row) - free(0));
+        let fullest = (0..=last).min_by_key(|row| less(*row)).unwrap_or(0);
+        (fullest, less(fullest))
+    }
+
+    /// How many bytes above the start of the ring written a ring that is read must start at least, for this firing, if
+    /// it lies above.
+    pub fn distance(&self, operand: &Swept) -> i64 {
+        let apart = self.begun.iter().zip(&operand.free).map(|(begun, free)| *begun as i64 - *free as i64);
+        apart.max().unwrap_or(0)
+    }
+}
 
 /// Within which firings rings may share addresses, and which rings never do.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -76,6 +90,10 @@ pub struct Sharing {
     /// wraps, or to make one row at a time would cost time.
     pub apart: Vec<(usize, usize)>,
 }
+
+/// Most bytes of filters that are read again for every row of a firing that goes row by row: they stay in the
+/// nearest cache.
+const CACHED_FILTERS: u64 = 64 * 1024;
 
 /// Finds what is in use of every whole ring among `requests`, all of one network in storage model `tensors`, and how they
 /// may share addresses.
@@ -210,20 +228,21 @@ impl Frame<'_> {
             keeps.push((Operand { tensor, request, row_bytes }, release.iter().scan(0, before).collect()));
         }
         let mut sweeps = Vec::new();
+        let row_bytes = layer.row_bytes();
         for (&firing, p) in self.times[id.0].iter().zip(0..) {
             let made = p * rows..((p + 1) * rows).min(height);
-            let mut making = Vec::new();
+            let mut operands = Vec::new();
             for (operand, keep) in &keeps {
                 let others = self.released_by_others(operand.tensor, id, firing);
-                let free = |row: u64| {
-                    keep.get(row as usize).map_or(0, |keep| (*keep).min(others)) * operand.row_bytes
-                };
-                if free(made.end - 1) > free(made.start) {
-                    making.push((operand.request, made.clone().map(free).collect()));
+                let kept = |row: u64| keep.get(row as usize).map_or(0, |keep| (*keep).min(others));
+                if kept(made.end - 1) > kept(made.start) {
+                    let free = made.clone().map(|row| kept(row) * operand.row_bytes).collect();
+                    operands.push(Swept { request: operand.request, free });
                 }
             }
-            if !making.is_empty() {
-                sweeps.push(sweep(firing, output, made.start, layer.row_bytes(), &making, is_free));
+            if !operands.is_empty() {
+                let begun = made.map(|row| (row + 1) * row_bytes).collect();
+                sweeps.push(Sweep { firing, output, begun, operands, is_free });
             }
         }
         sweeps
@@ -235,39 +254,6 @@ struct Operand {
     tensor: LayerId,
     request: usize,
     row_bytes: u64,
-}
-
-/// The firing whose first row is `from`; `operands` are requests with the bytes free when each row of the firing is made.
-fn sweep(
-    firing: usize,
-    output: usize,
-    from: u64,
-    row_bytes: u64,
-    operands: &[(usize, Vec<u64>)],
-    is_free: bool,
-) -> Sweep {
-    let count = operands.iter().map(|(_, free)| free.len()).min().unwrap_or(0);
-    let begun = |row: usize| (from + row as u64 + 1) * row_bytes;
-    let taken = |row: usize| {
-        let free: i128 = operands.iter().map(|(_, free)| i128::from(free[row])).sum();
-        i128::from(begun(row)) - free
-    };
-    // Of moments that are equally full, the first.
-    let fullest = (0..count).rev().max_by_key(|row| taken(*row)).unwrap_or(0);
-    let all = i128::from(begun(count.saturating_sub(1)))
-        - operands.iter().map(|(_, free)| i128::from(free[0])).sum::<i128>();
-    let swept = |(request, free): &(usize, Vec<u64>)| {
-        let apart = (0..count).map(|row| begun(row) as i64 - free[row] as i64);
-        Swept { request: *request, released: free[fullest], distance: apart.max().unwrap_or(0) }
-    };
-    Sweep {
-        firing,
-        output,
-        begun: begun(fullest),
-        operands: operands.iter().map(swept).collect(),
-        slack: (all - taken(fullest)).max(0) as u64,
-        is_free,
-    }
 }
 
 /// Bytes of the filters of a layer that multiplies by some.

@@ -51,7 +51,8 @@ impl Sharing {
             for sweep in execution.sharing.sweeps.iter().filter(|sweep| sweep.is_free) {
                 let of = |request: usize| (first + sweep.output, first + request);
                 let swept = sweep.operands.iter();
-                sharing.sweeps.extend(swept.map(|swept| (of(swept.request), sweep.firing, swept.distance)));
+                let apart = swept.map(|swept| (of(swept.request), sweep.firing, sweep.distance(swept)));
+                sharing.sweeps.extend(apart);
             }
             first += execution.requests.len();
         }

@@ -72,6 +72,7 @@ impl Line<'_> {
             }
         }
         events.sort_unstable();
+        let counted = self.counted(rings);
         let mut sweeps = self.execution.sharing.sweeps.as_slice();
         let mut moments: Vec<Moment> = Vec::new();
         let mut all = 0;
@@ -80,18 +81,29 @@ impl Line<'_> {
             all += now.iter().map(|(_, bytes, _)| bytes).sum::<i128>();
             sweeps = &sweeps[sweeps.partition_point(|sweep| sweep.firing < firing)..];
             let sweep = sweeps.first().filter(|sweep| sweep.firing == firing && self.row_by_row.takes(sweep));
-            let slack = sweep.map_or(0, |sweep| i128::from(sweep.slack));
+            let slack = sweep.map_or(0, |sweep| i128::from(sweep.fullest(|request| counted[request]).1));
             let bytes = u64::try_from(all - slack).unwrap_or(0);
             moments.push(Moment { firing, bytes, others: now.iter().any(|(.., is_end)| *is_end) });
         }
         moments
     }
 
+    /// By request of the execution, whether it is one of these rings.
+    fn counted(&self, rings: &[usize]) -> Vec<bool> {
+        let mut counted = vec![false; self.execution.requests.len()];
+        for i in rings {
+            counted[i - self.first] = true;
+        }
+        counted
+    }
+
     /// What is in use at the fullest moment of a firing, of the rings given.
     pub fn stored(&self, rings: &[usize], firing: usize) -> Vec<Stored> {
         let sweeps = &self.execution.sharing.sweeps;
         let sweep = sweeps.binary_search_by_key(&firing, |sweep| sweep.firing).ok();
+        let counted = self.counted(rings);
         let sweep = sweep.map(|at| &sweeps[at]).filter(|sweep| self.row_by_row.takes(sweep));
+        let sweep = sweep.map(|sweep| (sweep, sweep.fullest(|request| counted[request]).0));
         let stored = |&item: &usize| {
             let request = self.items[item].request;
             let lives = request.live.0 <= firing && firing <= request.live.1;
@@ -100,12 +112,12 @@ impl Line<'_> {
                 Some(filling) => filling.at(firing),
                 None => 0..request.bytes,
             };
-            if let Some(sweep) = sweep {
+            if let Some((sweep, row)) = sweep {
                 if self.first + sweep.output == item {
-                    bytes.end = sweep.begun;
+                    bytes.end = sweep.begun[row];
                 }
                 let own = sweep.operands.iter().find(|operand| self.first + operand.request == item);
-                bytes.start = own.map_or(bytes.start, |operand| operand.released);
+                bytes.start = own.map_or(bytes.start, |operand| operand.free[row]);
             }
             (!bytes.is_empty()).then_some(Stored { item, bytes })
         };

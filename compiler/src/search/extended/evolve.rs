@@ -13,7 +13,7 @@ use crate::storage::Effort;
 
 /// Genomes that are evaluated where nothing else is asked, beside those that it starts from. Chains of segments are so
 /// near the best that twice as many enlarge the front's hypervolume by far less than one percent.
-const EVALUATIONS: u64 = 400;
+const EVALUATIONS: u64 = 800;
 
 /// Genomes of a generation, where there are not more to start from.
 const POPULATION: usize = 64;
@@ -32,7 +32,7 @@ pub(super) struct Settings<'a> {
 
 /// What was found.
 pub(super) struct Found {
-    /// Genomes of which none is better in memory and time, the smallest first.
+    /// Genomes of which none is better in memory, time and the bound on memory, the smallest first.
     pub genomes: Vec<Vec<i64>>,
     /// Genomes that were evaluated.
     pub evaluations: u64,
@@ -93,7 +93,8 @@ pub(super) fn evolve(
     Found { genomes, evaluations: outcome.evaluations, stopped }
 }
 
-/// A genome is worth the bytes of its rings, as placed in a hurry, and the time between frames.
+/// A genome is worth the bytes of its rings, as placed in a hurry, and the time between frames. The third objective, the
+/// bytes that no placement undercuts, keeps those that more patience may place lower.
 struct Choices<'a> {
     evaluator: &'a Evaluator<'a>,
     family: &'a Family<'a>,
@@ -106,7 +107,7 @@ impl Problem for Choices<'_> {
     }
 
     fn evaluate(&self, genome: &[i64]) -> Evaluation {
-        let unusable = Evaluation { objectives: vec![f64::INFINITY; 2], violation: 1.0 };
+        let unusable = Evaluation { objectives: vec![f64::INFINITY; 3], violation: 1.0 };
         if self.watch.is_stopped() {
             return unusable;
         }
@@ -115,6 +116,7 @@ impl Problem for Choices<'_> {
             Ok(execution) => Evaluation::of([
                 self.evaluator.buffers(&execution, Effort::Sketch) as f64,
                 self.evaluator.period_ns(&choice.rows),
+                self.evaluator.bound(&execution) as f64,
             ]),
             Err(_) => unusable,
         }

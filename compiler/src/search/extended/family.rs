@@ -108,7 +108,8 @@ impl<'a> Family<'a> {
         (0..ends.len()).map(prefix).collect()
     }
 
-    /// Makes genomes that mean the same equal, and inputs come as often as the layer that first reads them fires.
+    /// Makes genomes that mean the same equal. An input comes as often as the layer that first reads it fires, or whole if
+    /// that layer is of another segment.
     pub fn settle(&self, genome: &mut [i64]) {
         let top = self.ladder.len() - 1;
         for (layer, least) in self.least.iter().enumerate() {
@@ -116,6 +117,7 @@ impl<'a> Family<'a> {
             genome[2 * layer] = least[step];
         }
         for (input, reader) in &self.inputs {
+            let reader = reader.filter(|reader| (input.0..reader.0).all(|layer| genome[2 * layer + 1] == 0));
             let step = reader.map_or(0, |reader| genome[2 * reader.0]);
             genome[2 * input.0] = self.least[input.0][step as usize];
         }

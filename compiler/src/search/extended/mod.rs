@@ -126,11 +126,13 @@ fn partition_chains(
 ) -> Result<Vec<Paced>, csdf::Error> {
     let layers = &evaluator.task.partitions[partition].layers;
     let cuts = cuts::cuts(evaluator.task.network, layers);
-    let runs: Vec<(usize, u64)> =
-        family.ladder.iter().flat_map(|firings| (0..cuts.len()).map(move |to| (to, *firings))).collect();
-    let tails = |&(to, firings): &(usize, u64)| match watch.is_stopped() && firings > 1 {
+    let rows: Vec<Vec<u64>> =
+        family.ladder.iter().map(|firings| family.choice(&family.steady(*firings)).rows).collect();
+    let runs: Vec<(usize, usize)> =
+        (0..rows.len()).flat_map(|step| (0..cuts.len()).map(move |to| (to, step))).collect();
+    let tails = |&(to, step): &(usize, usize)| match watch.is_stopped() && step > 0 {
         true => Ok(Vec::new()),
-        false => stream::tails(evaluator, partition, &cuts, to, firings),
+        false => stream::tails(evaluator, partition, &cuts, to, family.ladder[step], &rows[step]),
     };
     let segments: Vec<Vec<Segment>> = runs.par_iter().map(tails).collect::<Result<_, _>>()?;
     let segments: Vec<Segment> = segments.into_iter().flatten().collect();
@@ -157,10 +159,8 @@ fn bits(task: &CnnTask<'_>) -> Vec<Choice> {
     }
     let choice = |bits: usize| {
         let mut choice = Choice { name: format!("parts {bits:#b}"), ..Choice::none(network) };
-        for (at, id) in by_parts.iter().enumerate().filter(|(at, _)| bits >> at & 1 == 1) {
-            choice.rows[id.0] = 1;
-            let _ = at;
-        }
+        let parts = by_parts.iter().enumerate().filter(|(at, _)| bits >> at & 1 == 1);
+        parts.for_each(|(_, id)| choice.rows[id.0] = 1);
         choice
     };
     (0..1 << by_parts.len()).map(choice).collect()

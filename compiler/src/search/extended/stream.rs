@@ -31,7 +31,8 @@ pub fn rows(height: u64, firings: u64) -> u64 {
     height.div_ceil(firings.max(1)).max(1)
 }
 
-/// The segments of a partition that end with the cut of index `to` and whose layers fire `firings` times each.
+/// The segments of a partition that end with the cut of index `to` and whose layers fire `firings` times each, which is
+/// these rows per firing.
 ///
 /// # Errors
 /// Those of the dataflow analyses.
@@ -41,14 +42,10 @@ pub fn tails(
     cuts: &[usize],
     to: usize,
     firings: u64,
+    chosen: &[u64],
 ) -> Result<Vec<Segment>, csdf::Error> {
-    let network = evaluator.task.network;
     let layers = &evaluator.task.partitions[partition].layers[..=cuts[to]];
-    let mut chosen = vec![1; network.layers.len()];
-    for &id in layers {
-        chosen[id.0] = rows(height(network, id), firings);
-    }
-    let tail = Tail::run(evaluator, layers, &cuts[..to], &chosen)?;
+    let tail = Tail::run(evaluator, layers, &cuts[..to], chosen)?;
 
     let mut time_ns = 0.0;
     let mut change = vec![0i128; tail.order.len() + 1];
@@ -149,10 +146,13 @@ impl Tail {
         let mut given = vec![Vec::new(); layers.len()];
         for (request, whole) in requests.iter().zip(&whole_cuts) {
             let Some(at) = inside[request.tensor.0] else { continue };
-            let is_caller_s = evaluator.storage == StorageModel::Tensors
-                && is_caller_s(network, request.tensor, chosen[request.tensor.0]);
-            if !is_caller_s {
+            // Floats that come whole lie in the caller's storage; a segment that begins with an input finds it whole.
+            let may_be_caller_s = evaluator.storage == StorageModel::Tensors
+                && matches!(&network.layer(request.tensor).operator, Operator::Input(input) if input.element == InputElement::F32);
+            if !may_be_caller_s || lower::firings(network, request.tensor, chosen[request.tensor.0]) > 1 {
                 changes[at] = steps(request, false);
+            }
+            if !may_be_caller_s {
                 given[at] = steps(whole, true);
             }
         }
@@ -206,10 +206,4 @@ fn steps(request: &Request, given: bool) -> Vec<(usize, i128)> {
 
 fn height(network: &Network, id: LayerId) -> u64 {
     network.layer(id).shape.rows() as u64
-}
-
-/// Whether a tensor lies in the caller's storage only.
-fn is_caller_s(network: &Network, id: LayerId, rows: u64) -> bool {
-    let floats = |operator: &Operator| matches!(operator, Operator::Input(input) if input.element == InputElement::F32);
-    floats(&network.layer(id).operator) && lower::firings(network, id, rows) == 1
 }

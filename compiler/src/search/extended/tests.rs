@@ -68,34 +68,31 @@ fn task(network: &Network) -> CnnTask<'_> {
     CnnTask { network, partitions, together: vec![vec![false]] }
 }
 
-/// What is known of a chain is what its execution takes.
+/// What is known of a chain lies between what no placement of its execution undercuts and what one takes.
 #[test]
 fn chains_take_what_they_say() {
     let device = DeviceProfile::find("generic", Path::new("")).unwrap();
     let processors = [device.processor("cpu").unwrap()];
     for name in ["lenet5", "resnet8", "squeezenet1_0", "mobilenet_v1_0.25"] {
-        for storage in [StorageModel::Tensors, StorageModel::Edges] {
-            let network = network(name);
-            let task = task(&network);
-            let evaluator = Evaluator::new(&task, &processors, storage);
-            let family = Family::new(&task);
-            let chains = partition_chains(&evaluator, &family, 0, &Watch::unwatched()).unwrap();
-            assert!(!chains.is_empty());
-            for paced in chains {
-                let mut firings = vec![1; network.layers.len()];
-                paced.firings.iter().for_each(|(id, often)| firings[id.0] = *often);
-                let choice = family.choice(&family.genome(&firings, &paced.barriers));
-                let execution = evaluator.execute(&choice, Rings::OnDemand).unwrap();
-                let time_ns = evaluator.period_ns(&choice.rows);
-                assert!((time_ns - paced.time_ns).abs() < 1e-6 * time_ns, "{name}: {}", choice.name);
-                let bytes = evaluator.bound(&execution);
-                println!(
-                    "{name} {storage}: {} {bytes} {}",
-                    paced.bytes,
-                    evaluator.buffers(&execution, Effort::Candidate)
-                );
-            }
+        let network = network(name);
+        let task = task(&network);
+        let evaluator = Evaluator::new(&task, &processors, StorageModel::Tensors);
+        let family = Family::new(&task);
+        let chains = partition_chains(&evaluator, &family, 0, &Watch::unwatched()).unwrap();
+        let mut exact = 0;
+        for paced in &chains {
+            let mut firings = vec![1; network.layers.len()];
+            paced.firings.iter().for_each(|(id, often)| firings[id.0] = *often);
+            let choice = family.choice(&family.genome(&firings, &paced.barriers));
+            let execution = evaluator.execute(&choice, Rings::OnDemand).unwrap();
+            let time_ns = evaluator.period_ns(&choice.rows);
+            assert!((time_ns - paced.time_ns).abs() < 1e-6 * time_ns, "{name}: {}", choice.name);
+            let (least, most) =
+                (evaluator.bound(&execution), evaluator.buffers(&execution, Effort::Candidate));
+            assert!(least <= paced.bytes && paced.bytes <= most, "{name}: {least} {} {most}", paced.bytes);
+            exact += usize::from(paced.bytes == most);
         }
+        assert!(2 * exact > chains.len(), "{name}: {exact} of {}", chains.len());
     }
 }
 
