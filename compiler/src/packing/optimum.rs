@@ -55,7 +55,7 @@ pub(super) fn optimum(part: &Part, neighbours: &[BitSet], goal: Goal, budget: &m
         }
         steps = steps.saturating_mul(2);
     }
-    if part.plain {
+    if part.exact {
         bound = floor;
     }
     (best, bound)
