@@ -19,19 +19,46 @@ pub fn settle(plan: &mut Plan) {
     plan.memory.proven = plan.memory.buffers == plan.memory.bound;
 }
 
+/// The same plan with rings that have all their bytes to themselves, later tensors below earlier ones.
+pub fn apart(plan: &Plan) -> Plan {
+    let mut plan = plan.clone();
+    let mut end = 0;
+    for ring in plan.tensors.iter_mut().rev().filter_map(|tensor| tensor.ring.as_mut()) {
+        (ring.offset, end) = (end, end + ring.bytes);
+    }
+    settle(&mut plan);
+    plan
+}
+
+/// The plan with the ring of a tensor as many bytes higher as the checker lets it be while it lets it be less, in a plan
+/// whose rings are [`apart`]: as close as it may follow what it is made from. Gives the number of bytes, too.
+pub fn follow(plan: &Plan, tensor: usize) -> (Plan, u64) {
+    let moved = |bytes: u64| {
+        let mut plan = plan.clone();
+        if let Some(ring) = &mut plan.tensors[tensor].ring {
+            ring.offset += bytes;
+        }
+        resize(&mut plan);
+        plan
+    };
+    let element = plan.tensors[tensor].element_bytes;
+    let size = plan.tensors[tensor].ring.map_or(0, |ring| ring.bytes);
+    let (mut yes, mut no) = (0, size / element + 1);
+    while yes + 1 < no {
+        let middle = (yes + no) / 2;
+        match csdfc_codegen::check(&moved(middle * element)) {
+            Ok(_) => yes = middle,
+            Err(_) => no = middle,
+        }
+    }
+    (moved(yes * element), yes * element)
+}
+
 /// A plan with the same rings and firings as this one of model `tensors`, one ring after another as low as the checker
 /// lets it be among those before it. `draw` gives a number below its argument.
 pub fn pushed(plan: &Plan, draw: &mut dyn FnMut(usize) -> usize) -> Plan {
-    let mut plan = plan.clone();
+    let mut plan = apart(plan);
     let mut rings: Vec<usize> = (0..plan.tensors.len()).filter(|&t| plan.tensors[t].ring.is_some()).collect();
-    // First all apart.
-    let mut end = 0;
-    for &t in &rings {
-        if let Some(ring) = &mut plan.tensors[t].ring {
-            (ring.offset, end) = (end, end + ring.bytes);
-        }
-    }
-    settle(&mut plan);
     for i in (1..rings.len()).rev() {
         rings.swap(i, draw(i + 1));
     }
