@@ -255,9 +255,20 @@ impl Planner<'_> {
         arrange(&self.storage(chosen), self.application.storage, self.sharing, Effort::Candidate)
     }
 
-    /// Total memory of a choice, in bytes.
+    /// Total memory of a choice, in bytes. Rings of CNNs that never run at the same time may lie at the same addresses: the
+    /// largest CNN takes what there is.
     fn total(&self, chosen: &[usize]) -> u64 {
-        self.parameters + self.arrange(chosen).bytes
+        let of_one_cnn =
+            |element: &Vec<(usize, usize)>| element.windows(2).all(|pair| pair[0].0 == pair[1].0);
+        let is_largest =
+            self.application.storage == StorageModel::Tensors && self.elements.iter().all(of_one_cnn);
+        let each = chosen.iter().zip(&self.variants).map(|(v, all)| all[*v].buffers);
+        let buffers = if chosen.len() == 1 || is_largest {
+            each.max().unwrap_or(0)
+        } else {
+            self.arrange(chosen).bytes
+        };
+        self.parameters + buffers
     }
 
     fn fps(&self, chosen: &[usize]) -> BTreeMap<String, f64> {
@@ -314,10 +325,7 @@ impl Planner<'_> {
         let mut points: Vec<plan::ParetoPoint> = Vec::new();
         for budget in any.thresholds() {
             let Some(chosen) = any.fastest(budget) else { continue };
-            let memory = match chosen.as_slice() {
-                [variant] => self.parameters + self.variants[0][*variant].buffers,
-                chosen => self.total(chosen),
-            };
+            let memory = self.total(&chosen);
             let each = self.application.cnns.iter().zip(chosen.iter().zip(&self.variants));
             let choices = each.map(|(cnn, (v, all))| (cnn.name.clone(), all[*v].name.clone())).collect();
             let point = plan::ParetoPoint { memory, fps: self.fps(&chosen), choices };

@@ -56,7 +56,7 @@ pub fn front(
     choices.extend(bits(task));
     choices.extend(found.genomes.iter().map(|genome| family.choice(genome)));
     if found.stopped > Stopped::Evaluations {
-        // Those found first are the simplest, and there must be one.
+        // In a hurry what was found is placed, and, so that there is something, what needs no search.
         choices.retain(|choice| choice.barriers.is_some() || choice.name == "none");
     }
     let front = simple::front_of(task, processors, storage, &choices)?;
