@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use csdfc_codegen::check;
+use csdfc_codegen::operator::Operator;
 use csdfc_codegen::plan::{Plan, StorageModel};
 use csdfc_tests::generate::application;
 use csdfc_tests::{outcome, rates};
@@ -64,7 +65,7 @@ proptest! {
 #[test]
 fn the_networks_are_varied() {
     let mut kinds = BTreeMap::new();
-    let (mut partitions, mut by_parts) = (0, 0);
+    let (mut partitions, mut by_parts, mut norms_before) = (0, 0, 0);
     for seed in 0..300u32 {
         let bytes: Vec<u8> = (0..200)
             .map(|i| (seed.wrapping_mul(31).wrapping_add(i).wrapping_mul(2_654_435_761) >> 24) as u8)
@@ -74,8 +75,11 @@ fn the_networks_are_varied() {
         for layer in plan.cnns.iter().flat_map(|cnn| &cnn.layers) {
             *kinds.entry(layer.operator.kind()).or_insert(0) += 1;
             by_parts += usize::from(layer.firings > 1);
+            norms_before +=
+                usize::from(matches!(&layer.operator, Operator::Conv(conv) if conv.pre.is_some()));
         }
     }
-    println!("{kinds:?}, {partitions} partitions, {by_parts} layers by parts");
-    assert!(kinds.len() == 16 && partitions > 600 && by_parts > 300, "{kinds:?}, {partitions}, {by_parts}");
+    println!("{kinds:?}, {partitions} partitions, {by_parts} layers by parts, {norms_before} norms before");
+    assert!(kinds.len() == 17 && norms_before > 20, "{kinds:?}, {norms_before}");
+    assert!(partitions > 600 && by_parts > 300, "{partitions}, {by_parts}");
 }
