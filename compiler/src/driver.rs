@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use csdfc_codegen::plan::{self, Plan};
+use rayon::prelude::*;
 use tracing::{info, info_span, warn};
 
 use crate::app::resolve::{Application, Cnn, RowsChoice};
@@ -13,6 +14,7 @@ use crate::error::Error;
 use crate::execution::{CnnTask, PartitionTask};
 use crate::search::Variant;
 use crate::search::choice::Choice;
+use crate::search::code;
 use crate::search::select::Selection;
 use crate::search::simple::{self, Front};
 use crate::storage::{self, Arrangement, Effort, Storage};
@@ -40,11 +42,40 @@ pub struct Shortfall {
     pub best_fps: BTreeMap<String, f64>,
 }
 
+/// What is known before a plan is looked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Start {
+    /// The choices of old plans, each with one per CNN where it applies: no plan that they make is better than what the
+    /// search ends with.
+    Search(Vec<Vec<Option<Choice>>>),
+    /// The choice for each CNN: there is nothing to look for.
+    Picked(Vec<Choice>),
+}
+
+impl Default for Start {
+    fn default() -> Self {
+        Start::Search(Vec::new())
+    }
+}
+
 /// Plans an application. `model_paths` are what the plan states as the paths of the models, one per CNN.
 ///
 /// # Errors
 /// When the device lacks a processor, or an analysis refuses the graph.
 pub fn plan(
+    application: &Application,
+    device: &DeviceProfile,
+    model_paths: Vec<String>,
+) -> Result<Outcome, Error> {
+    plan_from(&Start::default(), application, device, model_paths)
+}
+
+/// Plans an application as [`plan`] does, from what is known.
+///
+/// # Errors
+/// As [`plan`].
+pub fn plan_from(
+    start: &Start,
     application: &Application,
     device: &DeviceProfile,
     model_paths: Vec<String>,
@@ -64,11 +95,15 @@ pub fn plan(
         );
     }
 
-    let fronts = evaluate(application, &tasks, device)?;
+    let mut fronts = evaluate(start, application, &tasks, device)?;
+    let known = match start {
+        Start::Search(plans) => add_known(plans, application, &tasks, device, &mut fronts)?,
+        Start::Picked(_) => Vec::new(),
+    };
     let evaluations = fronts.iter().map(|front| front.evaluations).sum();
     let variants = fronts.into_iter().map(|front| front.variants).collect();
     let planner =
-        Planner { application, tasks: &tasks, elements: elements(application), variants, parameters };
+        Planner { application, tasks: &tasks, elements: elements(application), variants, known, parameters };
     let floors: Vec<Option<f64>> =
         application.cnns.iter().map(|cnn| application.constraints.fps.get(&cnn.name).copied()).collect();
     let (chosen, shortfall) = info_span!("select").in_scope(|| planner.choose(limit, &floors));
@@ -79,7 +114,13 @@ pub fn plan(
     let arrangement =
         info_span!("arrange").in_scope(|| storage::arrange(&storage, application.storage, Effort::Final));
     info!(bytes = arrangement.bytes, bound = arrangement.bound.bytes, "arranged");
-    let method = if matches!(application.rows, RowsChoice::Default) { "simple" } else { "given" };
+    let method = match (start, &application.rows) {
+        (Start::Search(_), RowsChoice::Default) => "simple",
+        _ => "given",
+    };
+    let choices = application.cnns.iter().zip(&picked);
+    let choices =
+        choices.map(|(cnn, v)| (cnn.name.clone(), code::write(&v.choice(), &cnn.network))).collect();
     let plan = info_span!("assemble").in_scope(|| {
         assemble::assemble(Parts {
             application,
@@ -93,6 +134,7 @@ pub fn plan(
                 seed: application.search.seed,
                 evaluations,
                 stopped: "complete".into(),
+                choices,
             },
             pareto,
             memory_limit: limit,
@@ -141,8 +183,9 @@ fn elements(application: &Application) -> Vec<Vec<(usize, usize)>> {
     application.parallel.iter().map(|element| element.iter().filter_map(find).collect()).collect()
 }
 
-/// The variants of every CNN that are worth choosing under the application's choice of rows.
+/// The variants of every CNN that are worth choosing: under the choice that is picked, or the application's of rows.
 fn evaluate(
+    start: &Start,
     application: &Application,
     tasks: &[CnnTask<'_>],
     device: &DeviceProfile,
@@ -152,7 +195,10 @@ fn evaluate(
         let _span = info_span!("evaluate", cnn = cnn.name).entered();
         let processors: Vec<&Processor> =
             cnn.partitions.iter().map(|p| device.processor(&p.processor)).collect::<Result<_, _>>()?;
-        let given = Choice::given(application, index);
+        let given = match start {
+            Start::Picked(choices) => choices.get(index).cloned(),
+            Start::Search(_) => Choice::given(application, index),
+        };
         let front = match given {
             None => simple::front(task, &processors, application.storage)?,
             Some(choice) => simple::evaluate(task, &processors, &[choice], application.storage)?,
@@ -163,11 +209,52 @@ fn evaluate(
     Ok(fronts)
 }
 
+/// Adds the variants that old plans chose to those of the search. Returns the old plans that apply to every CNN, as a
+/// variant of each.
+fn add_known(
+    plans: &[Vec<Option<Choice>>],
+    application: &Application,
+    tasks: &[CnnTask<'_>],
+    device: &DeviceProfile,
+    fronts: &mut [Front],
+) -> Result<Vec<Vec<usize>>, Error> {
+    let _span = info_span!("known").entered();
+    let mut of_plans: Vec<Vec<Option<usize>>> = vec![Vec::new(); plans.len()];
+    for (index, (front, task)) in fronts.iter_mut().zip(tasks).enumerate() {
+        let cnn = &application.cnns[index];
+        let processors: Vec<&Processor> =
+            cnn.partitions.iter().map(|p| device.processor(&p.processor)).collect::<Result<_, _>>()?;
+        let of_cnn = |plan: &'_ Vec<Option<Choice>>| plan.get(index).cloned().flatten();
+        let mut choices: Vec<Choice> = Vec::new();
+        for choice in plans.iter().filter_map(of_cnn) {
+            if !choices.contains(&choice) {
+                choices.push(choice);
+            }
+        }
+        let first = front.variants.len();
+        // One by one, so that none is left out for another that is better alone.
+        let alone = |choice: &Choice| {
+            simple::evaluate(task, &processors, std::slice::from_ref(choice), application.storage)
+        };
+        for known in choices.par_iter().map(alone).collect::<Result<Vec<_>, _>>()? {
+            front.evaluations += known.evaluations;
+            front.variants.extend(known.variants);
+        }
+        for (plan, variants) in plans.iter().zip(&mut of_plans) {
+            let place = of_cnn(plan).and_then(|choice| choices.iter().position(|known| *known == choice));
+            variants.push(place.map(|place| first + place));
+        }
+    }
+    Ok(of_plans.into_iter().filter_map(|plan| plan.into_iter().collect()).collect())
+}
+
 struct Planner<'a> {
     application: &'a Application,
     tasks: &'a [CnnTask<'a>],
     elements: Vec<Vec<(usize, usize)>>,
     variants: Vec<Vec<Variant>>,
+    /// Old plans, as a variant of each CNN.
+    known: Vec<Vec<usize>>,
     parameters: u64,
 }
 
@@ -228,10 +315,11 @@ impl Planner<'_> {
         } else {
             self.fastest_within(&asked, limit.unwrap_or(u64::MAX))
         };
-        if let Some(chosen) = chosen {
+        if let Some(chosen) = self.or_known(chosen, limit, floors, least_memory) {
             return (chosen, None);
         }
         let within = limit.map_or_else(|| any.fastest(u64::MAX), |limit| self.fastest_within(&any, limit));
+        let within = self.or_known(within, limit, &vec![None; floors.len()], false);
         // Every CNN has variants when none is excluded, so there is a smallest choice of all.
         let smallest = self.smallest(&any).unwrap_or_else(|| vec![0; self.variants.len()]);
         let unlimited = any.fastest(u64::MAX).unwrap_or_else(|| smallest.clone());
@@ -242,6 +330,40 @@ impl Planner<'_> {
             best_fps: self.fps(&unlimited),
         };
         (within.unwrap_or(smallest), Some(shortfall))
+    }
+
+    /// What was chosen, or an old plan that meets the constraints too and is better: CNNs that run at the same time are
+    /// chosen for by what each takes alone, and old plans by what they take together.
+    fn or_known(
+        &self,
+        chosen: Option<Vec<usize>>,
+        limit: Option<u64>,
+        floors: &[Option<f64>],
+        least_memory: bool,
+    ) -> Option<Vec<usize>> {
+        if self.known.is_empty() {
+            return chosen;
+        }
+        let slowdown = |chosen: &[usize]| -> f64 {
+            let relative = |(v, all): (&usize, &Vec<Variant>)| {
+                all[*v].period_ns / all.iter().map(|v| v.period_ns).fold(f64::INFINITY, f64::min)
+            };
+            chosen.iter().zip(&self.variants).map(relative).sum()
+        };
+        let fast_enough = |chosen: &Vec<usize>| {
+            let fps = chosen.iter().zip(&self.variants).map(|(v, all)| all[*v].fps());
+            fps.zip(floors).all(|(fps, floor)| floor.is_none_or(|floor| fps >= floor))
+        };
+        let known = self.known.iter().filter(|known| fast_enough(known)).cloned();
+        let worth = |chosen: Vec<usize>| (self.total(&chosen), slowdown(&chosen), chosen);
+        let candidates = chosen.into_iter().chain(known).map(worth);
+        candidates
+            .filter(|(total, ..)| limit.is_none_or(|limit| *total <= limit))
+            .min_by(|(a, slow_a, _), (b, slow_b, _)| {
+                let slower = slow_a.total_cmp(slow_b);
+                if least_memory { a.cmp(b).then(slower) } else { slower.then(a.cmp(b)) }
+            })
+            .map(|(_, _, chosen)| chosen)
     }
 
     /// The plans seen from which none is worse in both memory and frame rates, by falling memory.
@@ -255,7 +377,9 @@ impl Planner<'_> {
                 chosen => self.total(chosen),
             };
             let each = self.application.cnns.iter().zip(chosen.iter().zip(&self.variants));
-            let choices = each.map(|(cnn, (v, all))| (cnn.name.clone(), all[*v].name.clone())).collect();
+            let code =
+                |(v, all): (&usize, &Vec<Variant>), cnn: &Cnn| code::write(&all[*v].choice(), &cnn.network);
+            let choices = each.map(|(cnn, variant)| (cnn.name.clone(), code(variant, cnn))).collect();
             let point = plan::ParetoPoint { memory, fps: self.fps(&chosen), choices };
             // Budgets fall and frame rates with them: a point is dominated only by the one before it, or beats it.
             points.retain(|before| before.memory < memory || before.fps != point.fps);

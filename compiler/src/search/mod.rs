@@ -4,6 +4,7 @@
 //! method, [`simple`], which enumerates; a genetic search will be a file beside it.
 
 pub mod choice;
+pub mod code;
 pub mod select;
 pub mod simple;
 
