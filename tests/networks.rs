@@ -35,7 +35,7 @@ fn source_name(source: &str) -> String {
 
 fn ask(source: &str, storage: StorageModel, choice: &str) -> Plan {
     let mut opened = open::open(source).unwrap();
-    opened.spec.storage = storage;
+    opened.spec.storage = Some(storage);
     match choice {
         "--rows none" => opened.spec.rows = RowsSpec::None,
         "--rows all" => opened.spec.rows = RowsSpec::All,

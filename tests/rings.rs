@@ -21,7 +21,7 @@ struct Size {
 /// What a plan's rings take, and what the engine's smallest capacities, by rows and by bytes, do.
 fn sizes(source: &str) -> (Size, Size) {
     let mut opened = open::open(source).unwrap();
-    opened.spec.storage = StorageModel::Tensors;
+    opened.spec.storage = Some(StorageModel::Tensors);
     opened.spec.rows = RowsSpec::All;
     let application = opened.resolve().unwrap();
     let planned = plan(&application);

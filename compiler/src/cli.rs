@@ -15,7 +15,7 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use csdfc_codegen::plan::StorageModel;
 
 use crate::app::Origin;
-use crate::app::spec::{AppSpec, FpsSpec, Prefer, RowsSpec};
+use crate::app::spec::{AppSpec, FpsSpec, Method, Prefer, RowsSpec};
 use crate::suggest::clip;
 use crate::units::MemoryGoal;
 
@@ -189,6 +189,9 @@ pub struct PlanArgs {
     /// Rows per firing: no layer by parts, every layer row by row, or these layers so many rows at a time
     #[arg(long, value_name = "none|all|[CNN/]LAYER=R,…", value_parser = rows)]
     pub rows: Option<RowsSpec>,
+    /// How the plan is looked for; the paper's methods know storage model `edges` only
+    #[arg(long, value_enum, conflicts_with = "rows")]
+    pub method: Option<Method>,
     /// Options of the models.
     #[command(flatten)]
     pub load: LoadArgs,
@@ -392,15 +395,22 @@ impl PlanArgs {
             }
             origin.replaced.push(("fps", "--fps"));
         }
+        if let Some(method) = self.method {
+            spec.search.method = Some(method);
+            spec.rows = RowsSpec::Default;
+            spec.storage = spec.storage.filter(|_| !method.is_the_papers());
+            origin.replaced.push(("method", "--method"));
+        }
         if let Some(storage) = self.storage {
-            spec.storage = storage;
+            spec.storage = Some(storage);
         }
         if let Some(rows) = &self.rows {
             spec.rows = rows.clone();
+            spec.search.method = None;
             origin.replaced.push(("rows", "--rows"));
         }
-        if let Some(prefer) = self.prefer {
-            spec.prefer = prefer;
+        if self.prefer.is_some() {
+            spec.prefer = self.prefer;
         }
         if let Some(seed) = self.seed {
             spec.search.seed = seed;

@@ -34,13 +34,20 @@ fn options_win_over_the_file() {
     assert_eq!(spec.constraints.memory, Some(MemoryGoal::Min));
     assert_eq!(spec.constraints.fps.of, [("a".into(), 10.0), ("b".into(), 30.0)].into());
     assert_eq!(spec.rows, RowsSpec::Layers([("a/c".into(), 4), ("d".into(), 2)].into()));
-    assert_eq!((spec.storage, spec.threads, spec.search.seed), (StorageModel::Edges, 3, 5));
+    assert_eq!((spec.storage, spec.threads, spec.search.seed), (Some(StorageModel::Edges), 3, 5));
     assert!(!spec.fuse);
 
     let spec = applied(file, "--fps 71 --shape b/image=1,3,8,8");
     assert_eq!(spec.constraints.fps, FpsSpec { every: Some(71.0), of: [].into() });
     assert_eq!(spec.cnns[1].shapes, [("image".into(), vec![1, 3, 8, 8])].into());
     assert_eq!((spec.rows, spec.threads), (RowsSpec::All, 2));
+
+    // A method and rows given for every layer exclude each other.
+    let spec = applied(file, "--method paper");
+    assert_eq!((spec.search.method, spec.rows), (Some(Method::Paper), RowsSpec::Default));
+    let file = r#"(cnns: [(model: "a.onnx")], search: (method: parts))"#;
+    let spec = applied(file, "--rows none");
+    assert_eq!((spec.search.method, spec.rows), (None, RowsSpec::None));
 }
 
 #[test]
@@ -61,6 +68,8 @@ fn wrong_options_are_explained() {
         ("--shape image=1,0", "image=1,3,224,224"),
         ("--shape =1", "image=1,3,224,224"),
         ("--prefer speed", "fps, memory"),
+        ("--method papr", "'paper'"),
+        ("--method paper --rows all", "cannot be used with"),
     ] {
         let error = plan_args(words).unwrap_err().to_string();
         assert!(error.contains(expected), "{words}: {error}");

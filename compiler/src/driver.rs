@@ -2,21 +2,23 @@
 
 use std::collections::BTreeMap;
 
-use csdfc_codegen::plan::{self, Plan};
-use rayon::prelude::*;
+use csdfc_codegen::plan::{self, Plan, StorageModel};
 use tracing::{info, info_span, warn};
 
 use crate::app::resolve::{Application, Cnn, RowsChoice};
-use crate::app::spec::Prefer;
+use crate::app::spec::{Method, Prefer};
 use crate::assemble::{self, Parts};
 use crate::cost::{DeviceProfile, Processor};
 use crate::error::Error;
 use crate::execution::{CnnTask, PartitionTask};
-use crate::search::Variant;
 use crate::search::choice::Choice;
 use crate::search::code;
+use crate::search::known::{self, Start};
+use crate::search::paper::{self, Subject};
 use crate::search::select::Selection;
 use crate::search::simple::{self, Front};
+use crate::search::{Found, Shortfall, Variant, baseline};
+use crate::storage::edges::{self, Sharing};
 use crate::storage::{self, Arrangement, Effort, Storage};
 use crate::units::MemoryGoal;
 
@@ -27,35 +29,6 @@ pub struct Outcome {
     pub plan: Plan,
     /// What there is instead, where constraints cannot be met.
     pub shortfall: Option<Shortfall>,
-}
-
-/// The nearest that can be reached where the constraints can't.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Shortfall {
-    /// The least total memory of any plan, in bytes.
-    pub least_memory: u64,
-    /// The least total memory at the frame rates asked, in bytes; `None` if they can't be reached at all.
-    pub memory_at_fps: Option<u64>,
-    /// The best frame rates, by CNN, in the memory asked; `None` if nothing fits.
-    pub fps_in_memory: Option<BTreeMap<String, f64>>,
-    /// The best frame rates, by CNN, in any memory.
-    pub best_fps: BTreeMap<String, f64>,
-}
-
-/// What is known before a plan is looked for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Start {
-    /// The choices of old plans, each with one per CNN where it applies: no plan that they make is better than what the
-    /// search ends with.
-    Search(Vec<Vec<Option<Choice>>>),
-    /// The choice for each CNN: there is nothing to look for.
-    Picked(Vec<Choice>),
-}
-
-impl Default for Start {
-    fn default() -> Self {
-        Start::Search(Vec::new())
-    }
 }
 
 /// Plans an application. `model_paths` are what the plan states as the paths of the models, one per CNN.
@@ -80,6 +53,17 @@ pub fn plan_from(
     device: &DeviceProfile,
     model_paths: Vec<String>,
 ) -> Result<Outcome, Error> {
+    let method = match (start, &application.rows) {
+        (Start::Search(_), RowsChoice::Default) => Some(application.search.method.unwrap_or_default()),
+        _ => None,
+    };
+    let one_after_another;
+    let application = if method == Some(Method::Reuse) {
+        one_after_another = baseline::without_pipelines(application);
+        &one_after_another
+    } else {
+        application
+    };
     let tasks = tasks(application);
     let parameters = assemble::parameters_stored(&tasks);
     let limit = match application.constraints.memory {
@@ -95,53 +79,86 @@ pub fn plan_from(
         );
     }
 
-    let mut fronts = evaluate(start, application, &tasks, device)?;
-    let known = match start {
-        Start::Search(plans) => add_known(plans, application, &tasks, device, &mut fronts)?,
-        Start::Picked(_) => Vec::new(),
+    let elements = elements(application);
+    let processors: Vec<Vec<&Processor>> = processors(application, device)?;
+    let sharing = method.map(baseline::sharing).unwrap_or_default();
+    let found = match method {
+        Some(Method::Paper) => {
+            let subject = Subject {
+                application,
+                tasks: &tasks,
+                processors: &processors,
+                elements: &elements,
+                parameters,
+                known: match start {
+                    Start::Search(plans) => known::as_bits(plans, &tasks),
+                    Start::Picked(_) => Vec::new(),
+                },
+            };
+            info_span!("search").in_scope(|| paper::search(&subject))?
+        }
+        _ => {
+            let mut fronts = evaluate(start, application, &tasks, &processors, method)?;
+            let known = match start {
+                Start::Search(plans) if method == Some(Method::Simple) => {
+                    known::add(plans, &tasks, &processors, application.storage, &mut fronts)?
+                }
+                _ => Vec::new(),
+            };
+            let evaluations = fronts.iter().map(|front| front.evaluations).sum();
+            let variants = fronts.into_iter().map(|front| front.variants).collect();
+            let planner = Planner {
+                application,
+                tasks: &tasks,
+                elements: &elements,
+                variants,
+                known,
+                parameters,
+                sharing,
+            };
+            let floors: Vec<Option<f64>> = application
+                .cnns
+                .iter()
+                .map(|cnn| application.constraints.fps.get(&cnn.name).copied())
+                .collect();
+            let (chosen, shortfall) = info_span!("select").in_scope(|| planner.choose(limit, &floors));
+            let pareto = info_span!("front").in_scope(|| planner.front());
+            let chosen = chosen.into_iter().zip(planner.variants);
+            let variants = chosen.map(|(v, mut all)| all.swap_remove(v)).collect();
+            Found { variants, shortfall, pareto, evaluations }
+        }
     };
-    let evaluations = fronts.iter().map(|front| front.evaluations).sum();
-    let variants = fronts.into_iter().map(|front| front.variants).collect();
-    let planner =
-        Planner { application, tasks: &tasks, elements: elements(application), variants, known, parameters };
-    let floors: Vec<Option<f64>> =
-        application.cnns.iter().map(|cnn| application.constraints.fps.get(&cnn.name).copied()).collect();
-    let (chosen, shortfall) = info_span!("select").in_scope(|| planner.choose(limit, &floors));
-    let pareto = info_span!("front").in_scope(|| planner.front());
+    info!(evaluations = found.evaluations, "searched");
 
-    let picked: Vec<&Variant> = chosen.iter().zip(&planner.variants).map(|(v, all)| &all[*v]).collect();
-    let storage = planner.storage(&chosen);
+    let storage =
+        Storage { executions: found.variants.iter().map(|v| &v.execution).collect(), elements: &elements };
     let arrangement =
-        info_span!("arrange").in_scope(|| storage::arrange(&storage, application.storage, Effort::Final));
+        info_span!("arrange").in_scope(|| arrange(&storage, application.storage, sharing, Effort::Final));
     info!(bytes = arrangement.bytes, bound = arrangement.bound.bytes, "arranged");
-    let method = match (start, &application.rows) {
-        (Start::Search(_), RowsChoice::Default) => "simple",
-        _ => "given",
-    };
-    let choices = application.cnns.iter().zip(&picked);
+    let choices = application.cnns.iter().zip(&found.variants);
     let choices =
         choices.map(|(cnn, v)| (cnn.name.clone(), code::write(&v.choice(), &cnn.network))).collect();
     let plan = info_span!("assemble").in_scope(|| {
         assemble::assemble(Parts {
             application,
             tasks: &tasks,
-            chosen: &picked,
+            chosen: &found.variants.iter().collect::<Vec<_>>(),
             storage: &storage,
             arrangement: &arrangement,
             device,
             search: plan::Search {
-                method: method.into(),
+                method: method.map_or("given", Method::name).into(),
                 seed: application.search.seed,
-                evaluations,
+                evaluations: found.evaluations,
                 stopped: "complete".into(),
                 choices,
             },
-            pareto,
+            pareto: found.pareto,
             memory_limit: limit,
             model_paths,
         })
     });
-    let shortfall = shortfall.filter(|_| !plan.constraints.met);
+    let shortfall = found.shortfall.filter(|_| !plan.constraints.met);
     Ok(Outcome { plan, shortfall })
 }
 
@@ -183,79 +200,61 @@ fn elements(application: &Application) -> Vec<Vec<(usize, usize)>> {
     application.parallel.iter().map(|element| element.iter().filter_map(find).collect()).collect()
 }
 
-/// The variants of every CNN that are worth choosing: under the choice that is picked, or the application's of rows.
+/// The processor of each partition of each CNN.
+fn processors<'d>(
+    application: &Application,
+    device: &'d DeviceProfile,
+) -> Result<Vec<Vec<&'d Processor>>, Error> {
+    let of_cnn = |cnn: &Cnn| cnn.partitions.iter().map(|p| device.processor(&p.processor)).collect();
+    Ok(application.cnns.iter().map(of_cnn).collect::<Result<_, _>>()?)
+}
+
+/// The variants of every CNN that are worth choosing, by a method or, without one, under the choice that is picked or the
+/// rows that the application gives. A method that makes variants has its arm here.
 fn evaluate(
     start: &Start,
     application: &Application,
     tasks: &[CnnTask<'_>],
-    device: &DeviceProfile,
+    processors: &[Vec<&Processor>],
+    method: Option<Method>,
 ) -> Result<Vec<Front>, Error> {
     let mut fronts = Vec::new();
-    for (index, (cnn, task)) in application.cnns.iter().zip(tasks).enumerate() {
-        let _span = info_span!("evaluate", cnn = cnn.name).entered();
-        let processors: Vec<&Processor> =
-            cnn.partitions.iter().map(|p| device.processor(&p.processor)).collect::<Result<_, _>>()?;
+    for (index, (task, processors)) in tasks.iter().zip(processors).enumerate() {
+        let _span = info_span!("evaluate", cnn = application.cnns[index].name).entered();
+        let network = task.network;
+        let method = method.unwrap_or_default();
         let given = match start {
             Start::Picked(choices) => choices.get(index).cloned(),
             Start::Search(_) => Choice::given(application, index),
         };
-        let front = match given {
-            None => simple::front(task, &processors, application.storage)?,
-            Some(choice) => simple::evaluate(task, &processors, &[choice], application.storage)?,
+        let front = match (given, baseline::choice(method, network)) {
+            (Some(choice), _) => simple::evaluate(task, processors, &[choice], application.storage)?,
+            (None, Some(choice)) => baseline::front(task, processors, &choice, baseline::sharing(method))?,
+            (None, None) => simple::front(task, processors, application.storage)?,
         };
-        info!(evaluations = front.evaluations, layers = task.network.layers.len(), "evaluated");
+        info!(evaluations = front.evaluations, layers = network.layers.len(), "evaluated");
         fronts.push(front);
     }
     Ok(fronts)
 }
 
-/// Adds the variants that old plans chose to those of the search. Returns the old plans that apply to every CNN, as a
-/// variant of each.
-fn add_known(
-    plans: &[Vec<Option<Choice>>],
-    application: &Application,
-    tasks: &[CnnTask<'_>],
-    device: &DeviceProfile,
-    fronts: &mut [Front],
-) -> Result<Vec<Vec<usize>>, Error> {
-    let _span = info_span!("known").entered();
-    let mut of_plans: Vec<Vec<Option<usize>>> = vec![Vec::new(); plans.len()];
-    for (index, (front, task)) in fronts.iter_mut().zip(tasks).enumerate() {
-        let cnn = &application.cnns[index];
-        let processors: Vec<&Processor> =
-            cnn.partitions.iter().map(|p| device.processor(&p.processor)).collect::<Result<_, _>>()?;
-        let of_cnn = |plan: &'_ Vec<Option<Choice>>| plan.get(index).cloned().flatten();
-        let mut choices: Vec<Choice> = Vec::new();
-        for choice in plans.iter().filter_map(of_cnn) {
-            if !choices.contains(&choice) {
-                choices.push(choice);
-            }
-        }
-        let first = front.variants.len();
-        // One by one, so that none is left out for another that is better alone.
-        let alone = |choice: &Choice| {
-            simple::evaluate(task, &processors, std::slice::from_ref(choice), application.storage)
-        };
-        for known in choices.par_iter().map(alone).collect::<Result<Vec<_>, _>>()? {
-            front.evaluations += known.evaluations;
-            front.variants.extend(known.variants);
-        }
-        for (plan, variants) in plans.iter().zip(&mut of_plans) {
-            let place = of_cnn(plan).and_then(|choice| choices.iter().position(|known| *known == choice));
-            variants.push(place.map(|place| first + place));
-        }
+/// Places all rings; in storage model `edges`, edges share buffers as the method has it.
+fn arrange(storage: &Storage<'_>, model: StorageModel, sharing: Sharing, effort: Effort) -> Arrangement {
+    match model {
+        StorageModel::Edges => edges::arrange(storage, sharing),
+        StorageModel::Tensors => storage::arrange(storage, model, effort),
     }
-    Ok(of_plans.into_iter().filter_map(|plan| plan.into_iter().collect()).collect())
 }
 
 struct Planner<'a> {
     application: &'a Application,
     tasks: &'a [CnnTask<'a>],
-    elements: Vec<Vec<(usize, usize)>>,
+    elements: &'a [Vec<(usize, usize)>],
     variants: Vec<Vec<Variant>>,
     /// Old plans, as a variant of each CNN.
     known: Vec<Vec<usize>>,
     parameters: u64,
+    sharing: Sharing,
 }
 
 impl Planner<'_> {
@@ -271,11 +270,11 @@ impl Planner<'_> {
 
     fn storage(&self, chosen: &[usize]) -> Storage<'_> {
         let executions = chosen.iter().zip(&self.variants).map(|(v, all)| &all[*v].execution).collect();
-        Storage { executions, elements: &self.elements }
+        Storage { executions, elements: self.elements }
     }
 
     fn arrange(&self, chosen: &[usize]) -> Arrangement {
-        storage::arrange(&self.storage(chosen), self.application.storage, Effort::Candidate)
+        arrange(&self.storage(chosen), self.application.storage, self.sharing, Effort::Candidate)
     }
 
     /// Total memory of a choice, in bytes.

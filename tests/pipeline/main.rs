@@ -28,6 +28,9 @@ const APPLICATION: &str = r#"(
 /// Frames of each CNN.
 const FRAMES: usize = 6;
 
+/// As many in the long test.
+const FRAMES_LONG: usize = 1000;
+
 /// As many where data races are looked for.
 const FRAMES_WATCHED: usize = 20;
 
@@ -36,14 +39,17 @@ fn harness_text() -> String {
     std::fs::read_to_string(root().join("tests/pipeline/harness.rs")).expect("the harness")
 }
 
-fn check(plan: &Plan, application: &Application) {
+fn check(plan: &Plan, application: &Application, frames: usize) {
     let folder = tempfile::tempdir().expect("a folder");
     write_with_harness(folder.path(), application, plan, &harness_text());
     let harness = folder.path().join("harness");
-    run(&harness, env!("CARGO"), &["build", "--offline"], &[]);
-    let program = harness.join("target/debug/harness");
-    let told = run(folder.path(), program.to_str().expect("a path in UTF-8"), &[&FRAMES.to_string()], &[]);
-    assert_eq!(told, expected(application, plan, FRAMES));
+    // Built as this test is.
+    let profile = if cfg!(debug_assertions) { "dev" } else { "release" };
+    run(&harness, env!("CARGO"), &["build", "--offline", "--profile", profile], &[]);
+    let built = if cfg!(debug_assertions) { "target/debug/harness" } else { "target/release/harness" };
+    let program = harness.join(built);
+    let told = run(folder.path(), program.to_str().expect("a path in UTF-8"), &[&frames.to_string()], &[]);
+    assert_eq!(told, expected(application, plan, frames));
 }
 
 /// What the harness tells: the bytes of the arena, and of each CNN the hash of all frames as the runner makes them.
@@ -197,7 +203,7 @@ fn without_data_races() {
 #[test]
 fn rings_of_two_frames() {
     let application = with("rows: all, storage: tensors, threads: 1");
-    check(&widened(&plan(&application)), &application);
+    check(&widened(&plan(&application)), &application, FRAMES);
 }
 
 /// As the dataflow engine sizes them: less than a frame, and not of whole frames, so that rows wrap.
@@ -212,11 +218,26 @@ fn rings_of_a_few_rows() {
     let wraps =
         rings.filter(|&(ring, rows)| ring < rows as u64 && !(rows as u64).is_multiple_of(ring)).count();
     assert!(wraps >= 1, "{wraps} of {}", cut.len());
-    check(&plan, &application);
+    check(&plan, &application, FRAMES);
 }
 
 #[test]
 fn double_buffers() {
     let application = with("rows: none, storage: edges, threads: 3");
-    check(&plan(&application), &application);
+    check(&plan(&application), &application, FRAMES);
+}
+
+/// `cargo test --release -p csdfc-tests --test pipeline -- --ignored thousand`
+#[test]
+#[ignore = "minutes"]
+fn a_thousand_frames() {
+    for options in [
+        "rows: all, storage: tensors, threads: 1",
+        "rows: all, storage: tensors, threads: 2",
+        "rows: none, storage: edges, threads: 3",
+    ] {
+        let application = with(options);
+        check(&plan(&application), &application, FRAMES_LONG);
+        println!("{options}: {FRAMES_LONG} frames of each pipeline");
+    }
 }

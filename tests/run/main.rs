@@ -117,7 +117,7 @@ fn small_built_in_networks_run() {
         for storage in [StorageModel::Tensors, StorageModel::Edges] {
             for (threads, rows) in [(1, RowsSpec::None), (2, RowsSpec::None), (3, RowsSpec::All)] {
                 let mut opened = open::open(&format!("builtin:{name}")).unwrap();
-                (opened.spec.storage, opened.spec.rows, opened.spec.threads) = (storage, rows, threads);
+                (opened.spec.storage, opened.spec.rows, opened.spec.threads) = (Some(storage), rows, threads);
                 let outputs = run(&opened.resolve().unwrap()).unwrap();
                 assert_eq!(first.get_or_insert_with(|| outputs.clone()), &outputs, "{name}");
             }

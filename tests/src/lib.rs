@@ -12,7 +12,8 @@ use csdfc::app::open::{self, Opened};
 use csdfc::app::resolve::Application;
 use csdfc::app::{Origin, spec};
 use csdfc::cost::DeviceProfile;
-use csdfc::driver::{self, Outcome, Start};
+use csdfc::driver::{self, Outcome};
+use csdfc::search::known::Start;
 use csdfc_codegen::plan::Plan;
 
 /// The repository's root.

@@ -117,8 +117,10 @@ fn bind(
         cnns.push(bind_cnn(cnn, name, &["cnns".into(), i.into()], folder, spec.fuse, load)?);
     }
     let parallel = bind_parallel(spec, &cnns)?;
+    let method = spec.search.method.unwrap_or_default();
+    let storage = spec.storage.unwrap_or(method.storage());
     // The paper's model is for the paper's order.
-    if spec.storage == StorageModel::Tensors {
+    if storage == StorageModel::Tensors {
         cnns.iter_mut().for_each(|cnn| order::reorder(cnn, &parallel));
     }
     Ok(Application {
@@ -127,11 +129,11 @@ fn bind(
         device: spec.device.clone().unwrap_or_else(|| "generic".into()),
         constraints: Constraints { memory: spec.constraints.memory, fps },
         search: spec.search.clone(),
-        storage: spec.storage,
+        storage,
         rows: bind_rows(&spec.rows, &cnns)?,
         fuse: spec.fuse,
         threads: spec.threads,
-        prefer: spec.prefer,
+        prefer: spec.prefer.unwrap_or(method.prefer()),
         cnns,
     })
 }
@@ -145,6 +147,18 @@ fn check_settings(spec: &AppSpec) -> Result<(), Fault> {
         return Err(Fault::new(&["threads".into()], message, "out of range"));
     }
     let at = |field: &str| ["search".into(), Segment::from(field)];
+    if let Some(method) = spec.search.method {
+        let name = method.name();
+        if method.is_the_papers() && spec.storage == Some(StorageModel::Tensors) {
+            let message = format!("method `{name}` knows storage model `edges` only, not `tensors`");
+            return Err(Fault::new(&at("method"), message, "here")
+                .help("leave out the storage model, or take method `simple`"));
+        }
+        if spec.rows != RowsSpec::Default {
+            let message = format!("`rows` says what every layer does, nothing is left for method `{name}`");
+            return Err(Fault::new(&at("method"), message, "here").help("leave out one of the two"));
+        }
+    }
     for (field, value) in [("crossover", spec.search.crossover), ("mutation", spec.search.mutation)] {
         if !(0.0..=1.0).contains(&value) {
             return Err(Fault::new(

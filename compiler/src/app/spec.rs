@@ -35,9 +35,9 @@ pub struct AppSpec {
     /// Parameters of the search.
     #[serde(default)]
     pub search: SearchSpec,
-    /// How storage is shared.
+    /// How storage is shared; by default as the method has it.
     #[serde(default)]
-    pub storage: StorageModel,
+    pub storage: Option<StorageModel>,
     /// Rows per firing.
     #[serde(default)]
     pub rows: RowsSpec,
@@ -47,9 +47,60 @@ pub struct AppSpec {
     /// Workers that share one firing.
     #[serde(default = "one")]
     pub threads: usize,
-    /// Which of the plans that meet the constraints is best; given on the command line only.
+    /// Which of the plans that meet the constraints is best, by default as the method has it; given on the command line
+    /// only.
     #[serde(skip)]
-    pub prefer: Prefer,
+    pub prefer: Option<Prefer>,
+}
+
+/// How a plan is looked for. The first four are those of Minakova and Stefanov (2022), Table 12, and of the works that
+/// it compares with; they know storage model `edges` only.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase", rename = "method")]
+pub enum Method {
+    /// No reduction: layer by layer, every edge in a buffer of its own.
+    None,
+    /// Layer by layer, buffers reused greedily within each CNN (Pisarchyk and Lee 2020, the paper's \[23\]). Partitions of
+    /// a CNN run one after another.
+    Reuse,
+    /// Every layer row by row, every edge in a buffer of its own (Minakova and Stefanov 2020, the paper's \[17\]).
+    Parts,
+    /// Algorithm 2: a genetic search for the layers that go row by row, buffers reused in the whole application.
+    Paper,
+    /// No parts, all parts, and every prefix of the layers by parts.
+    #[default]
+    Simple,
+}
+
+impl Method {
+    /// Its name, as an application file and a plan give it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Method::None => "none",
+            Method::Reuse => "reuse",
+            Method::Parts => "parts",
+            Method::Paper => "paper",
+            Method::Simple => "simple",
+        }
+    }
+
+    /// Whether it is of the paper and so knows storage model `edges` only.
+    pub fn is_the_papers(self) -> bool {
+        match self {
+            Method::None | Method::Reuse | Method::Parts | Method::Paper => true,
+            Method::Simple => false,
+        }
+    }
+
+    /// The storage model that it plans in where none is given.
+    pub fn storage(self) -> StorageModel {
+        if self.is_the_papers() { StorageModel::Edges } else { StorageModel::default() }
+    }
+
+    /// What is best where that is not given: Algorithm 2 takes the least memory (line 14).
+    pub fn prefer(self) -> Prefer {
+        if self == Method::Paper { Prefer::Memory } else { Prefer::default() }
+    }
 }
 
 /// Which of the plans that meet the constraints is best.
@@ -183,6 +234,8 @@ pub struct FpsSpec {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default, rename = "search")]
 pub struct SearchSpec {
+    /// How a plan is looked for; `simple` by default.
+    pub method: Option<Method>,
     /// Seed of every random choice.
     pub seed: u64,
     /// Chromosomes of a generation.
@@ -197,7 +250,7 @@ pub struct SearchSpec {
 
 impl Default for SearchSpec {
     fn default() -> Self {
-        SearchSpec { seed: 1, population: 100, generations: 200, crossover: 0.9, mutation: 0.1 }
+        SearchSpec { method: None, seed: 1, population: 100, generations: 200, crossover: 0.9, mutation: 0.1 }
     }
 }
 
@@ -249,11 +302,11 @@ impl AppSpec {
             device: None,
             constraints: ConstraintsSpec::default(),
             search: SearchSpec::default(),
-            storage: StorageModel::default(),
+            storage: None,
             rows: RowsSpec::default(),
             fuse: true,
             threads: 1,
-            prefer: Prefer::default(),
+            prefer: None,
         }
     }
 }

@@ -14,7 +14,7 @@ pub struct FrontArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "rows")]
     pub from: Option<PathBuf>,
     /// Do not search: take plan N of the front that --from names
-    #[arg(long, value_name = "N", requires = "from")]
+    #[arg(long, value_name = "N", requires = "from", conflicts_with = "method")]
     pub pick: Option<usize>,
 }
 

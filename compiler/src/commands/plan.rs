@@ -9,12 +9,14 @@ use tracing::warn;
 
 use crate::app::open;
 use crate::app::resolve::Application;
+use crate::app::spec::RowsSpec;
 use crate::cli::{Format, PlanArgs};
 use crate::cost::DeviceProfile;
-use crate::driver::{self, Start};
+use crate::driver;
 use crate::error::{Error, Outcome};
 use crate::front::{PickError, SavedFront};
 use crate::picture::front::Front;
+use crate::search::known::Start;
 use crate::{identity, output, report};
 
 /// Where a plan goes that our own checker refuses, unless `-o` names a file.
@@ -41,8 +43,10 @@ pub fn plan(args: &PlanArgs) -> Result<Outcome, Error> {
     let saved = args.front.from.as_deref().map(read_front).transpose()?;
     let mut app = open::open(&args.app)?;
     args.apply(&mut app.spec, &mut app.origin)?;
-    if let (Some((saved, _)), Some(_), None) = (&saved, args.front.pick, args.storage) {
-        app.spec.storage = saved.storage_model;
+    if let (Some((saved, _)), Some(_)) = (&saved, args.front.pick) {
+        // What is picked leaves nothing to a method or to the rows of the file.
+        (app.spec.search.method, app.spec.rows) = (None, RowsSpec::Default);
+        app.spec.storage = Some(args.storage.unwrap_or(saved.storage_model));
     }
     let application = app.resolve()?;
     let device = DeviceProfile::find(&application.device, &app.folder)?;

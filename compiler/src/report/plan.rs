@@ -2,9 +2,9 @@
 
 use csdfc_codegen::plan::{Plan, StorageModel};
 
-use crate::driver::Shortfall;
 use crate::report::limits;
 use crate::report::table::table;
+use crate::search::Shortfall;
 use crate::suggest;
 use crate::units::{self, grouped};
 

@@ -1,15 +1,49 @@
 //! Finding a plan: which layers process their data by parts.
 //!
-//! A search method makes variants of each CNN; [`select`] picks one for each within the budgets. Today there is one
-//! method, [`simple`], which enumerates; a genetic search will be a file beside it.
+//! Most search methods make variants of each CNN, and [`select`] picks one for each within the budgets: [`simple`], which
+//! enumerates, and [`baseline`], what the main paper compares itself with. [`paper`], its Algorithm 2, searches for all
+//! CNNs at once.
 
+pub mod baseline;
 pub mod choice;
 pub mod code;
+pub mod known;
+pub mod paper;
 pub mod select;
 pub mod simple;
 
+use std::collections::BTreeMap;
+
+use csdfc_codegen::plan::ParetoPoint;
+
 use crate::execution::Execution;
 use crate::search::choice::Choice;
+
+/// What a method found.
+#[derive(Debug)]
+pub struct Found {
+    /// The variant chosen for each CNN.
+    pub variants: Vec<Variant>,
+    /// What there is instead, where constraints cannot be met.
+    pub shortfall: Option<Shortfall>,
+    /// The plans seen from which none is worse in both memory and frame rates, by falling memory.
+    pub pareto: Vec<ParetoPoint>,
+    /// Choices that were evaluated.
+    pub evaluations: u64,
+}
+
+/// The nearest that can be reached where the constraints can't.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Shortfall {
+    /// The least total memory of any plan, in bytes.
+    pub least_memory: u64,
+    /// The least total memory at the frame rates asked, in bytes; `None` if they can't be reached at all.
+    pub memory_at_fps: Option<u64>,
+    /// The best frame rates, by CNN, in the memory asked; `None` if nothing fits.
+    pub fps_in_memory: Option<BTreeMap<String, f64>>,
+    /// The best frame rates, by CNN, in any memory.
+    pub best_fps: BTreeMap<String, f64>,
+}
 
 /// One way to run a CNN, and what it costs on its own.
 #[derive(Debug, Clone)]

@@ -145,7 +145,7 @@ fn undominated(mut variants: Vec<Variant>) -> Vec<Variant> {
 }
 
 /// Modelled nanoseconds of one frame in each partition.
-fn stage_times(task: &CnnTask<'_>, processors: &[&Processor], choice: &Choice) -> Vec<f64> {
+pub(super) fn stage_times(task: &CnnTask<'_>, processors: &[&Processor], choice: &Choice) -> Vec<f64> {
     let stage = |(partition, processor): (&execution::PartitionTask, &&Processor)| {
         partition.layers.iter().map(|id| processor.layer_ns(task.network, *id, choice.rows[id.0])).sum()
     };
@@ -153,7 +153,7 @@ fn stage_times(task: &CnnTask<'_>, processors: &[&Processor], choice: &Choice) -
 }
 
 /// Which partitions of this CNN run at the same time, pair by pair, as elements of J for the CNN alone.
-fn own_elements(task: &CnnTask<'_>) -> Vec<Vec<(usize, usize)>> {
+pub(super) fn own_elements(task: &CnnTask<'_>) -> Vec<Vec<(usize, usize)>> {
     let count = task.partitions.len();
     let pairs = (0..count).flat_map(|p| (p + 1..count).map(move |q| (p, q)));
     let mut elements: Vec<Vec<(usize, usize)>> =
@@ -163,7 +163,7 @@ fn own_elements(task: &CnnTask<'_>) -> Vec<Vec<(usize, usize)>> {
 }
 
 /// Time between frames: partitions that run at the same time overlap, the slowest counts; others add up.
-fn period(task: &CnnTask<'_>, stages: &[f64]) -> f64 {
+pub(super) fn period(task: &CnnTask<'_>, stages: &[f64]) -> f64 {
     let mut total = 0.0;
     let mut slowest = 0.0f64;
     for (p, stage) in stages.iter().enumerate() {

@@ -1,6 +1,7 @@
-//! Algorithm 1 of the main paper: greedy reuse of whole buffers among edges, CNNs and partitions.
+//! Whole buffers for edges: Algorithm 1 of the main paper, greedy reuse among edges, CNNs and partitions, and what the
+//! paper compares it with.
 
-use crate::storage::Storage;
+use crate::storage::{Arrangement, Item, Storage};
 
 /// A buffer shared by edges that are never stored at the same time.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,17 +12,57 @@ pub struct SharedBuffer {
     pub edges: Vec<usize>,
 }
 
+/// Which edges may share a buffer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Sharing {
+    /// All of the application's.
+    #[default]
+    Application,
+    /// Those of one CNN.
+    Cnn,
+    /// None.
+    Nothing,
+}
+
+/// Gives every edge a place in a buffer; buffers lie one above the other.
+pub fn arrange(storage: &Storage<'_>, sharing: Sharing) -> Arrangement {
+    let items = storage.items();
+    let bound = storage.bound(&items);
+    let buffers = match sharing {
+        Sharing::Application => reuse_buffers(storage, |_, _| true),
+        Sharing::Cnn => reuse_buffers(storage, |one, other| one.cnn == other.cnn),
+        Sharing::Nothing => {
+            let own = |(edge, item): (usize, &Item<'_>)| SharedBuffer {
+                bytes: item.request.bytes,
+                edges: vec![edge],
+            };
+            items.iter().enumerate().map(own).collect()
+        }
+    };
+    let mut offsets = vec![0; items.len()];
+    let mut bytes = 0;
+    for buffer in &buffers {
+        for edge in &buffer.edges {
+            offsets[*edge] = bytes;
+        }
+        bytes += buffer.bytes;
+    }
+    Arrangement { bytes, least: bound.bytes, bound, offsets, buffers }
+}
+
 /// Gives every edge a buffer, the present one that grows least where one suits. Ties go to the first (line 31's
 /// strict comparison). Edges are visited by partition, within it by producer and consumer; a cut edge is a
-/// double buffer whose halves are edges of their own, both busy throughout.
-pub fn reuse_buffers(storage: &Storage<'_>) -> Vec<SharedBuffer> {
+/// double buffer whose halves are edges of their own, both busy throughout. Edges share only where `may` agrees.
+pub fn reuse_buffers(storage: &Storage<'_>, may: impl Fn(&Item<'_>, &Item<'_>) -> bool) -> Vec<SharedBuffer> {
     let items = storage.items();
     let conflicts = storage.conflicts(&items);
     let mut buffers: Vec<SharedBuffer> = Vec::new();
     for (edge, item) in items.iter().enumerate() {
         let size = item.request.bytes;
         let suits = |buffer: &SharedBuffer| {
-            buffer.edges.iter().all(|other| conflicts[edge].binary_search(other).is_err())
+            let free =
+                |other: &usize| conflicts[edge].binary_search(other).is_err() && may(item, &items[*other]);
+            buffer.edges.iter().all(free)
         };
         let cost = |buffer: &SharedBuffer| size.saturating_sub(buffer.bytes);
         // `min_by_key` returns the first of equals.

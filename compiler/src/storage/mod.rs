@@ -204,22 +204,11 @@ pub enum Effort {
 
 /// Places all rings of an application by its storage model.
 pub fn arrange(storage: &Storage<'_>, model: StorageModel, effort: Effort) -> Arrangement {
-    let items = storage.items();
-    let bound = storage.bound(&items);
     match model {
-        StorageModel::Edges => {
-            let buffers = edges::reuse_buffers(storage);
-            let mut offsets = vec![0; items.len()];
-            let mut bytes = 0;
-            for buffer in &buffers {
-                for edge in &buffer.edges {
-                    offsets[*edge] = bytes;
-                }
-                bytes += buffer.bytes;
-            }
-            Arrangement { bytes, least: bound.bytes, bound, offsets, buffers }
-        }
+        StorageModel::Edges => edges::arrange(storage, edges::Sharing::Application),
         StorageModel::Tensors => {
+            let items = storage.items();
+            let bound = storage.bound(&items);
             let solution = pack::pack(storage, &items, &bound.items, effort);
             let (bytes, offsets) = (solution.packing.bytes, solution.packing.offsets);
             Arrangement { bytes, least: solution.bound.max(bound.bytes), bound, offsets, buffers: Vec::new() }

@@ -50,6 +50,7 @@ fn near_misses() {
     check("unknown_field", "(\n  cnns: [\n    (name: \"a\", modle: \"a.onnx\"),\n  ],\n)");
     check("unknown_top_field", &with("constraint: (memory: \"8MB\")"));
     check("unknown_storage", &with("storage: tensor"));
+    check("unknown_method", &with("search: (method: papr)"));
     check("unknown_precision", "(cnns: [(model: \"a.onnx\", precision: fp23)])");
     check("twice", &with("fuse: true, fuse: false"));
     check("unknown_rows", &with("rows: al"));
@@ -57,6 +58,12 @@ fn near_misses() {
     check("unknown_in_parallel", &with("parallel: [[\"a\", \"c\"]]"));
     check("unknown_in_fps", &with("constraints: (fps: {\"a\": 1, \"bb\": 2})"));
     check("unknown_input", &input("\"imgae\": (type: u8)"));
+}
+
+#[test]
+fn methods() {
+    check("method_in_tensors", &with("storage: tensors, search: (method: reuse)"));
+    check("method_and_rows", &with("rows: all, search: (method: paper)"));
 }
 
 #[test]

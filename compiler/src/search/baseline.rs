@@ -1,0 +1,96 @@
+//! What the main paper compares itself with (Table 12): no reduction, greedy reuse as Pisarchyk and Lee (2020, its
+//! \[23\]), and parts everywhere as Minakova and Stefanov (2020, its \[17\]). Nothing is searched: each is one variant of
+//! each CNN and a way to share buffers, in storage model `edges`.
+
+use csdfc_codegen::plan::StorageModel;
+
+use super::Variant;
+use super::choice::Choice;
+use super::simple::{self, Front};
+use crate::app::resolve::Application;
+use crate::app::spec::Method;
+use crate::cost::Processor;
+use crate::execution::{self, CnnTask, Rings};
+use crate::lower::RateTable;
+use crate::network::Network;
+use crate::storage::Storage;
+use crate::storage::edges::{self, Sharing};
+
+/// What each layer does under a method that leaves no choice; `None` under the others.
+pub fn choice(method: Method, network: &Network) -> Option<Choice> {
+    match method {
+        Method::None | Method::Reuse => Some(Choice::none(network)),
+        Method::Parts => Some(Choice::all(network)),
+        Method::Paper | Method::Simple => None,
+    }
+}
+
+/// Which edges share buffers under a method.
+pub fn sharing(method: Method) -> Sharing {
+    match method {
+        Method::None | Method::Parts => Sharing::Nothing,
+        Method::Reuse => Sharing::Cnn,
+        Method::Paper | Method::Simple => Sharing::Application,
+    }
+}
+
+/// The only variant of a CNN under a choice, each partition on the processor given.
+///
+/// # Errors
+/// Those of the dataflow analyses.
+pub fn front(
+    task: &CnnTask<'_>,
+    processors: &[&Processor],
+    choice: &Choice,
+    sharing: Sharing,
+) -> Result<Front, csdf::Error> {
+    let mut variant = variant(task, &RateTable::new(task.network), processors, choice)?;
+    let elements = simple::own_elements(task);
+    let alone = Storage { executions: vec![&variant.execution], elements: &elements };
+    variant.buffers = edges::arrange(&alone, sharing).bytes;
+    Ok(Front { variants: vec![variant], evaluations: 1 })
+}
+
+/// A CNN under a choice in storage model `edges`; [`Variant::buffers`] remains to be found.
+///
+/// # Errors
+/// Those of the dataflow analyses.
+pub fn variant(
+    task: &CnnTask<'_>,
+    rates: &RateTable<'_>,
+    processors: &[&Processor],
+    choice: &Choice,
+) -> Result<Variant, csdf::Error> {
+    let execution = execution::execute(task, rates, choice, StorageModel::Edges, Rings::OnDemand)?;
+    let stages = simple::stage_times(task, processors, choice);
+    Ok(Variant {
+        name: choice.name.clone(),
+        execution,
+        buffers: 0,
+        period_ns: simple::period(task, &stages),
+        latency_ns: stages.iter().sum(),
+    })
+}
+
+/// The application with the partitions of each CNN one after another, since a method that knows nothing of pipelines may
+/// have them share buffers (main paper, section 8.1). What runs at the same time as another CNN still does.
+pub fn without_pipelines(application: &Application) -> Application {
+    let cnn_of = |name: &String| {
+        application.cnns.iter().position(|cnn| cnn.partitions.iter().any(|p| p.name == *name))
+    };
+    let mut parallel: Vec<Vec<String>> = Vec::new();
+    for element in &application.parallel {
+        let mut parts: Vec<Vec<String>> = Vec::new();
+        for (i, one) in element.iter().enumerate() {
+            let others = element[i + 1..].iter().filter(|other| cnn_of(one) != cnn_of(other));
+            parts.extend(others.map(|other| vec![one.clone(), other.clone()]));
+            parts.push(vec![one.clone()]);
+        }
+        let is_pipeline = element
+            .iter()
+            .enumerate()
+            .any(|(i, one)| element[i + 1..].iter().any(|other| cnn_of(one) == cnn_of(other)));
+        parallel.extend(if is_pipeline { parts } else { vec![element.clone()] });
+    }
+    Application { parallel, ..application.clone() }
+}

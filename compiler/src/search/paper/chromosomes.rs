@@ -1,0 +1,185 @@
+//! What a chromosome is worth, and the chromosomes as a problem of genetic search.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use csdfc_codegen::plan::ParetoPoint;
+use csdfc_ga::{Evaluation, Problem, Section, Space};
+
+use super::{Point, Subject};
+use crate::execution::{CnnTask, Execution};
+use crate::lower::RateTable;
+use crate::search::Variant;
+use crate::search::baseline::variant;
+use crate::search::choice::Choice;
+use crate::search::code;
+use crate::storage::Storage;
+use crate::storage::edges::reuse_buffers;
+
+/// Executions of one CNN that are kept, in two halves: when the younger is full it becomes the older.
+const KEPT: usize = 256;
+
+/// What a CNN under its part of a chromosome adds to the worth of the whole.
+#[derive(Debug)]
+struct Share {
+    /// Without the order of firings, which no figure needs.
+    execution: Execution,
+    period_ns: f64,
+}
+
+/// The latest shares of a CNN by its effective genes. What is forgotten is worked out again, to the same end.
+#[derive(Debug, Default)]
+struct Known {
+    younger: BTreeMap<Vec<bool>, Arc<Share>>,
+    older: BTreeMap<Vec<bool>, Arc<Share>>,
+}
+
+impl Known {
+    fn get(&mut self, genes: &[bool]) -> Option<Arc<Share>> {
+        if let Some(share) = self.younger.get(genes) {
+            return Some(share.clone());
+        }
+        let share = self.older.get(genes)?.clone();
+        self.insert(genes.to_vec(), share.clone());
+        Some(share)
+    }
+
+    fn insert(&mut self, genes: Vec<bool>, share: Arc<Share>) {
+        if self.younger.len() >= KEPT {
+            self.older = std::mem::take(&mut self.younger);
+        }
+        self.younger.insert(genes, share);
+    }
+}
+
+/// The chromosomes of an application as a problem of genetic search.
+pub(super) struct Chromosomes<'a> {
+    subject: &'a Subject<'a>,
+    space: Space,
+    rates: Vec<RateTable<'a>>,
+    /// The genes of each CNN.
+    genes: Vec<Range<usize>>,
+    known: Vec<Mutex<Known>>,
+    failed: Mutex<Option<csdf::Error>>,
+}
+
+impl<'a> Chromosomes<'a> {
+    pub(super) fn new(subject: &'a Subject<'a>) -> Self {
+        let mut genes = Vec::new();
+        let mut next = 0;
+        for task in subject.tasks {
+            genes.push(next..next + task.network.layers.len());
+            next += task.network.layers.len();
+        }
+        Chromosomes {
+            subject,
+            space: Space::new(vec![Section::Bits(next)]),
+            rates: subject.tasks.iter().map(|task| RateTable::new(task.network)).collect(),
+            genes,
+            known: subject.tasks.iter().map(|_| Mutex::default()).collect(),
+            failed: Mutex::new(None),
+        }
+    }
+
+    /// Genes of a chromosome.
+    pub(super) fn len(&self) -> usize {
+        self.space.len()
+    }
+
+    /// The genes of each CNN.
+    pub(super) fn genes(&self) -> &[Range<usize>] {
+        &self.genes
+    }
+
+    /// The first error of an evaluation, if there was one.
+    pub(super) fn failure(&self) -> Option<csdf::Error> {
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// The rows per firing of a CNN's layers: one where its gene is set (Eq. 6).
+    fn choice(&self, cnn: usize, chromosome: &[bool]) -> Choice {
+        let genes = &chromosome[self.genes[cnn].clone()];
+        let mut choice = Choice::none(self.subject.tasks[cnn].network);
+        for (rows, by_parts) in choice.rows.iter_mut().zip(genes) {
+            if *by_parts {
+                *rows = 1;
+            }
+        }
+        choice.name = "chromosome".into();
+        choice
+    }
+
+    /// `DeriveApplicationWithReducedBufs` for one CNN, with all that the plan needs.
+    fn variant(&self, cnn: usize, chromosome: &[bool]) -> Result<Variant, csdf::Error> {
+        let choice = self.choice(cnn, chromosome);
+        variant(&self.subject.tasks[cnn], &self.rates[cnn], &self.subject.processors[cnn], &choice)
+    }
+
+    pub(super) fn variants(&self, chromosome: &[bool]) -> Result<Vec<Variant>, csdf::Error> {
+        (0..self.genes.len()).map(|cnn| self.variant(cnn, chromosome)).collect()
+    }
+
+    fn share(&self, cnn: usize, chromosome: &[bool]) -> Result<Arc<Share>, csdf::Error> {
+        let network = self.subject.tasks[cnn].network;
+        // A layer of one row fires once whatever its gene says.
+        let genes = chromosome[self.genes[cnn].clone()].iter().zip(&network.layers);
+        let genes: Vec<bool> = genes.map(|(gene, layer)| *gene && layer.shape.rows() > 1).collect();
+        let known = || self.known[cnn].lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(share) = known().get(&genes) {
+            return Ok(share);
+        }
+        let Variant { mut execution, period_ns, .. } = self.variant(cnn, chromosome)?;
+        execution.runs = Vec::new();
+        let share = Arc::new(Share { execution, period_ns });
+        known().insert(genes, share.clone());
+        Ok(share)
+    }
+
+    /// `EvalMemory` and, for every CNN, `EvalThroughput`.
+    pub(super) fn point(&self, chromosome: &[bool]) -> Result<Point, csdf::Error> {
+        let shares = (0..self.genes.len()).map(|cnn| self.share(cnn, chromosome));
+        let shares: Vec<Arc<Share>> = shares.collect::<Result<_, _>>()?;
+        let executions = shares.iter().map(|share| &share.execution).collect();
+        let storage = Storage { executions, elements: self.subject.elements };
+        let buffers: u64 = reuse_buffers(&storage, |_, _| true).iter().map(|buffer| buffer.bytes).sum();
+        Ok(Point {
+            chromosome: chromosome.to_vec(),
+            memory: self.subject.parameters + buffers,
+            fps: shares.iter().map(|share| 1e9 / share.period_ns).collect(),
+        })
+    }
+
+    pub(super) fn describe(&self, point: &Point) -> ParetoPoint {
+        let cnns = || self.subject.application.cnns.iter().map(|cnn| cnn.name.clone());
+        let code = |(cnn, task): (usize, &CnnTask<'_>)| {
+            code::write(&self.choice(cnn, &point.chromosome), task.network)
+        };
+        let codes = self.subject.tasks.iter().enumerate().map(code);
+        ParetoPoint {
+            memory: point.memory,
+            fps: cnns().zip(point.fps.iter().copied()).collect(),
+            choices: cnns().zip(codes).collect(),
+        }
+    }
+}
+
+impl Problem for Chromosomes<'_> {
+    fn space(&self) -> &Space {
+        &self.space
+    }
+
+    fn evaluate(&self, genome: &[i64]) -> Evaluation {
+        match self.point(&genome.iter().map(|gene| *gene == 1).collect::<Vec<_>>()) {
+            Ok(point) => {
+                let mut objectives = vec![point.memory as f64];
+                objectives.extend(point.fps.iter().map(|fps| -fps));
+                Evaluation::of(objectives)
+            }
+            Err(error) => {
+                self.failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+                Evaluation { objectives: vec![f64::INFINITY; 1 + self.genes.len()], violation: f64::INFINITY }
+            }
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Algorithm 2 of the main paper: a genetic search for the layers that process their data by parts, one bit a layer, for
+//! all CNNs of an application at once.
+//!
+//! A chromosome is worth its memory, Algorithm 1 over the whole application on the buffers and schedule that it gives
+//! (`EvalMemory`), and the modelled frame rate of each CNN (`EvalThroughput`). As printed but for one thing: the first
+//! generation does not begin at random only ([`starts`]).
+
+mod chromosomes;
+mod starts;
+
+use std::collections::BTreeMap;
+
+use csdfc_ga::{Individual, Settings};
+
+use self::chromosomes::Chromosomes;
+use super::{Found, Shortfall};
+use crate::app::resolve::Application;
+use crate::app::spec::Prefer;
+use crate::cost::Processor;
+use crate::execution::CnnTask;
+use crate::units::MemoryGoal;
+
+/// An application as the search sees it.
+#[derive(Debug)]
+pub struct Subject<'a> {
+    /// The application: constraints, preference and parameters of the search.
+    pub application: &'a Application,
+    /// Its CNNs, cut into partitions.
+    pub tasks: &'a [CnnTask<'a>],
+    /// Of each CNN, the processor of each partition.
+    pub processors: &'a [Vec<&'a Processor>],
+    /// J: partitions that run at the same time, each as (CNN, partition of that CNN).
+    pub elements: &'a [Vec<(usize, usize)>],
+    /// Bytes of the parameters as they are stored.
+    pub parameters: u64,
+    /// Chromosomes of old plans, with which the search begins.
+    pub known: Vec<Vec<bool>>,
+}
+
+/// A Pareto front over chromosomes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Front {
+    /// The points that none dominates, by rising memory; of equal ones the one of the least chromosome.
+    pub points: Vec<Point>,
+    /// Chromosomes that were evaluated.
+    pub evaluations: u64,
+}
+
+/// A chromosome and what it is worth.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Point {
+    /// Of each layer of each CNN in turn, whether it processes its data by parts.
+    pub chromosome: Vec<bool>,
+    /// Bytes of parameters and buffers.
+    pub memory: u64,
+    /// Frames per second of each CNN.
+    pub fps: Vec<f64>,
+}
+
+/// Runs Algorithm 2.
+///
+/// # Errors
+/// Those of the dataflow analyses.
+pub fn search(subject: &Subject<'_>) -> Result<Found, csdf::Error> {
+    let goal = subject.application.constraints.memory;
+    let limit = match goal {
+        Some(MemoryGoal::Bytes(bytes)) => bytes,
+        Some(MemoryGoal::Min) | None => u64::MAX,
+    };
+    let chromosomes = Chromosomes::new(subject);
+    // Lines 1 to 5: reuse alone is enough.
+    let whole = chromosomes.point(&vec![false; chromosomes.len()])?;
+    let front = if goal != Some(MemoryGoal::Min) && whole.memory <= limit {
+        Front { points: vec![whole], evaluations: 1 }
+    } else {
+        front(subject)?
+    };
+    let (best, shortfall) = choose(subject, &front.points, limit);
+    let Some(best) = best.or(front.points.first()) else {
+        return Ok(Found { variants: Vec::new(), shortfall, pareto: Vec::new(), evaluations: 0 });
+    };
+    Ok(Found {
+        variants: chromosomes.variants(&best.chromosome)?,
+        shortfall,
+        pareto: front.points.iter().rev().map(|point| chromosomes.describe(point)).collect(),
+        evaluations: front.evaluations,
+    })
+}
+
+/// The Pareto front that the genetic search finds (line 8), whatever the constraints.
+///
+/// # Errors
+/// Those of the dataflow analyses.
+pub fn front(subject: &Subject<'_>) -> Result<Front, csdf::Error> {
+    let chromosomes = Chromosomes::new(subject);
+    let spec = &subject.application.search;
+    let starts = starts::starts(subject.tasks, &chromosomes, spec.population)?;
+    let warm_starts = subject
+        .known
+        .iter()
+        .chain(&starts)
+        .map(|start| start.iter().map(|gene| i64::from(*gene)).collect())
+        .collect();
+    let settings = Settings {
+        seed: spec.seed,
+        population: spec.population,
+        generations: Some(spec.generations as u64),
+        crossover_rate: spec.crossover,
+        mutation_rate: spec.mutation,
+        warm_starts,
+        ..Settings::default()
+    };
+    let outcome = csdfc_ga::search(&chromosomes, &settings);
+    if let Some(error) = chromosomes.failure() {
+        return Err(error);
+    }
+    let point = |individual: &Individual| {
+        chromosomes.point(&individual.genome.iter().map(|gene| *gene == 1).collect::<Vec<_>>())
+    };
+    let points = outcome.front.iter().map(point).collect::<Result<_, _>>()?;
+    Ok(Front { points, evaluations: outcome.evaluations })
+}
+
+/// Lines 9 to 16, and what there is instead where no chromosome meets the constraints. With [`Prefer::Fps`] the fastest
+/// takes the place of the smallest in line 14.
+fn choose<'p>(
+    subject: &Subject<'_>,
+    points: &'p [Point],
+    limit: u64,
+) -> (Option<&'p Point>, Option<Shortfall>) {
+    let Application { cnns, constraints, prefer, .. } = subject.application;
+    let reaches = |point: &Point| {
+        let floor = |(fps, cnn): (&f64, &crate::app::resolve::Cnn)| {
+            constraints.fps.get(&cnn.name).is_none_or(|floor| fps >= floor)
+        };
+        point.fps.iter().zip(cnns).all(floor)
+    };
+    let fits = |point: &Point| point.memory <= limit;
+    let best = |cnn: usize| points.iter().map(|point| point.fps[cnn]).fold(0.0, f64::max);
+    let best: Vec<f64> = (0..cnns.len()).map(best).collect();
+    let slowdown = |point: &Point| -> f64 { best.iter().zip(&point.fps).map(|(best, fps)| best / fps).sum() };
+    let smallest = |of: &dyn Fn(&Point) -> bool| {
+        let of = points.iter().filter(|point| of(point));
+        of.min_by(|a, b| a.memory.cmp(&b.memory).then(slowdown(a).total_cmp(&slowdown(b))))
+    };
+    let fastest = |of: &dyn Fn(&Point) -> bool| {
+        let of = points.iter().filter(|point| of(point));
+        of.min_by(|a, b| slowdown(a).total_cmp(&slowdown(b)).then(a.memory.cmp(&b.memory)))
+    };
+    let meets = |point: &Point| fits(point) && reaches(point);
+    let least_memory = *prefer == Prefer::Memory || constraints.memory == Some(MemoryGoal::Min);
+    let chosen = if least_memory { smallest(&meets) } else { fastest(&meets) };
+    if chosen.is_some() {
+        return (chosen, None);
+    }
+    let rates = |point: &Point| {
+        cnns.iter().zip(&point.fps).map(|(cnn, fps)| (cnn.name.clone(), *fps)).collect::<BTreeMap<_, _>>()
+    };
+    let least = smallest(&|_| true);
+    let shortfall = Shortfall {
+        least_memory: least.map_or(0, |point| point.memory),
+        memory_at_fps: smallest(&reaches).map(|point| point.memory),
+        fps_in_memory: fastest(&fits).filter(|_| limit < u64::MAX).map(rates),
+        best_fps: fastest(&|_| true).map(rates).unwrap_or_default(),
+    };
+    (least, Some(shortfall))
+}

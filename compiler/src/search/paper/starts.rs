@@ -1,0 +1,132 @@
+//! Chromosomes that the genetic search begins with, beside random ones: simple ones, and a descent from the best of them
+//! to less memory. A peak is often set by several buffers of one size at once, and then no single gene lowers it.
+
+use std::collections::BTreeSet;
+
+use rayon::prelude::*;
+
+use super::chromosomes::Chromosomes;
+use crate::execution::CnnTask;
+use crate::network::{LayerId, Network};
+
+/// Longest run of genes that the descent sets at once.
+const LONGEST_RUN: usize = 6;
+
+/// Chromosomes that the descent evaluates at a time, and, for each individual of the population, in all.
+const BATCH: usize = 64;
+const EVALUATIONS: usize = 40;
+
+/// At most half a population to begin with, or two: no layer by parts, all, the steps of the descent, and for sizes
+/// between the smallest tensor and the largest those layers by parts that make a larger one, that make or read a larger
+/// one, and all up to the last that does.
+///
+/// # Errors
+/// Those of the dataflow analyses.
+pub(super) fn starts(
+    tasks: &[CnnTask<'_>],
+    chromosomes: &Chromosomes<'_>,
+    population: usize,
+) -> Result<Vec<Vec<bool>>, csdf::Error> {
+    let mut starts = vec![vec![false; chromosomes.len()], vec![true; chromosomes.len()]];
+    let room = population.div_ceil(4);
+    let family = family(tasks, chromosomes);
+    let step = family.len().div_ceil(room).max(1);
+    starts.extend(family.into_iter().step_by(step).take(room));
+    let worth = |start: &Vec<bool>| chromosomes.point(start).map(|point| point.memory);
+    let memory: Vec<u64> = starts.par_iter().map(worth).collect::<Result<_, _>>()?;
+    let best = (0..starts.len()).min_by_key(|start| memory[*start]).unwrap_or(0);
+    let mut steps =
+        descent(chromosomes, starts[best].clone(), memory[best], population.saturating_mul(EVALUATIONS))?;
+    steps.reverse();
+    steps.truncate(population.div_ceil(2).saturating_sub(starts.len()));
+    starts.splice(2..2, steps);
+    Ok(starts)
+}
+
+/// Chromosomes by the sizes of what layers make and read.
+fn family(tasks: &[CnnTask<'_>], chromosomes: &Chromosomes<'_>) -> Vec<Vec<bool>> {
+    let touched: Vec<[u64; 2]> = tasks.iter().flat_map(|task| touched_bytes(task.network)).collect();
+    let limits: BTreeSet<u64> = touched.iter().flatten().copied().collect();
+    let mut family = Vec::new();
+    let mut seen = BTreeSet::new();
+    for limit in limits {
+        let made: Vec<bool> = touched.iter().map(|bytes| bytes[0] > limit).collect();
+        let either: Vec<bool> = touched.iter().map(|bytes| bytes[0].max(bytes[1]) > limit).collect();
+        let mut before = vec![false; either.len()];
+        for cnn in chromosomes.genes() {
+            let length = either[cnn.clone()].iter().rposition(|larger| *larger).map_or(0, |last| last + 1);
+            before[cnn.start..cnn.start + length].fill(true);
+        }
+        family
+            .extend([made, either, before].into_iter().filter(|chromosome| seen.insert(chromosome.clone())));
+    }
+    family
+}
+
+/// Bytes of the tensor that each layer makes, and of the largest that it reads.
+fn touched_bytes(network: &Network) -> Vec<[u64; 2]> {
+    let bytes = |id: LayerId| {
+        let layer = network.layer(id);
+        layer.shape.rows() as u64 * layer.row_bytes()
+    };
+    let read = |id: LayerId| network.layer(id).inputs.iter().map(|operand| bytes(operand.layer)).max();
+    network.ids().map(|id| [bytes(id), read(id).unwrap_or(0)]).collect()
+}
+
+/// From a chromosome of so much memory to ones of ever less: each step sets a run of neighbouring genes of one CNN, the
+/// first that helps, and the search for the next goes on from there.
+fn descent(
+    chromosomes: &Chromosomes<'_>,
+    start: Vec<bool>,
+    memory: u64,
+    evaluations: usize,
+) -> Result<Vec<Vec<bool>>, csdf::Error> {
+    let (mut present, mut memory) = (start, memory);
+    let mut steps = Vec::new();
+    let moves = moves(chromosomes);
+    // Moves tried since the last step, and at all.
+    let (mut idle, mut tried, mut next) = (0, 0, 0);
+    while idle < moves.len() && tried < evaluations {
+        let batch: Vec<usize> =
+            (0..BATCH.min(moves.len() - idle)).map(|i| (next + i) % moves.len()).collect();
+        let neighbour = |index: &usize| {
+            let (genes, by_parts) = &moves[*index];
+            let mut neighbour = present.clone();
+            neighbour[genes.clone()].fill(*by_parts);
+            (neighbour != present).then_some(neighbour)
+        };
+        let worth = |index: &usize| {
+            let Some(neighbour) = neighbour(index) else { return Ok(None) };
+            let found = chromosomes.point(&neighbour)?.memory;
+            Ok((found < memory).then_some((neighbour, found)))
+        };
+        let found: Vec<Option<(Vec<bool>, u64)>> =
+            batch.par_iter().map(worth).collect::<Result<_, csdf::Error>>()?;
+        tried += batch.len();
+        match found.into_iter().enumerate().find_map(|(i, found)| Some((i, found?))) {
+            Some((i, (neighbour, found))) => {
+                (present, memory) = (neighbour, found);
+                steps.push(present.clone());
+                idle = 0;
+                next = (next + i + 1) % moves.len();
+            }
+            None => {
+                idle += batch.len();
+                next = (next + batch.len()) % moves.len();
+            }
+        }
+    }
+    Ok(steps)
+}
+
+/// Runs of genes to be set, and to what: the short ones first.
+fn moves(chromosomes: &Chromosomes<'_>) -> Vec<(std::ops::Range<usize>, bool)> {
+    let mut moves = Vec::new();
+    for length in 1..=LONGEST_RUN {
+        for cnn in chromosomes.genes() {
+            let starts = cnn.start..(cnn.end + 1).saturating_sub(length).max(cnn.start);
+            moves.extend(starts.flat_map(|from| [(from..from + length, true), (from..from + length, false)]));
+        }
+    }
+    moves
+}
