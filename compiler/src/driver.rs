@@ -100,7 +100,7 @@ pub fn plan_from(
         _ => {
             let mut fronts = evaluate(start, application, &tasks, &processors, method)?;
             let known = match start {
-                Start::Search(plans) if method == Some(Method::Simple) => {
+                Start::Search(plans) if method.is_some_and(Method::is_search) => {
                     known::add(plans, &tasks, &processors, application.storage, &mut fronts)?
                 }
                 _ => Vec::new(),

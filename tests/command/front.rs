@@ -29,8 +29,10 @@ fn a_front_is_saved_drawn_and_picked_from() {
     let folder = folder();
     std::fs::write(folder.path().join("app.ron"), APP).unwrap();
     let run = |args: &[&str]| run(folder.path(), args);
-    let table = run(&["plan", "app.ron", "--pareto", "front.json"]);
+    let table = run(&["plan", "app.ron", "--method", "simple", "--mem", "700kB"]);
     assert_eq!((table.code, table.stderr.as_str()), (0, ""));
+    insta::assert_snapshot!("front_table", table.stdout);
+    assert_eq!(run(&["plan", "app.ron", "--pareto", "front.json", "-q"]).stderr, "");
     let plan = planned(&run(&["plan", "app.ron", "--format", "json"]));
     let front = read(&folder.path().join("front.json"));
     assert_eq!(front["pareto"], json!(plan.pareto));
@@ -73,7 +75,7 @@ fn a_search_starts_from_an_old_plan() {
     let text = std::fs::read_to_string(folder.path().join("old.json")).unwrap();
     let old = Plan::from_json(&text).unwrap();
     let memory = old.memory.total.to_string();
-    let args = ["plan", "builtin:resnet8", "--mem", &memory, "--format", "json"];
+    let args = ["plan", "builtin:resnet8", "--mem", &memory, "--method", "simple", "--format", "json"];
     let without = planned(&run(&args));
     let with = run(&[&args[..], &["--from", "old.json"]].concat());
     assert_eq!(with.stderr, "");

@@ -28,8 +28,8 @@ pub(super) fn reorder(cnn: &mut Cnn, parallel: &[Vec<String>]) {
         .filter_map(|partition| Some(partition.layers.first()?.0..partition.layers.last()?.0 + 1))
         .collect();
     let Order { layers, peak, before, exact } = least_peak(&cnn.network, &ranges, &bytes);
-    if peak < before {
-        tracing::info!(cnn = cnn.name, peak, before, exact, "reordered");
+    if !layers.is_sorted() {
+        tracing::info!(cnn = cnn.name, peak, before, exact, "layers reordered");
     }
     cnn.network = std::mem::take(&mut cnn.network).reordered(&layers);
 }

@@ -8,7 +8,7 @@ use csdfc_codegen::plan::Plan;
 use tracing::warn;
 
 use crate::app::open;
-use crate::app::resolve::Application;
+use crate::app::resolve::{Application, RowsChoice};
 use crate::app::spec::RowsSpec;
 use crate::cli::{Format, PlanArgs};
 use crate::cost::DeviceProfile;
@@ -128,6 +128,10 @@ fn start(
             }),
             message: format!("{name}: {error}"),
         });
+    }
+    let method = application.search.method.unwrap_or_default();
+    if application.rows != RowsChoice::Default || !method.is_search() {
+        warn!("{name} is of no use: the rows or the method given leave nothing to search");
     }
     let (known, mismatches) = saved.known(application);
     for mismatch in mismatches.iter().take(MISMATCH_LINES) {

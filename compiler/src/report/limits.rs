@@ -1,9 +1,8 @@
 //! What limits a plan: the tensors that set its peak, and what more memory would buy.
 
-use std::fmt::Write;
-
 use csdfc_codegen::plan::{ParetoPoint, PeakWitness, Plan, StorageModel, Tensor};
 
+use crate::report::table::table;
 use crate::units::grouped;
 
 /// Tensors that are named of those live at the peak.
@@ -20,25 +19,24 @@ pub fn text(plan: &Plan) -> String {
     text
 }
 
-/// The firing at which most is stored, and the largest tensors then.
+/// The firing at which most is stored, and the largest tensors then, a line each.
 fn peak(plan: &Plan, witness: &PeakWitness) -> String {
     let mut live: Vec<&Tensor> =
         plan.tensors.iter().filter(|tensor| is_in(&witness.tensors, tensor)).collect();
     live.sort_by_key(|tensor| std::cmp::Reverse(tensor.ring.map_or(0, |ring| ring.bytes)));
     let firing: Vec<&str> = witness.firing.iter().map(|name| of_plan(plan, name)).collect();
-    let mut text = format!("the peak is while {} fires:", firing.join(" and "));
-    for (i, tensor) in live.iter().take(NAMED).enumerate() {
-        let comma = if i == 0 { "" } else { "," };
-        let _ = write!(text, "{comma} {}", describe(plan, witness, tensor));
+    let fire = if firing.len() == 1 { "fires" } else { "fire" };
+    let mut rows: Vec<Vec<String>> =
+        live.iter().take(NAMED).map(|tensor| describe(plan, witness, tensor)).collect();
+    if let Some(rest) = live.get(NAMED..).filter(|rest| !rest.is_empty()) {
+        let bytes = rest.iter().filter_map(|tensor| tensor.ring).map(|ring| ring.bytes).sum();
+        rows.push(vec![String::new(), grouped(bytes), format!("{} more", rest.len())]);
     }
-    if live.len() > NAMED {
-        let _ = write!(text, ", and {} smaller", live.len() - NAMED);
-    }
-    text + "\n"
+    format!("most is stored while {} {fire}:\n{}", firing.join(" and "), table(&rows, &[1]))
 }
 
-/// A tensor, its bytes, and what it is stored for at the peak.
-fn describe(plan: &Plan, witness: &PeakWitness, tensor: &Tensor) -> String {
+/// A tensor's bytes, its name, and what it is stored for at the peak.
+fn describe(plan: &Plan, witness: &PeakWitness, tensor: &Tensor) -> Vec<String> {
     let ring = tensor.ring.map_or((0, 0), |ring| (ring.ring_rows, ring.bytes));
     let fires = |layer: &String| witness.firing.contains(&format!("{}/{layer}", tensor.cnn));
     let role = if fires(&tensor.producer) {
@@ -52,7 +50,7 @@ fn describe(plan: &Plan, witness: &PeakWitness, tensor: &Tensor) -> String {
     let height = tensor.shape.rows() as u64;
     let rows = if ring.0 < height { format!(", {} of {height} rows", ring.0) } else { String::new() };
     let name = format!("{}/{}", tensor.cnn, tensor.producer);
-    format!("{} takes {} bytes ({role}{rows})", of_plan(plan, &name), grouped(ring.1))
+    vec![String::new(), grouped(ring.1), format!("{}, {role}{rows}", of_plan(plan, &name))]
 }
 
 /// A name `cnn/layer`, without the CNN where there is but one.
