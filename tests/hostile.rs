@@ -1,5 +1,8 @@
 //! Good files with a few bytes changed, cut or repeated: every reader returns, and soon.
 
+use std::collections::BTreeMap;
+
+use csdfc::front::SavedFront;
 use csdfc_codegen::plan::StorageModel;
 use csdfc_tests::{application, hostile, outcome};
 use rand::{RngExt, SeedableRng};
@@ -19,7 +22,7 @@ const APP: &str = r#"(
 "#;
 
 /// Hands a file in, whole and changed in random places.
-fn check(reader: fn(&[u8]), file: &[u8]) {
+fn check(reader: impl Fn(&[u8]), file: &[u8]) {
     reader(file);
     for seed in 0..ROUNDS {
         let mut random = ChaCha8Rng::seed_from_u64(seed);
@@ -66,6 +69,26 @@ fn plans() {
     let plan = outcome(&application(APP)).plan;
     check(hostile::plan, plan.to_json().as_bytes());
     check(hostile::plan, plan.to_ron().as_bytes());
+}
+
+#[test]
+fn fronts() {
+    let plan =
+        outcome(&application("(name: \"app\", cnns: [(name: \"a\", model: \"builtin:lenet5\")])")).plan;
+    let mut front = SavedFront::of(&plan);
+    check(hostile::front, &serde_json::to_vec(&front).unwrap_or_default());
+    // Changes of nothing but a code.
+    let layers = front.cnns[0].layers;
+    front.pareto.truncate(1);
+    let read = |code: &[u8]| {
+        let code = String::from_utf8_lossy(code).into_owned();
+        let mut front = front.clone();
+        front.pareto[0].choices = BTreeMap::from([("a".into(), code)]);
+        hostile::front(&serde_json::to_vec(&front).unwrap_or_default());
+    };
+    for code in [format!("1,2*2,{}*1", layers - 3), format!("{layers}*1; barriers 1,3-5,7")] {
+        check(read, code.as_bytes());
+    }
 }
 
 #[test]

@@ -3,11 +3,14 @@
 
 use std::collections::BTreeMap;
 
+use csdfc::app::{Application, MemoryGoal, Prefer, RowsChoice};
+use csdfc::front::SavedFront;
+use csdfc::search::known::Start;
 use csdfc_codegen::check;
 use csdfc_codegen::operator::Operator;
 use csdfc_codegen::plan::{Plan, StorageModel};
 use csdfc_tests::generate::application;
-use csdfc_tests::{outcome, rates};
+use csdfc_tests::{outcome, outcome_from, rates};
 use proptest::prelude::*;
 
 /// Most rows that one firing needs at once, by rates such as `3,29*1`: a ring of fewer can never do.
@@ -58,6 +61,30 @@ proptest! {
             }
             check_sizes(&plan)?;
         }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_old_plan_beats_one_that_starts_from_it(bytes in prop::collection::vec(any::<u8>(), 20..300)) {
+        let given = application(&bytes, StorageModel::Tensors);
+        let old = outcome(&given).plan;
+        let mut free = Application { rows: RowsChoice::Default, ..given };
+        let (known, mismatches) = SavedFront::of(&old).known(&free);
+        prop_assert_eq!((known.len(), mismatches.as_slice()), (1, &[][..]));
+        let start = Start::Search(known);
+        free.constraints.memory = Some(MemoryGoal::Bytes(old.memory.total));
+        let new = outcome_from(&start, &free).plan;
+        prop_assert!(new.constraints.met);
+        let pairs = || old.cnns.iter().map(|cnn| cnn.fps).zip(new.cnns.iter().map(|cnn| cnn.fps));
+        prop_assert!(
+            pairs().any(|(old, new)| new > old) || pairs().all(|(old, new)| new == old),
+            "{:?}", pairs().collect::<Vec<_>>()
+        );
+        free.prefer = Prefer::Memory;
+        prop_assert!(outcome_from(&start, &free).plan.memory.total <= old.memory.total);
     }
 }
 

@@ -440,6 +440,9 @@ pub struct Search {
     pub evaluations: u64,
     /// Why it ended: `complete`, or `time`.
     pub stopped: String,
+    /// What this plan chose, by CNN, coded as in [`ParetoPoint::choices`].
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub choices: BTreeMap<String, String>,
 }
 
 /// One plan that the search saw.
@@ -450,7 +453,9 @@ pub struct ParetoPoint {
     pub memory: u64,
     /// Modelled frames per second, by CNN.
     pub fps: BTreeMap<String, f64>,
-    /// What it chose, by CNN: `none`, `all`, `prefix 12`, ….
+    /// What it chose, by CNN: rows per firing of the layers in turn, runs of equal ones once, `h` for a whole tensor, and
+    /// the layers after which a segment ends: `13*1,4*2,49*h; barriers 5,12,20-31`. Without barriers, each run of layers
+    /// that fire several times is a segment.
     pub choices: BTreeMap<String, String>,
 }
 

@@ -2,6 +2,7 @@
 
 pub mod analyze;
 pub mod effort;
+pub mod front;
 pub mod offload;
 pub mod pack;
 pub mod reproduce;
@@ -59,6 +60,7 @@ pub enum Command {
   csdfc plan app.ron --fps cnn1=71 --fps cnn2=30 -o plan.json
   csdfc plan app.ron --mem min --prefer memory
   csdfc plan builtin:resnet50 --rows conv1=4,layer1.0.conv1=2 --storage edges
+  csdfc plan app.ron --pareto front.json && csdfc plan app.ron --from front.json --pick 3
 
 A size is a number of bytes or has a unit: 8MB is 8 000 000 bytes, 8MiB is 8 x 2^20.
 Options win over the application file. Ctrl-C ends the search: the best plan so far is printed; once more ends csdfc.")]
@@ -210,6 +212,9 @@ pub struct PlanArgs {
     /// Name or path of the device profile
     #[arg(long, value_name = "NAME|FILE")]
     pub device: Option<String>,
+    /// Fronts.
+    #[command(flatten)]
+    pub front: front::FrontArgs,
     /// Write the plan to this file: RON if it ends in .ron, JSON otherwise, `-` for standard output
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,

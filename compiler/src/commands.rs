@@ -5,33 +5,29 @@ mod device;
 pub mod emit;
 mod offload;
 mod pack;
+mod plan;
 mod reproduce;
 mod run;
 mod watcher;
 
-use std::io::{Read, Write};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use csdfc_codegen::check as checker;
 use csdfc_codegen::plan::Plan;
 
 use crate::app::resolve::Application;
-use crate::cli::{CheckArgs, Format, InspectArgs, PlanArgs};
-use crate::cost::DeviceProfile;
+use crate::cli::{CheckArgs, Format, InspectArgs};
 use crate::error::{Error, Outcome};
-use crate::search::watch::{Limit, Watch};
-use crate::{driver, identity, output, report};
+use crate::{identity, output, report};
 
 pub use analyze::analyze;
 pub use emit::emit;
 pub use offload::offload;
 pub use pack::pack;
+pub use plan::plan;
 pub use reproduce::reproduce;
 pub use run::run;
-use watcher::Watcher;
-
-/// Where a plan goes that our own checker refuses, unless `-o` names a file.
-const REFUSED_PLAN: &str = "csdfc-refused-plan.json";
 
 /// Violations that are shown of a plan that is refused.
 const VIOLATION_LINES: usize = 20;
@@ -49,62 +45,6 @@ pub fn inspect(args: &InspectArgs, application: &Application) -> Result<Outcome,
     };
     output::print(&text)?;
     Ok(Outcome::Yes)
-}
-
-/// Plans an application, checks the plan, prints it and writes it. `folder` is what relative paths in the
-/// application start from.
-///
-/// # Errors
-/// When the application cannot be planned, or the plan cannot be written, or, a bug, our checker refuses it.
-pub fn plan(args: &PlanArgs, application: &Application, folder: &Path) -> Result<Outcome, Error> {
-    let device = DeviceProfile::find(&application.device, folder)?;
-    let file = args.output.as_deref().filter(|path| path.as_os_str() != "-");
-    let plan_folder = file.and_then(Path::parent).unwrap_or(Path::new(""));
-    let paths = application.cnns.iter().map(|cnn| identity::path_from(plan_folder, &cnn.model)).collect();
-    let watcher = Watcher::start();
-    let watch = Watch {
-        limit: args.budget.map_or(Limit::Default, Limit::from),
-        stop: &watcher.stop,
-        progress: &|progress| watcher.show(progress),
-    };
-    let planned = driver::plan_watched(application, &device, paths, &watch);
-    watcher.done();
-    let driver::Outcome { plan, shortfall } = planned?;
-
-    let verdict = tracing::info_span!("check").in_scope(|| checker::check(&plan));
-    if let Err(violations) = verdict {
-        let path = file.unwrap_or(Path::new(REFUSED_PLAN));
-        output::write(path, &plan.to_json())?;
-        let first = violations.first().map(ToString::to_string).unwrap_or_default();
-        return Err(Error::Bug(format!(
-            "csdfc made a plan that its own checker refuses: {first}; the plan is saved in {}",
-            path.display()
-        )));
-    }
-
-    match args.output.as_deref() {
-        Some(path) if path.extension().is_some_and(|extension| extension == "ron") => {
-            output::write(path, &plan.to_ron())?;
-        }
-        Some(path) => output::write(path, &plan.to_json())?,
-        None => {}
-    }
-    // `-o -` has printed the plan already: nothing else may stand on standard output.
-    if args.output.is_none() || file.is_some() {
-        output::print(&match args.format {
-            Format::Text => report::plan::text(&plan),
-            Format::Json => plan.to_json(),
-            Format::Ron => plan.to_ron(),
-        })?;
-    }
-    match shortfall {
-        None => Ok(Outcome::Yes),
-        Some(nearest) => {
-            // Nobody is left to tell if standard error is closed; the exit code says it too.
-            let _ = writeln!(std::io::stderr(), "csdfc: {}", report::plan::shortfall(&plan, &nearest));
-            Ok(Outcome::No)
-        }
-    }
 }
 
 /// Checks a plan: its models are those that it was made from, and its replay finds nothing wrong.
@@ -130,12 +70,23 @@ pub fn check(args: &CheckArgs) -> Result<Outcome, Error> {
 /// A plan from a file or, for `-`, from standard input; the name of where it comes from, and the folder that the paths
 /// of its models start from.
 fn read_plan(path: &Path) -> Result<(Plan, PathBuf, PathBuf), Error> {
-    let from_stdin = path.as_os_str() == "-";
-    let (name, folder) = if from_stdin {
-        (PathBuf::from("standard input"), PathBuf::new())
-    } else {
-        (path.to_path_buf(), path.parent().map(Path::to_path_buf).unwrap_or_default())
+    let help = "give a plan that `csdfc plan -o FILE` wrote";
+    let (text, name) = read_text(path, help)?;
+    let folder = match path.as_os_str() == "-" {
+        true => PathBuf::new(),
+        false => path.parent().map(Path::to_path_buf).unwrap_or_default(),
     };
+    let plan = Plan::parse(&text).map_err(|error| Error::Input {
+        message: format!("{}: {error}", name.display()),
+        help: Some(help.into()),
+    })?;
+    Ok((plan, name, folder))
+}
+
+/// The text of a file or, for `-`, of standard input, and the name of where it comes from. `help` says what file to give.
+fn read_text(path: &Path, help: &str) -> Result<(String, PathBuf), Error> {
+    let from_stdin = path.as_os_str() == "-";
+    let name = if from_stdin { PathBuf::from("standard input") } else { path.to_path_buf() };
     let mut bytes = Vec::new();
     let read = if from_stdin {
         std::io::stdin().read_to_end(&mut bytes)
@@ -145,11 +96,7 @@ fn read_plan(path: &Path) -> Result<(Plan, PathBuf, PathBuf), Error> {
     read.map_err(|error| Error::read(&name, error))?;
     let text = String::from_utf8(bytes).map_err(|_| Error::Input {
         message: format!("{} is not text", name.display()),
-        help: Some("give a plan that `csdfc plan -o FILE` wrote".into()),
+        help: Some(help.into()),
     })?;
-    let plan = Plan::parse(&text).map_err(|error| Error::Input {
-        message: format!("{}: {error}", name.display()),
-        help: Some("give a plan that `csdfc plan -o FILE` wrote".into()),
-    })?;
-    Ok((plan, name, folder))
+    Ok((text, name))
 }

@@ -13,6 +13,8 @@ use crate::cost::{DeviceProfile, Processor};
 use crate::error::Error;
 use crate::execution::{CnnTask, PartitionTask};
 use crate::search::choice::Choice;
+use crate::search::code;
+use crate::search::known::{self, Start};
 use crate::search::paper::{self, Subject};
 use crate::search::select::Selection;
 use crate::search::simple::{self, Front};
@@ -40,21 +42,24 @@ pub fn plan(
     device: &DeviceProfile,
     model_paths: Vec<String>,
 ) -> Result<Outcome, Error> {
-    plan_watched(application, device, model_paths, &Watch::unwatched())
+    plan_from(&Start::default(), application, device, model_paths, &Watch::unwatched())
 }
 
-/// As [`plan`], with a search that is watched.
+/// Plans an application as [`plan`] does, from what is known, with a search that is watched.
 ///
 /// # Errors
 /// As [`plan`].
-pub fn plan_watched(
+pub fn plan_from(
+    start: &Start,
     application: &Application,
     device: &DeviceProfile,
     model_paths: Vec<String>,
     watch: &Watch<'_>,
 ) -> Result<Outcome, Error> {
-    let method = matches!(application.rows, RowsChoice::Default)
-        .then(|| application.search.method.unwrap_or_default());
+    let method = match (start, &application.rows) {
+        (Start::Search(_), RowsChoice::Default) => Some(application.search.method.unwrap_or_default()),
+        _ => None,
+    };
     let one_after_another;
     let application = if method == Some(Method::Reuse) {
         one_after_another = baseline::without_pipelines(application);
@@ -88,16 +93,33 @@ pub fn plan_watched(
                 processors: &processors,
                 elements: &elements,
                 parameters,
+                known: match start {
+                    Start::Search(plans) => known::as_bits(plans, &tasks),
+                    Start::Picked(_) => Vec::new(),
+                },
             };
             info_span!("search").in_scope(|| paper::search(&subject))?
         }
         _ => {
-            let fronts = evaluate(application, &tasks, &processors, method, watch)?;
+            let mut fronts = evaluate(start, application, &tasks, &processors, method, watch)?;
+            let known = match start {
+                Start::Search(plans) if method.is_some_and(Method::is_search) => {
+                    known::add(plans, &tasks, &processors, application.storage, &mut fronts)?
+                }
+                _ => Vec::new(),
+            };
             let evaluations = fronts.iter().map(|front| front.evaluations).sum();
             let stopped = fronts.iter().map(|front| front.stopped).max().unwrap_or(Stopped::Complete);
             let variants = fronts.into_iter().map(|front| front.variants).collect();
-            let planner =
-                Planner { application, tasks: &tasks, elements: &elements, variants, parameters, sharing };
+            let planner = Planner {
+                application,
+                tasks: &tasks,
+                elements: &elements,
+                variants,
+                known,
+                parameters,
+                sharing,
+            };
             let floors: Vec<Option<f64>> = application
                 .cnns
                 .iter()
@@ -117,6 +139,9 @@ pub fn plan_watched(
     let arrangement =
         info_span!("arrange").in_scope(|| arrange(&storage, application.storage, sharing, Effort::Final));
     info!(bytes = arrangement.bytes, bound = arrangement.bound.bytes, "arranged");
+    let choices = application.cnns.iter().zip(&found.variants);
+    let choices =
+        choices.map(|(cnn, v)| (cnn.name.clone(), code::write(&v.choice(), &cnn.network))).collect();
     let plan = info_span!("assemble").in_scope(|| {
         assemble::assemble(Parts {
             application,
@@ -130,6 +155,7 @@ pub fn plan_watched(
                 seed: application.search.seed,
                 evaluations: found.evaluations,
                 stopped: found.stopped.name().into(),
+                choices,
             },
             pareto: found.pareto,
             memory_limit: limit,
@@ -187,9 +213,10 @@ fn processors<'d>(
     Ok(application.cnns.iter().map(of_cnn).collect::<Result<_, _>>()?)
 }
 
-/// The variants of every CNN that are worth choosing, by a method or, without one, under the rows that the application
-/// gives. A method that makes variants has its arm here.
+/// The variants of every CNN that are worth choosing, by a method or, without one, under the choice that is picked or the
+/// rows that the application gives. A method that makes variants has its arm here.
 fn evaluate(
+    start: &Start,
     application: &Application,
     tasks: &[CnnTask<'_>],
     processors: &[Vec<&Processor>],
@@ -203,7 +230,11 @@ fn evaluate(
         let _span = info_span!("evaluate", cnn = name).entered();
         let network = task.network;
         let method = method.unwrap_or_default();
-        let front = match (Choice::given(application, index), baseline::choice(method, network)) {
+        let given = match start {
+            Start::Picked(choices) => choices.get(index).cloned(),
+            Start::Search(_) => Choice::given(application, index),
+        };
+        let front = match (given, baseline::choice(method, network)) {
             (Some(choice), _) => simple::evaluate(task, processors, &[choice], storage)?,
             (None, Some(choice)) => baseline::front(task, processors, &choice, baseline::sharing(method))?,
             (None, None) if method == Method::Extended => {
@@ -231,6 +262,8 @@ struct Planner<'a> {
     tasks: &'a [CnnTask<'a>],
     elements: &'a [Vec<(usize, usize)>],
     variants: Vec<Vec<Variant>>,
+    /// Old plans, as a variant of each CNN.
+    known: Vec<Vec<usize>>,
     parameters: u64,
     sharing: Sharing,
 }
@@ -303,10 +336,11 @@ impl Planner<'_> {
         } else {
             self.fastest_within(&asked, limit.unwrap_or(u64::MAX))
         };
-        if let Some(chosen) = chosen {
+        if let Some(chosen) = self.or_known(chosen, limit, floors, least_memory) {
             return (chosen, None);
         }
         let within = limit.map_or_else(|| any.fastest(u64::MAX), |limit| self.fastest_within(&any, limit));
+        let within = self.or_known(within, limit, &vec![None; floors.len()], false);
         // Every CNN has variants when none is excluded, so there is a smallest choice of all.
         let smallest = self.smallest(&any).unwrap_or_else(|| vec![0; self.variants.len()]);
         let unlimited = any.fastest(u64::MAX).unwrap_or_else(|| smallest.clone());
@@ -319,6 +353,40 @@ impl Planner<'_> {
         (within.unwrap_or(smallest), Some(shortfall))
     }
 
+    /// What was chosen, or an old plan that meets the constraints too and is better: CNNs that run at the same time are
+    /// chosen for by what each takes alone, and old plans by what they take together.
+    fn or_known(
+        &self,
+        chosen: Option<Vec<usize>>,
+        limit: Option<u64>,
+        floors: &[Option<f64>],
+        least_memory: bool,
+    ) -> Option<Vec<usize>> {
+        if self.known.is_empty() {
+            return chosen;
+        }
+        let slowdown = |chosen: &[usize]| -> f64 {
+            let relative = |(v, all): (&usize, &Vec<Variant>)| {
+                all[*v].period_ns / all.iter().map(|v| v.period_ns).fold(f64::INFINITY, f64::min)
+            };
+            chosen.iter().zip(&self.variants).map(relative).sum()
+        };
+        let fast_enough = |chosen: &Vec<usize>| {
+            let fps = chosen.iter().zip(&self.variants).map(|(v, all)| all[*v].fps());
+            fps.zip(floors).all(|(fps, floor)| floor.is_none_or(|floor| fps >= floor))
+        };
+        let known = self.known.iter().filter(|known| fast_enough(known)).cloned();
+        let worth = |chosen: Vec<usize>| (self.total(&chosen), slowdown(&chosen), chosen);
+        let candidates = chosen.into_iter().chain(known).map(worth);
+        candidates
+            .filter(|(total, ..)| limit.is_none_or(|limit| *total <= limit))
+            .min_by(|(a, slow_a, _), (b, slow_b, _)| {
+                let slower = slow_a.total_cmp(slow_b);
+                if least_memory { a.cmp(b).then(slower) } else { slower.then(a.cmp(b)) }
+            })
+            .map(|(_, _, chosen)| chosen)
+    }
+
     /// The plans seen from which none is worse in both memory and frame rates, by falling memory.
     fn front(&self) -> Vec<plan::ParetoPoint> {
         let any = self.selection(&vec![None; self.tasks.len()]);
@@ -327,7 +395,9 @@ impl Planner<'_> {
             let Some(chosen) = any.fastest(budget) else { continue };
             let memory = self.total(&chosen);
             let each = self.application.cnns.iter().zip(chosen.iter().zip(&self.variants));
-            let choices = each.map(|(cnn, (v, all))| (cnn.name.clone(), all[*v].name.clone())).collect();
+            let code =
+                |(v, all): (&usize, &Vec<Variant>), cnn: &Cnn| code::write(&all[*v].choice(), &cnn.network);
+            let choices = each.map(|(cnn, variant)| (cnn.name.clone(), code(variant, cnn))).collect();
             let point = plan::ParetoPoint { memory, fps: self.fps(&chosen), choices };
             // Budgets fall and frame rates with them: a point is dominated only by the one before it, or beats it.
             points.retain(|before| before.memory < memory || before.fps != point.fps);

@@ -40,11 +40,7 @@ fn run(cli: &Cli) -> Result<Outcome, Error> {
             args.load.apply(&mut app.spec, &mut app.origin)?;
             commands::inspect(args, &app.resolve()?)
         }
-        Command::Plan(args) => {
-            let mut app = open::open(&args.app)?;
-            args.apply(&mut app.spec, &mut app.origin)?;
-            commands::plan(args, &app.resolve()?, &app.folder)
-        }
+        Command::Plan(args) => commands::plan(args),
         Command::Check(args) => commands::check(args),
         Command::Run(args) => commands::run(args),
         Command::Emit(args) => commands::emit(args),

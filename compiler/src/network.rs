@@ -93,6 +93,21 @@ impl Network {
         readers
     }
 
+    /// The same network with its layers in another topological order, which lists each once.
+    pub fn reordered(self, order: &[LayerId]) -> Network {
+        let mut place = vec![LayerId(0); order.len()];
+        order.iter().enumerate().for_each(|(at, id)| place[id.0] = LayerId(at));
+        let mut layers: Vec<(LayerId, Layer)> = place.iter().copied().zip(self.layers).collect();
+        layers.sort_by_key(|(at, _)| *at);
+        let mut network =
+            Network { layers: layers.into_iter().map(|(_, layer)| layer).collect(), outputs: self.outputs };
+        let operands = network.layers.iter_mut().flat_map(|layer| &mut layer.inputs);
+        for operand in operands.chain(network.outputs.iter_mut().map(|output| &mut output.operand)) {
+            operand.layer = place[operand.layer.0];
+        }
+        network
+    }
+
     /// The layer of this name.
     pub fn find(&self, name: &str) -> Option<LayerId> {
         self.layers.iter().position(|layer| layer.name == name).map(LayerId)

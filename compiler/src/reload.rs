@@ -9,7 +9,7 @@ use csdfc_codegen::plan::{Cnn, Plan};
 use crate::app::load::{self, ModelRequest};
 use crate::error::Error;
 use crate::identity;
-use crate::network::Network;
+use crate::network::{LayerId, Network};
 
 /// The networks of a plan, in the order of its CNNs, their layers those of the plan.
 #[derive(Debug, Clone)]
@@ -52,8 +52,9 @@ fn network(cnn: &Cnn, folder: &Path) -> Result<Network, Error> {
             model: cnn.model.path.clone(),
             source: Box::new(error),
         })?;
-        match compare(cnn, &loaded.network) {
-            Ok(()) => return Ok(loaded.network),
+        let network = in_order_of(cnn, loaded.network);
+        match compare(cnn, &network) {
+            Ok(()) => return Ok(network),
             Err(why) => difference = why,
         }
     }
@@ -64,6 +65,23 @@ fn network(cnn: &Cnn, folder: &Path) -> Result<Network, Error> {
         ),
         help: Some("plan the application again with this version of csdfc".into()),
     })
+}
+
+/// The network with its layers in the order of the plan's, or as it is if that is no order for it.
+fn in_order_of(cnn: &Cnn, network: Network) -> Network {
+    let places: BTreeMap<&str, LayerId> =
+        network.ids().map(|id| (network.layer(id).name.as_str(), id)).collect();
+    let order: Vec<LayerId> =
+        cnn.layers.iter().filter_map(|layer| places.get(layer.name.as_str()).copied()).collect();
+    let mut place = vec![None; network.layers.len()];
+    for (at, id) in order.iter().enumerate() {
+        place[id.0] = Some(at);
+    }
+    // Each layer once, and behind what it reads.
+    let behind =
+        |id: LayerId| network.layer(id).inputs.iter().all(|input| place[input.layer.0] < place[id.0]);
+    let lawful = order.len() == place.len() && place.iter().all(Option::is_some) && network.ids().all(behind);
+    if lawful { network.reordered(&order) } else { network }
 }
 
 /// That the layers of a plan are those of the network.

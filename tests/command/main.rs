@@ -4,6 +4,7 @@
 
 mod analyze;
 mod bad_input;
+mod front;
 mod offload;
 mod onnx;
 mod pack;

@@ -8,7 +8,9 @@ use csdf::{Budget, Goal, StorageOptions, sdf3};
 use csdfc::app::load::{self, LoadError, ModelRequest};
 use csdfc::app::resolve::resolve;
 use csdfc::app::{Origin, spec};
+use csdfc::front::SavedFront;
 use csdfc::import::{self, ImportOptions};
+use csdfc::search::known::Start;
 use csdfc_codegen::plan::Plan;
 
 /// Actors and phases up to which a graph is analysed: all is linear in them at least.
@@ -50,6 +52,21 @@ pub fn plan(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     if let Ok(plan) = Plan::parse(text) {
         let _ = csdfc_codegen::check(&plan);
+    }
+}
+
+/// A saved front, or a plan in its place: the choices that apply to a small network are planned.
+///
+/// # Panics
+/// When a choice that can be read cannot be planned, or our checker refuses the plan.
+pub fn front(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let Ok(front) = SavedFront::parse(text, "front.json") else { return };
+    let application = crate::application("(name: \"app\", cnns: [(name: \"a\", model: \"builtin:lenet5\")])");
+    front.known(&application);
+    if let Ok(choices) = front.pick(front.pareto.len(), &application) {
+        let plan = crate::outcome_from(&Start::Picked(choices), &application).plan;
+        assert!(csdfc_codegen::check(&plan).is_ok(), "{text}");
     }
 }
 

@@ -14,6 +14,7 @@ use csdfc::app::resolve::Application;
 use csdfc::app::{Origin, spec};
 use csdfc::cost::DeviceProfile;
 use csdfc::driver::{self, Outcome};
+use csdfc::search::known::Start;
 use csdfc_codegen::plan::Plan;
 
 /// The repository's root.
@@ -46,9 +47,14 @@ pub fn application(text: &str) -> Application {
 
 /// What the planner makes of an application, on the generic device.
 pub fn outcome(application: &Application) -> Outcome {
+    outcome_from(&Start::default(), application)
+}
+
+/// What the planner makes of an application from what is known, on the generic device.
+pub fn outcome_from(start: &Start, application: &Application) -> Outcome {
     let device = DeviceProfile::find("generic", Path::new("")).expect("a profile that comes with csdfc");
     let paths = application.cnns.iter().map(|cnn| cnn.model.name.clone()).collect();
-    driver::plan(application, &device, paths).expect("a plan")
+    driver::plan_from(start, application, &device, paths).expect("a plan")
 }
 
 /// The plan of an application, which the checker must accept.

@@ -10,7 +10,7 @@ use super::load::{LoadError, Loaded, ModelRequest, ModelSource};
 use super::locate::Segment;
 use super::partition::{self, Partition, find_layer};
 use super::spec::{AppSpec, CnnSpec, Precision, Prefer, RowsSpec, SearchSpec};
-use super::{AppError, Fault, Origin, inputs};
+use super::{AppError, Fault, Origin, inputs, order};
 use crate::network::{LayerId, Network};
 use crate::suggest::{self, clip};
 use crate::units::MemoryGoal;
@@ -116,14 +116,20 @@ fn bind(
     for (i, (cnn, name)) in spec.cnns.iter().zip(&names).enumerate() {
         cnns.push(bind_cnn(cnn, name, &["cnns".into(), i.into()], folder, spec.fuse, load)?);
     }
+    let parallel = bind_parallel(spec, &cnns)?;
     let method = spec.search.method.unwrap_or_default();
+    let storage = spec.storage.unwrap_or(method.storage());
+    // The paper's model is for the paper's order.
+    if storage == StorageModel::Tensors {
+        cnns.iter_mut().for_each(|cnn| order::reorder(cnn, &parallel));
+    }
     Ok(Application {
         name: spec.name.clone().unwrap_or_else(|| names.join("+")),
-        parallel: bind_parallel(spec, &cnns)?,
+        parallel,
         device: spec.device.clone().unwrap_or_else(|| "generic".into()),
         constraints: Constraints { memory: spec.constraints.memory, fps },
         search: spec.search.clone(),
-        storage: spec.storage.unwrap_or(method.storage()),
+        storage,
         rows: bind_rows(&spec.rows, &cnns)?,
         fuse: spec.fuse,
         threads: spec.threads,

@@ -96,6 +96,14 @@ impl Method {
         }
     }
 
+    /// Whether it looks for plans: the others have but one.
+    pub fn is_search(self) -> bool {
+        match self {
+            Method::None | Method::Reuse | Method::Parts => false,
+            Method::Paper | Method::Simple | Method::Extended => true,
+        }
+    }
+
     /// The storage model that it plans in where none is given.
     pub fn storage(self) -> StorageModel {
         if self.is_the_papers() { StorageModel::Edges } else { StorageModel::default() }

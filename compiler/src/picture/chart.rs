@@ -3,7 +3,7 @@
 use super::svg::{Anchor, Rect, Svg};
 
 /// Colours of lines, in order, told apart by colour-blind readers too.
-const COLOURS: [&str; 6] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"];
+pub(super) const COLOURS: [&str; 6] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"];
 
 const WIDTH: f64 = 720.0;
 const HEIGHT: f64 = 420.0;
@@ -140,7 +140,7 @@ fn shade(share: f64) -> String {
 }
 
 /// A round distance of marks, so that about `marks` of them fill `range`.
-fn tick(range: f64, marks: f64) -> f64 {
+pub(super) fn tick(range: f64, marks: f64) -> f64 {
     let rough = range / marks;
     let mut unit = 1.0;
     // Ranges are finite, so both end.

@@ -1,4 +1,5 @@
 //! Pictures: SVG written by hand, and what is drawn with it. Knows nothing of plans or strategies.
 
 pub mod chart;
+pub mod front;
 pub mod svg;

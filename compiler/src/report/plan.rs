@@ -2,14 +2,18 @@
 
 use csdfc_codegen::plan::{Plan, StorageModel};
 
+use crate::report::limits;
 use crate::report::table::table;
 use crate::search::Shortfall;
+use crate::suggest;
 use crate::units::{self, grouped};
 
 /// Points of the front that the table shows.
 const FRONT_LINES: usize = 8;
 /// Longest schedule that the table shows whole, in characters.
 const SCHEDULE_WIDTH: usize = 160;
+/// Longest choice that the table shows whole, in characters.
+const CHOICE_WIDTH: usize = 60;
 
 /// What a plan needs and how fast it is, in about a screen.
 pub fn text(plan: &Plan) -> String {
@@ -33,6 +37,11 @@ pub fn text(plan: &Plan) -> String {
     if plan.pareto.len() > 1 {
         text.push('\n');
         text.push_str(&front(plan));
+    }
+    let limits = limits::text(plan);
+    if !limits.is_empty() {
+        text.push('\n');
+        text.push_str(&limits);
     }
     text.push('\n');
     text.push_str(&constraints(plan));
@@ -112,16 +121,20 @@ fn buffers(plan: &Plan) -> String {
 }
 
 fn front(plan: &Plan) -> String {
-    let mut rows = vec![["other plans: total", "fps", "rows"].map(str::to_owned).to_vec()];
+    let mut rows = vec![["plans seen", "total", "fps", "rows per firing"].map(str::to_owned).to_vec()];
     let step = plan.pareto.len().div_ceil(FRONT_LINES);
     let last = plan.pareto.len() - 1;
     for (i, point) in plan.pareto.iter().enumerate().filter(|(i, _)| i % step == 0 || *i == last) {
-        let _ = i;
         let fps: Vec<String> = point.fps.values().map(|fps| format!("{fps:.1}")).collect();
         let choices: Vec<&str> = point.choices.values().map(String::as_str).collect();
-        rows.push(vec![grouped(point.memory), fps.join(" / "), choices.join(" / ")]);
+        rows.push(vec![
+            (i + 1).to_string(),
+            grouped(point.memory),
+            fps.join(" / "),
+            suggest::clip_to(&choices.join(" / "), CHOICE_WIDTH),
+        ]);
     }
-    table(&rows, &[0, 1])
+    table(&rows, &[0, 1, 2])
 }
 
 fn constraints(plan: &Plan) -> String {

@@ -6,8 +6,10 @@
 
 pub mod baseline;
 pub mod choice;
+pub mod code;
 pub mod evaluate;
 pub mod extended;
+pub mod known;
 pub mod paper;
 pub mod select;
 pub mod simple;

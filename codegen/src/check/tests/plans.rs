@@ -67,7 +67,13 @@ fn empty(storage_model: StorageModel) -> Plan {
         partitions: Vec::new(),
         tensors: Vec::new(),
         buffers: Vec::new(),
-        search: Search { method: "none".into(), seed: 1, evaluations: 1, stopped: "complete".into() },
+        search: Search {
+            method: "none".into(),
+            seed: 1,
+            evaluations: 1,
+            stopped: "complete".into(),
+            choices: BTreeMap::new(),
+        },
         pareto: Vec::new(),
         certificate: Certificate { bound: None, least: None, rings: String::new() },
     }

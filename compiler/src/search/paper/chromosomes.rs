@@ -8,11 +8,12 @@ use csdfc_codegen::plan::ParetoPoint;
 use csdfc_ga::{Evaluation, Problem, Section, Space};
 
 use super::{Point, Subject};
-use crate::execution::Execution;
+use crate::execution::{CnnTask, Execution};
 use crate::lower::RateTable;
 use crate::search::Variant;
 use crate::search::baseline::variant;
 use crate::search::choice::Choice;
+use crate::search::code;
 use crate::storage::Storage;
 use crate::storage::edges::reuse_buffers;
 
@@ -105,7 +106,7 @@ impl<'a> Chromosomes<'a> {
                 *rows = 1;
             }
         }
-        choice.name = name(genes);
+        choice.name = "chromosome".into();
         choice
     }
 
@@ -151,11 +152,14 @@ impl<'a> Chromosomes<'a> {
 
     pub(super) fn describe(&self, point: &Point) -> ParetoPoint {
         let cnns = || self.subject.application.cnns.iter().map(|cnn| cnn.name.clone());
-        let names = self.genes.iter().map(|genes| name(&point.chromosome[genes.clone()]));
+        let code = |(cnn, task): (usize, &CnnTask<'_>)| {
+            code::write(&self.choice(cnn, &point.chromosome), task.network)
+        };
+        let codes = self.subject.tasks.iter().enumerate().map(code);
         ParetoPoint {
             memory: point.memory,
             fps: cnns().zip(point.fps.iter().copied()).collect(),
-            choices: cnns().zip(names).collect(),
+            choices: cnns().zip(codes).collect(),
         }
     }
 }
@@ -178,19 +182,4 @@ impl Problem for Chromosomes<'_> {
             }
         }
     }
-}
-
-/// The layers of a CNN that process their data by parts, counted from 1: `none`, `all`, `3-5 9`.
-fn name(genes: &[bool]) -> String {
-    if genes.iter().all(|gene| *gene) {
-        return "all".into();
-    }
-    let mut runs: Vec<String> = Vec::new();
-    let mut from = 0;
-    while let Some(start) = genes[from..].iter().position(|gene| *gene).map(|start| from + start) {
-        let end = genes[start..].iter().position(|gene| !*gene).map_or(genes.len(), |length| start + length);
-        runs.push(if end == start + 1 { format!("{end}") } else { format!("{}-{end}", start + 1) });
-        from = end;
-    }
-    if runs.is_empty() { "none".into() } else { runs.join(" ") }
 }

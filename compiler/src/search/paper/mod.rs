@@ -34,6 +34,8 @@ pub struct Subject<'a> {
     pub elements: &'a [Vec<(usize, usize)>],
     /// Bytes of the parameters as they are stored.
     pub parameters: u64,
+    /// Chromosomes of old plans, with which the search begins.
+    pub known: Vec<Vec<bool>>,
 }
 
 /// A Pareto front over chromosomes.
@@ -96,8 +98,12 @@ pub fn front(subject: &Subject<'_>) -> Result<Front, csdf::Error> {
     let chromosomes = Chromosomes::new(subject);
     let spec = &subject.application.search;
     let starts = starts::starts(subject.tasks, &chromosomes, spec.population)?;
-    let warm_starts =
-        starts.iter().map(|start| start.iter().map(|gene| i64::from(*gene)).collect()).collect();
+    let warm_starts = subject
+        .known
+        .iter()
+        .chain(&starts)
+        .map(|start| start.iter().map(|gene| i64::from(*gene)).collect())
+        .collect();
     let settings = Settings {
         seed: spec.seed,
         population: spec.population,

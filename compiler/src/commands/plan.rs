@@ -1,0 +1,195 @@
+//! `csdfc plan`: plans an application, checks the plan, prints it and writes it, and the front beside it.
+
+use std::io::Write;
+use std::path::Path;
+
+use csdfc_codegen::check as checker;
+use csdfc_codegen::plan::Plan;
+use tracing::warn;
+
+use crate::app::open;
+use crate::app::resolve::{Application, RowsChoice};
+use crate::app::spec::RowsSpec;
+use crate::cli::{Format, PlanArgs};
+use crate::cost::DeviceProfile;
+use crate::driver;
+use crate::error::{Error, Outcome};
+use crate::front::{PickError, SavedFront};
+use crate::picture::front::Front;
+use crate::search::known::Start;
+use crate::search::watch::{Limit, Watch};
+use crate::{identity, output, report};
+
+use super::watcher::Watcher;
+
+/// Where a plan goes that our own checker refuses, unless `-o` names a file.
+const REFUSED_PLAN: &str = "csdfc-refused-plan.json";
+
+/// Parts of a saved front that do not apply of which is said why.
+const MISMATCH_LINES: usize = 4;
+
+/// Plans an application.
+///
+/// # Errors
+/// When the application or the front to start from cannot be read or planned, or a result cannot be written, or, a bug,
+/// our checker refuses the plan.
+pub fn plan(args: &PlanArgs) -> Result<Outcome, Error> {
+    let is_stdout = |path: &Path| path.as_os_str() == "-";
+    let to_stdout =
+        [&args.output, &args.front.pareto].into_iter().flatten().filter(|path| is_stdout(path)).count();
+    if to_stdout > 1 {
+        return Err(Error::Input {
+            message: "--output and --pareto both go to standard output".into(),
+            help: Some("give one of them a file".into()),
+        });
+    }
+    let saved = args.front.from.as_deref().map(read_front).transpose()?;
+    let mut app = open::open(&args.app)?;
+    args.apply(&mut app.spec, &mut app.origin)?;
+    if let (Some((saved, _)), Some(_)) = (&saved, args.front.pick) {
+        // What is picked leaves nothing to a method or to the rows of the file.
+        (app.spec.search.method, app.spec.rows) = (None, RowsSpec::Default);
+        app.spec.storage = Some(args.storage.unwrap_or(saved.storage_model));
+    }
+    let application = app.resolve()?;
+    let device = DeviceProfile::find(&application.device, &app.folder)?;
+    let file = args.output.as_deref().filter(|path| !is_stdout(path));
+    let plan_folder = file.and_then(Path::parent).unwrap_or(Path::new(""));
+    let paths = application.cnns.iter().map(|cnn| identity::path_from(plan_folder, &cnn.model)).collect();
+    let start = match &saved {
+        None => Start::default(),
+        Some((saved, name)) => start(saved, name, args.front.pick, &application)?,
+    };
+    let watcher = Watcher::start();
+    let watch = Watch {
+        limit: args.budget.map_or(Limit::Default, Limit::from),
+        stop: &watcher.stop,
+        progress: &|progress| watcher.show(progress),
+    };
+    let planned = driver::plan_from(&start, &application, &device, paths, &watch);
+    watcher.done();
+    let driver::Outcome { plan, shortfall } = planned?;
+
+    let verdict = tracing::info_span!("check").in_scope(|| checker::check(&plan));
+    if let Err(violations) = verdict {
+        let path = file.unwrap_or(Path::new(REFUSED_PLAN));
+        output::write(path, &plan.to_json())?;
+        let first = violations.first().map(ToString::to_string).unwrap_or_default();
+        return Err(Error::Bug(format!(
+            "csdfc made a plan that its own checker refuses: {first}; the plan is saved in {}",
+            path.display()
+        )));
+    }
+    if let (Some((saved, _)), Some(number)) = (&saved, args.front.pick) {
+        compare(saved, number, &plan);
+    }
+
+    match args.output.as_deref() {
+        Some(path) if path.extension().is_some_and(|extension| extension == "ron") => {
+            output::write(path, &plan.to_ron())?;
+        }
+        Some(path) => output::write(path, &plan.to_json())?,
+        None => {}
+    }
+    match args.front.pareto.as_deref() {
+        Some(path) if path.extension().is_some_and(|extension| extension == "svg") => {
+            output::write(path, &picture(&plan).svg())?;
+        }
+        Some(path) => output::write(path, &output::json(&SavedFront::of(&plan))?)?,
+        None => {}
+    }
+    // Nothing else may stand where the plan or the front has been printed.
+    if to_stdout == 0 {
+        output::print(&match args.format {
+            Format::Text => report::plan::text(&plan),
+            Format::Json => plan.to_json(),
+            Format::Ron => plan.to_ron(),
+        })?;
+    }
+    match shortfall {
+        None => Ok(Outcome::Yes),
+        Some(nearest) => {
+            // Nobody is left to tell if standard error is closed; the exit code says it too.
+            let _ = writeln!(std::io::stderr(), "csdfc: {}", report::plan::shortfall(&plan, &nearest));
+            Ok(Outcome::No)
+        }
+    }
+}
+
+/// A saved front and the name of its file.
+fn read_front(path: &Path) -> Result<(SavedFront, String), Error> {
+    let (text, name) =
+        super::read_text(path, "give a front that `csdfc plan --pareto FILE.json` wrote, or a plan")?;
+    let name = name.display().to_string();
+    Ok((SavedFront::parse(&text, &name)?, name))
+}
+
+/// Where a search starts, with a warning for what does not apply; or the plan that is picked.
+fn start(
+    saved: &SavedFront,
+    name: &str,
+    pick: Option<usize>,
+    application: &Application,
+) -> Result<Start, Error> {
+    if let Some(number) = pick {
+        return saved.pick(number, application).map(Start::Picked).map_err(|error| Error::Input {
+            help: Some(match error {
+                PickError::Number { .. } => "`csdfc plan` numbers them where it lists them".into(),
+                PickError::Mismatch(_) => "plan the application again, with --from and without --pick".into(),
+            }),
+            message: format!("{name}: {error}"),
+        });
+    }
+    let method = application.search.method.unwrap_or_default();
+    if application.rows != RowsChoice::Default || !method.is_search() {
+        warn!("{name} is of no use: the rows or the method given leave nothing to search");
+    }
+    let (known, mismatches) = saved.known(application);
+    for mismatch in mismatches.iter().take(MISMATCH_LINES) {
+        warn!("{name}: {mismatch}; the search starts without it");
+    }
+    if mismatches.len() > MISMATCH_LINES {
+        warn!("{name}: {} more do not apply", mismatches.len() - MISMATCH_LINES);
+    }
+    Ok(Start::Search(known))
+}
+
+/// Says where the figures of a picked plan are not those that were saved: another device, say.
+fn compare(saved: &SavedFront, number: usize, plan: &Plan) {
+    let Some(point) = number.checked_sub(1).and_then(|index| saved.pareto.get(index)) else { return };
+    if point.memory != plan.memory.total {
+        warn!(
+            "plan {number} took {} bytes when it was saved, and takes {} now",
+            point.memory, plan.memory.total
+        );
+    }
+    for cnn in &plan.cnns {
+        let then = point.fps.get(&cnn.name).copied().unwrap_or(0.0);
+        // What a file keeps of a number is a little less than the number.
+        if (then - cnn.fps).abs() > 1e-9 * then.abs() {
+            warn!(
+                "{} had {then:.1} fps when plan {number} was saved, on device {}, and has {:.1} now, on {}",
+                cnn.name, saved.device.name, cnn.fps, plan.device.name
+            );
+        }
+    }
+}
+
+/// The front of a plan as a chart.
+fn picture(plan: &Plan) -> Front {
+    let panel = |name: &String| {
+        let point = |point: &csdfc_codegen::plan::ParetoPoint| {
+            [point.memory as f64, point.fps.get(name).copied().unwrap_or(0.0)]
+        };
+        (name.clone(), plan.pareto.iter().map(point).collect())
+    };
+    Front {
+        title: format!(
+            "{}: the plans seen, storage model {}, device {}",
+            plan.application, plan.storage_model, plan.device.name
+        ),
+        panels: plan.cnns.iter().map(|cnn| panel(&cnn.name)).collect(),
+        chosen: plan.cnns.iter().map(|cnn| [plan.memory.total as f64, cnn.fps]).collect(),
+        limit: plan.constraints.memory.map(|bytes| bytes as f64),
+    }
+}

@@ -1,0 +1,205 @@
+//! A choice as one line of text, which plans and saved fronts state and which can be read back.
+//!
+//! Rows per firing in the order of the plan's layers, each run of equal ones once: `13*1,4*2,49*h` says that the first
+//! 13 layers fire once per row, the next 4 once per two rows, and that 49 make their whole tensor (`h`, its height) in
+//! one firing. Segment barriers stand behind: `66*1; barriers 5,12,20-31` ends a segment after the 5th layer, the 12th,
+//! and each from the 20th to the 31st; `; barriers none` says that all layers of a partition are one segment.
+
+use std::fmt::Write;
+use std::ops::RangeInclusive;
+
+use super::choice::Choice;
+use crate::network::{LayerId, Network};
+use crate::suggest::clip;
+
+/// Why a text is no choice for a network.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CodeError {
+    /// An item that says no rows per firing.
+    #[error("`{0}` is not rows per firing: `h` or a number, or as `24*1` so many layers of the same")]
+    Rows(String),
+    /// Rows for another number of layers.
+    #[error("it speaks of {stated} layers, and there are {layers}")]
+    Layers {
+        /// Layers that the text speaks of.
+        stated: u64,
+        /// Layers of the network.
+        layers: usize,
+    },
+    /// What stands behind the rows is not `barriers` and a list.
+    #[error("`{0}` is not `barriers none`, or `barriers` and layers that ascend, as `barriers 5,12,20-31`")]
+    Barriers(String),
+}
+
+/// Writes a choice for a network.
+pub fn write(choice: &Choice, network: &Network) -> String {
+    // Runs of layers, with their rows per firing or `None` for the whole height.
+    let mut runs: Vec<(u64, Option<u64>)> = Vec::new();
+    for (layer, &rows) in network.layers.iter().zip(&choice.rows) {
+        let height = layer.shape.rows() as u64;
+        let rows = (rows < height).then_some(rows);
+        match runs.last_mut() {
+            // A tensor of one row is made in one firing whatever is said: it goes with those before it.
+            Some((times, before)) if *before == rows || height == 1 => *times += 1,
+            _ => runs.push((1, rows)),
+        }
+    }
+    let run = |(times, rows): &(u64, Option<u64>)| {
+        let rows = rows.map_or("h".into(), |rows| rows.to_string());
+        if *times == 1 { rows } else { format!("{times}*{rows}") }
+    };
+    let mut text = runs.iter().map(run).collect::<Vec<_>>().join(",");
+    if let Some(barriers) = &choice.barriers {
+        let numbers: Vec<usize> = barriers.iter().map(|barrier| barrier.0 + 1).collect();
+        let range = |run: &[usize]| match run {
+            [only] => only.to_string(),
+            run => format!("{}-{}", run[0], run[run.len() - 1]),
+        };
+        let ranges: Vec<String> = numbers.chunk_by(|a, b| a + 1 == *b).map(range).collect();
+        let list = if ranges.is_empty() { "none".into() } else { ranges.join(",") };
+        let _ = write!(text, "; barriers {list}");
+    }
+    text
+}
+
+/// Reads a choice for a network. More rows than a tensor has are all of it.
+///
+/// # Errors
+/// Where the text is not of the form above, or speaks of another number of layers.
+pub fn read(text: &str, network: &Network) -> Result<Choice, CodeError> {
+    let (rows, barriers) = match text.split_once(';') {
+        Some((rows, barriers)) => (rows, Some(barriers.trim())),
+        None => (text, None),
+    };
+    let layers = network.layers.len();
+    let heights = || network.layers.iter().map(|layer| layer.shape.rows() as u64);
+    let mut runs = Vec::new();
+    for item in rows.split(',').map(str::trim) {
+        runs.push(run(item).ok_or_else(|| CodeError::Rows(clip(item)))?);
+    }
+    let stated = runs.iter().fold(0u64, |sum, (times, _)| sum.saturating_add(*times));
+    if stated != layers as u64 {
+        return Err(CodeError::Layers { stated, layers });
+    }
+    let stated = runs.iter().flat_map(|(times, rows)| std::iter::repeat_n(rows, *times as usize));
+    let rows = stated.zip(heights()).map(|(rows, height)| rows.unwrap_or(height).min(height)).collect();
+    let barriers = barriers
+        .map(|text| barrier_list(text, layers).ok_or_else(|| CodeError::Barriers(clip(text))))
+        .transpose()?;
+    Ok(Choice { name: "given".into(), rows, barriers })
+}
+
+/// How many layers an item speaks of, and their rows per firing, `None` for all.
+fn run(item: &str) -> Option<(u64, Option<u64>)> {
+    let (times, rows) = item.split_once('*').unwrap_or(("1", item));
+    let positive = |text: &str| text.trim().parse().ok().filter(|number| *number > 0);
+    let rows = if rows.trim() == "h" { None } else { Some(positive(rows)?) };
+    Some((positive(times)?, rows))
+}
+
+fn barrier_list(text: &str, layers: usize) -> Option<Vec<LayerId>> {
+    let list = text.strip_prefix("barriers ")?.trim();
+    if list == "none" {
+        return Some(Vec::new());
+    }
+    let mut barriers: Vec<LayerId> = Vec::new();
+    for item in list.split(',') {
+        let (first, last) = item.split_once('-').unwrap_or((item, item));
+        let range: RangeInclusive<usize> = first.trim().parse().ok()?..=last.trim().parse().ok()?;
+        let after = barriers.last().map_or(0, |barrier| barrier.0 + 1);
+        if range.is_empty() || *range.start() <= after || *range.end() > layers {
+            return None;
+        }
+        barriers.extend(range.map(|number| LayerId(number - 1)));
+    }
+    Some(barriers)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Some layers of several rows, then some of one.
+    fn network() -> Network {
+        crate::builtin::network("lenet5").unwrap()
+    }
+
+    #[test]
+    fn choices_have_short_codes() {
+        let network = network();
+        let layers = network.layers.len();
+        let barriers = |list: &[usize]| Some(list.iter().map(|layer| LayerId(*layer)).collect());
+        for (choice, expected) in [
+            (Choice::none(&network), format!("{layers}*h")),
+            (Choice::all(&network), format!("{layers}*1")),
+            (Choice::prefix(&network, 1), format!("1,{}*h", layers - 1)),
+            (
+                Choice { barriers: barriers(&[]), ..Choice::all(&network) },
+                format!("{layers}*1; barriers none"),
+            ),
+            (
+                Choice { barriers: barriers(&[0, 2, 3, 4]), ..Choice::all(&network) },
+                format!("{layers}*1; barriers 1,3-5"),
+            ),
+        ] {
+            let text = write(&choice, &network);
+            assert_eq!(text, expected);
+            let again = read(&text, &network).unwrap();
+            assert_eq!((again.rows, again.barriers), (choice.rows, choice.barriers), "{text}");
+        }
+    }
+
+    #[test]
+    fn other_texts_are_refused() {
+        let network = network();
+        let layers = network.layers.len();
+        for (text, expected) in [
+            ("", "`` is not rows per firing"),
+            ("3*", "`3*` is not rows per firing"),
+            ("0*1", "`0*1` is not rows per firing"),
+            ("0", "`0` is not rows per firing"),
+            ("-1", "`-1` is not rows per firing"),
+            ("1,,1", "`` is not rows per firing"),
+            ("prefix 3", "`prefix 3` is not rows per firing"),
+            ("3*1", "it speaks of 3 layers"),
+            ("18446744073709551615*1,2*h", "it speaks of 18446744073709551615 layers"),
+            ("all; barriers none", "`all` is not rows per firing"),
+        ] {
+            let error = read(text, &network).unwrap_err().to_string();
+            assert!(error.starts_with(expected), "{text}: {error}");
+        }
+        for list in [
+            "",
+            "barriers",
+            "barriers ",
+            "barriers 0",
+            "barriers 3,3",
+            "barriers 4-2",
+            "barriers 2,1-3",
+            "barriers 99",
+            "barriers 1-18446744073709551615",
+            "barriers none,1",
+            "walls 1",
+        ] {
+            let error = read(&format!("{layers}*1;{list}"), &network);
+            assert_eq!(error, Err(CodeError::Barriers(list.trim().into())), "{list}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(
+            rows in prop::collection::vec(1u64..40, 20),
+            bars in prop::option::of(prop::collection::vec(any::<bool>(), 20)),
+        ) {
+            let network = network();
+            let heights = network.layers.iter().map(|layer| layer.shape.rows() as u64);
+            let rows: Vec<u64> = heights.zip(rows).map(|(height, rows)| rows.min(height)).collect();
+            let barriers = bars.map(|bars| network.ids().filter(|id| bars[id.0]).collect());
+            let choice = Choice { name: "given".into(), rows, barriers };
+            prop_assert_eq!(read(&write(&choice, &network), &network), Ok(choice));
+        }
+    }
+}

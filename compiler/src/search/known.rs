@@ -1,0 +1,84 @@
+//! What is known before a search: the choices of old plans, or the plan itself.
+
+use rayon::prelude::*;
+
+use super::choice::Choice;
+use super::simple::{self, Front};
+use crate::cost::Processor;
+use crate::execution::CnnTask;
+use crate::network::Network;
+use csdfc_codegen::plan::StorageModel;
+
+/// Where a search starts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Start {
+    /// The choices of old plans, each with one per CNN where it applies: the search ends with no worse plan. Methods of
+    /// one plan have no use for them.
+    Search(Vec<Vec<Option<Choice>>>),
+    /// The choice for each CNN: there is nothing to look for.
+    Picked(Vec<Choice>),
+}
+
+impl Default for Start {
+    fn default() -> Self {
+        Start::Search(Vec::new())
+    }
+}
+
+/// Adds the variants that old plans chose to those that a search has made for each CNN. Returns the old plans that apply
+/// to every CNN, as a variant of each.
+///
+/// # Errors
+/// Those of the dataflow analyses.
+pub fn add(
+    plans: &[Vec<Option<Choice>>],
+    tasks: &[CnnTask<'_>],
+    processors: &[Vec<&Processor>],
+    storage: StorageModel,
+    fronts: &mut [Front],
+) -> Result<Vec<Vec<usize>>, csdf::Error> {
+    let mut as_variants: Vec<Vec<Option<usize>>> = vec![Vec::new(); plans.len()];
+    for (index, front) in fronts.iter_mut().enumerate() {
+        let of_cnn = |plan: &Vec<Option<Choice>>| plan.get(index).cloned().flatten();
+        let mut choices: Vec<Choice> = Vec::new();
+        for choice in plans.iter().filter_map(of_cnn) {
+            if !choices.contains(&choice) {
+                choices.push(choice);
+            }
+        }
+        let first = front.variants.len();
+        // One by one, so that none is left out for another that is better alone.
+        let alone = |choice: &Choice| {
+            simple::evaluate(&tasks[index], &processors[index], std::slice::from_ref(choice), storage)
+        };
+        for known in choices.par_iter().map(alone).collect::<Result<Vec<_>, _>>()? {
+            front.evaluations += known.evaluations;
+            front.variants.extend(known.variants);
+        }
+        for (plan, variants) in plans.iter().zip(&mut as_variants) {
+            let place = of_cnn(plan).and_then(|choice| choices.iter().position(|known| *known == choice));
+            variants.push(place.map(|place| first + place));
+        }
+    }
+    Ok(as_variants.into_iter().filter_map(|plan| plan.into_iter().collect()).collect())
+}
+
+/// The old plans that a bit for each layer of each CNN in turn can say: whether it fires once per row or once.
+pub fn as_bits(plans: &[Vec<Option<Choice>>], tasks: &[CnnTask<'_>]) -> Vec<Vec<bool>> {
+    let plan = |plan: &Vec<Option<Choice>>| {
+        let of_cnn = |(choice, task): (&Option<Choice>, &CnnTask<'_>)| bits(choice.as_ref()?, task.network);
+        plan.iter().zip(tasks).map(of_cnn).collect::<Option<Vec<_>>>().map(|bits| bits.concat())
+    };
+    plans.iter().filter_map(plan).collect()
+}
+
+fn bits(choice: &Choice, network: &Network) -> Option<Vec<bool>> {
+    let bit = |(layer, rows): (&crate::network::Layer, &u64)| {
+        let whole = *rows >= layer.shape.rows() as u64;
+        (whole || *rows == 1).then_some(!whole)
+    };
+    if choice.barriers.is_some() {
+        return None;
+    }
+    network.layers.iter().zip(&choice.rows).map(bit).collect()
+}
