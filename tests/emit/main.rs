@@ -203,7 +203,8 @@ fn inspect(applications: &[Application], arguments: &[&str]) {
 
 #[test]
 fn files_are_formatted() {
-    let applications = [model("resnet8", "all"), papers_application(), kernels::application()];
+    let applications =
+        [model("resnet8", "all"), model("resnet8", "none"), papers_application(), kernels::application()];
     inspect(&applications, &["fmt", "--check"]);
 }
 
@@ -213,6 +214,7 @@ fn files_are_free_of_lint() {
         (kernels::application(), "std weights capi"),
         (papers_application(), "default"),
         (model("lenet5", "all"), ""),
+        (model("resnet8", "none"), ""),
     ] {
         let arguments = ["clippy", "--offline", "--no-default-features", "--features", features];
         inspect(&[application], &[&arguments[..], &["--", "-D", "warnings"]].concat());

@@ -230,17 +230,22 @@ fn write_call(source: &mut Source, model: &Model<'_>, layer: usize, call: &Call)
             _ => "inputs".into(),
         };
         let place = if output.is_empty() { place } else { format!("({place}, {output})") };
-        let list = if rings.len() < MANY { format!("[{}]", rings.join(", ")) } else { "rings".into() };
-        if rings.len() >= MANY {
+        let is_listed = rings.len() >= MANY || !follows.is_empty();
+        let list = if is_listed { "rings".into() } else { format!("[{}]", rings.join(", ")) };
+        if is_listed {
             source.list("let rings = [", &rings, ";");
         }
         source.list(&format!("let {place} = self.memory.{method}("), &[format!("{list}{after}")], ";");
     };
     match written.first() {
         Some(&own) => {
+            let own_ring = ring(model, layer, own);
             let (ring, slots) = match follows.is_empty() {
-                true => (ring(model, layer, own), Slots::Ring(first(model, own))),
-                false => (ring(model, layer, own) + ".part(&y)", Slots::Only("y".into())),
+                true => (own_ring, Slots::Ring(first(model, own))),
+                false => {
+                    source.line(format!("let row = {own_ring}.part(&y);"));
+                    ("row".to_owned(), Slots::Only("y".into()))
+                }
             };
             read(source, "slices", &format!(", {ring}"), "output");
             let output = Operand { data: "output".into(), slots };
