@@ -108,13 +108,14 @@ pub fn evaluate(
     // With every layer by rows a search has most to gain: the smallest rings may yet make it the smallest of all.
     let mut by_rows = None;
     for (mut variant, bound) in variants {
+        if variant.execution.rows.iter().all(|rows| *rows == 1) {
+            by_rows = Some(Variant { buffers: u64::MAX, ..variant.clone() });
+        }
         if bound < least {
             let alone = Storage { executions: vec![&variant.execution], elements: &elements };
             variant.buffers = storage::arrange(&alone, storage, Effort::Candidate).bytes;
             least = least.min(variant.buffers);
             placed.push(variant);
-        } else if variant.execution.rows.iter().all(|rows| *rows == 1) {
-            by_rows = Some(Variant { buffers: u64::MAX, ..variant });
         }
     }
     let mut variants = undominated(placed);
@@ -123,7 +124,7 @@ pub fn evaluate(
         let tightened = variants.into_par_iter().map(|variant| {
             let execution = executed(&variant.choice(), Rings::Smallest)?;
             let alone = Storage { executions: vec![&execution], elements: &elements };
-            let buffers = storage::arrange(&alone, storage, Effort::Candidate).bytes;
+            let buffers = storage::arrange(&alone, storage, Effort::Front).bytes;
             let better = buffers <= variant.buffers;
             Ok(if better { Variant { execution, buffers, ..variant } } else { variant })
         });

@@ -204,6 +204,8 @@ pub struct Arrangement {
 pub enum Effort {
     /// For one of many plans.
     Candidate,
+    /// For one of the few plans that are worth choosing.
+    Front,
     /// For the plan that is kept.
     Final,
 }
