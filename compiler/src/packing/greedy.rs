@@ -68,7 +68,8 @@ enum Fit {
 }
 
 /// The orders: by size, by area (size times life), by the pressure of a block's neighbourhood, by length of life, by
-/// beginning forwards and by end backwards. Time is counted in cliques.
+/// beginning forwards and by end backwards. Time is counted in cliques. Where blocks are in use in part, also by number
+/// backwards and forwards: what fills while another drains mostly lies lower, and has mostly the higher number.
 fn orders(part: &Part) -> Vec<Vec<usize>> {
     let mut lives = vec![(u64::MAX, 0); part.blocks.len()];
     for (at, clique) in (0u64..).zip(&part.cliques) {
@@ -94,7 +95,12 @@ fn orders(part: &Part) -> Vec<Vec<usize>> {
         order.sort_by_cached_key(|i| (Reverse(key(*i)), *i));
         order
     };
-    keys.iter().map(order).collect()
+    let mut orders: Vec<Vec<usize>> = keys.iter().map(order).collect();
+    if !part.easy {
+        orders.push((0..part.blocks.len()).rev().collect());
+        orders.push((0..part.blocks.len()).collect());
+    }
+    orders
 }
 
 /// Places blocks in this order, those with given offsets before all others.

@@ -104,12 +104,13 @@ pub fn evaluate(
     // With every layer by rows a search has most to gain: the smallest rings may yet make it the smallest of all.
     let mut by_rows = None;
     for (mut variant, bound) in variants {
+        if variant.execution.rows.iter().all(|rows| *rows == 1) {
+            by_rows = Some(Variant { buffers: u64::MAX, ..variant.clone() });
+        }
         if bound < least {
             variant.buffers = evaluator.buffers(&variant.execution, Effort::Candidate);
             least = least.min(variant.buffers);
             placed.push(variant);
-        } else if variant.execution.rows.iter().all(|rows| *rows == 1) {
-            by_rows = Some(Variant { buffers: u64::MAX, ..variant });
         }
     }
     let mut variants = undominated(placed);
@@ -117,7 +118,7 @@ pub fn evaluate(
         variants.extend(by_rows);
         let tightened = variants.into_par_iter().map(|variant| {
             let execution = evaluator.execute(&variant.choice(), Rings::Smallest)?;
-            let buffers = evaluator.buffers(&execution, Effort::Candidate);
+            let buffers = evaluator.buffers(&execution, Effort::Front);
             let better = buffers <= variant.buffers;
             Ok(if better { Variant { execution, buffers, ..variant } } else { variant })
         });

@@ -206,6 +206,8 @@ pub enum Effort {
     Sketch,
     /// For one of many plans.
     Candidate,
+    /// For one of the few plans that are worth choosing.
+    Front,
     /// For the plan that is kept.
     Final,
 }

@@ -5,8 +5,9 @@ use crate::packing::{self, Block, Budget, Limit, Link, Member, Packing, Problem}
 use super::moments::RowByRow;
 use super::{Effort, Item, Peak, Storage, Stored, distance};
 
-/// Steps of the complete search for a plan that is one of many, and for one that is kept.
+/// Steps of the complete search for a plan that is one of many, for one of a few, and for one that is kept.
 const CANDIDATE_STEPS: u64 = 20_000;
+const FRONT_STEPS: u64 = 1_000_000;
 const FINAL_STEPS: u64 = 30_000_000;
 
 /// A packing of rings, and what is known of better ones.
@@ -23,6 +24,7 @@ pub(super) fn pack(storage: &Storage<'_>, items: &[Item<'_>], peak: &Peak, effor
     let steps = match effort {
         Effort::Sketch => 0,
         Effort::Candidate => CANDIDATE_STEPS,
+        Effort::Front => FRONT_STEPS,
         Effort::Final => FINAL_STEPS,
     };
     let links = distance::links(storage, items);
