@@ -307,7 +307,9 @@ pub struct Tensor {
     /// Whether the caller holds a whole copy: a network output, or an input that is delivered whole.
     pub external: bool,
     /// Its storage in the arena: row i of a frame lies at `offset + (i mod ring_rows) · row_bytes`. Absent in model
-    /// `edges`, and where the caller's copy is the only one.
+    /// `edges`, and where the caller's copy is the only one. Of a ring of all rows only those are occupied that are
+    /// begun and that some reader still needs, so that others may share its addresses while it lives. A layer whose
+    /// ring does so with one that it reads makes its rows one by one.
     pub ring: Option<Ring>,
 }
 
@@ -461,7 +463,7 @@ pub struct ParetoPoint {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Certificate {
-    /// Where [`Memory::bound`] comes from: the moment at which most bytes are live.
+    /// Where [`Memory::bound`] comes from: the moment at which most bytes are occupied.
     pub bound: Option<PeakWitness>,
     /// The fewest bytes that any placement of these rings takes, where a complete search found it to be more than
     /// [`Memory::bound`]. The checker does not repeat the search.
@@ -471,7 +473,8 @@ pub struct Certificate {
     pub rings: String,
 }
 
-/// A moment at which the tensors named must all be stored.
+/// A moment at which the tensors named must all be stored, in part at least: a firing or, where a layer reads by rows,
+/// a row of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PeakWitness {
@@ -479,6 +482,7 @@ pub struct PeakWitness {
     pub firing: Vec<String>,
     /// The tensors, `cnn/tensor`.
     pub tensors: Vec<String>,
-    /// Their bytes together.
+    /// The bytes that they occupy together at that moment: of a ring of all rows, those begun and not released by all
+    /// readers; of any other, all.
     pub bytes: u64,
 }

@@ -11,7 +11,7 @@ use crate::execution::{CnnTask, Run};
 use crate::lower;
 use crate::network::{Layer, LayerId, Network};
 use crate::search::Variant;
-use crate::storage::{Arrangement, Item, Storage};
+use crate::storage::{Arrangement, Item, Storage, Stored};
 
 /// All that a plan is made of.
 #[derive(Debug)]
@@ -257,14 +257,14 @@ impl Parts<'_> {
             let layer = self.chosen[*cnn].execution.runs.iter().flat_map(Run::order).nth(*at)?;
             Some(format!("{}/{}", self.application.cnns[*cnn].name, self.network(*cnn).layer(layer).name))
         };
-        let tensor = |i: &usize| {
-            let Item { cnn, request } = items[*i];
+        let tensor = |stored: &Stored| {
+            let Item { cnn, request } = items[stored.item];
             format!("{}/{}", self.application.cnns[cnn].name, self.network(cnn).layer(request.tensor).output)
         };
         plan::Certificate {
             bound: (peak.bytes > 0).then(|| plan::PeakWitness {
                 firing: peak.firings.iter().filter_map(firing).collect(),
-                tensors: peak.items.iter().map(tensor).collect(),
+                tensors: peak.stored.iter().map(tensor).collect(),
                 bytes: peak.bytes,
             }),
             least: (self.arrangement.least > peak.bytes).then_some(self.arrangement.least),

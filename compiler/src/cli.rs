@@ -14,6 +14,7 @@ use std::str::FromStr;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use csdfc_codegen::plan::StorageModel;
 
+use self::effort::Effort;
 use crate::app::Origin;
 use crate::app::spec::{AppSpec, FpsSpec, Method, Prefer, RowsSpec};
 use crate::suggest::clip;
@@ -62,7 +63,7 @@ pub enum Command {
   csdfc plan app.ron --pareto front.json && csdfc plan app.ron --from front.json --pick 3
 
 A size is a number of bytes or has a unit: 8MB is 8 000 000 bytes, 8MiB is 8 x 2^20.
-Options win over the application file.")]
+Options win over the application file. Ctrl-C ends the search: the best plan so far is printed; once more ends csdfc.")]
     Plan(PlanArgs),
     /// Prove a plan safe by replaying it: nothing is read before it is written or after it is overwritten
     #[command(after_help = "Examples:
@@ -201,6 +202,9 @@ pub struct PlanArgs {
     /// Seed of the search's random choices
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
+    /// How long to search: a time as 10s or 500ms, or a number of choices for each CNN, which is the same on every machine
+    #[arg(long, value_name = "TIME|CHOICES")]
+    pub budget: Option<Effort>,
     /// Workers that share one firing
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,

@@ -8,6 +8,7 @@ mod pack;
 mod plan;
 mod reproduce;
 mod run;
+mod watcher;
 
 use std::io::Read;
 use std::path::{Path, PathBuf};

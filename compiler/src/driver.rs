@@ -1,6 +1,7 @@
 //! The main job: from an application to a plan, pass by pass, one tracing span each.
 
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 use csdfc_codegen::plan::{self, Plan, StorageModel};
 use tracing::{info, info_span, warn};
@@ -17,7 +18,8 @@ use crate::search::known::{self, Start};
 use crate::search::paper::{self, Subject};
 use crate::search::select::Selection;
 use crate::search::simple::{self, Front};
-use crate::search::{Found, Shortfall, Variant, baseline};
+use crate::search::watch::{Stopped, Watch};
+use crate::search::{Found, Shortfall, Variant, baseline, extended};
 use crate::storage::edges::{self, Sharing};
 use crate::storage::{self, Arrangement, Effort, Storage};
 use crate::units::MemoryGoal;
@@ -40,10 +42,10 @@ pub fn plan(
     device: &DeviceProfile,
     model_paths: Vec<String>,
 ) -> Result<Outcome, Error> {
-    plan_from(&Start::default(), application, device, model_paths)
+    plan_from(&Start::default(), application, device, model_paths, &Watch::unwatched())
 }
 
-/// Plans an application as [`plan`] does, from what is known.
+/// Plans an application as [`plan`] does, from what is known and by a search that is watched.
 ///
 /// # Errors
 /// As [`plan`].
@@ -52,6 +54,7 @@ pub fn plan_from(
     application: &Application,
     device: &DeviceProfile,
     model_paths: Vec<String>,
+    watch: &Watch<'_>,
 ) -> Result<Outcome, Error> {
     let method = match (start, &application.rows) {
         (Start::Search(_), RowsChoice::Default) => Some(application.search.method.unwrap_or_default()),
@@ -98,7 +101,7 @@ pub fn plan_from(
             info_span!("search").in_scope(|| paper::search(&subject))?
         }
         _ => {
-            let mut fronts = evaluate(start, application, &tasks, &processors, method)?;
+            let mut fronts = evaluate(start, application, &tasks, &processors, method, watch)?;
             let known = match start {
                 Start::Search(plans) if method.is_some_and(Method::is_search) => {
                     known::add(plans, &tasks, &processors, application.storage, &mut fronts)?
@@ -106,6 +109,7 @@ pub fn plan_from(
                 _ => Vec::new(),
             };
             let evaluations = fronts.iter().map(|front| front.evaluations).sum();
+            let stopped = fronts.iter().map(|front| front.stopped).max().unwrap_or(Stopped::Complete);
             let variants = fronts.into_iter().map(|front| front.variants).collect();
             let planner = Planner {
                 application,
@@ -125,7 +129,7 @@ pub fn plan_from(
             let pareto = info_span!("front").in_scope(|| planner.front());
             let chosen = chosen.into_iter().zip(planner.variants);
             let variants = chosen.map(|(v, mut all)| all.swap_remove(v)).collect();
-            Found { variants, shortfall, pareto, evaluations }
+            Found { variants, shortfall, pareto, evaluations, stopped }
         }
     };
     info!(evaluations = found.evaluations, "searched");
@@ -150,7 +154,7 @@ pub fn plan_from(
                 method: method.map_or("given", Method::name).into(),
                 seed: application.search.seed,
                 evaluations: found.evaluations,
-                stopped: "complete".into(),
+                stopped: found.stopped.name().into(),
                 choices,
             },
             pareto: found.pareto,
@@ -217,10 +221,13 @@ fn evaluate(
     tasks: &[CnnTask<'_>],
     processors: &[Vec<&Processor>],
     method: Option<Method>,
+    watch: &Watch<'_>,
 ) -> Result<Vec<Front>, Error> {
+    let started = Instant::now();
     let mut fronts = Vec::new();
     for (index, (task, processors)) in tasks.iter().zip(processors).enumerate() {
-        let _span = info_span!("evaluate", cnn = application.cnns[index].name).entered();
+        let (name, storage) = (application.cnns[index].name.as_str(), application.storage);
+        let _span = info_span!("evaluate", cnn = name).entered();
         let network = task.network;
         let method = method.unwrap_or_default();
         let given = match start {
@@ -228,9 +235,13 @@ fn evaluate(
             Start::Search(_) => Choice::given(application, index),
         };
         let front = match (given, baseline::choice(method, network)) {
-            (Some(choice), _) => simple::evaluate(task, processors, &[choice], application.storage)?,
+            (Some(choice), _) => simple::evaluate(task, processors, &[choice], storage)?,
             (None, Some(choice)) => baseline::front(task, processors, &choice, baseline::sharing(method))?,
-            (None, None) => simple::front(task, processors, application.storage)?,
+            (None, None) if method == Method::Extended => {
+                let watch = watch.share(tasks.len() - index, started);
+                extended::front(task, processors, storage, application.search.seed, name, &watch)?
+            }
+            (None, None) => simple::front(task, processors, storage)?,
         };
         info!(evaluations = front.evaluations, layers = network.layers.len(), "evaluated");
         fronts.push(front);
@@ -277,9 +288,20 @@ impl Planner<'_> {
         arrange(&self.storage(chosen), self.application.storage, self.sharing, Effort::Candidate)
     }
 
-    /// Total memory of a choice, in bytes.
+    /// Total memory of a choice, in bytes. Rings of CNNs that never run at the same time may lie at the same addresses: the
+    /// largest CNN takes what there is.
     fn total(&self, chosen: &[usize]) -> u64 {
-        self.parameters + self.arrange(chosen).bytes
+        let of_one_cnn =
+            |element: &Vec<(usize, usize)>| element.windows(2).all(|pair| pair[0].0 == pair[1].0);
+        let is_largest =
+            self.application.storage == StorageModel::Tensors && self.elements.iter().all(of_one_cnn);
+        let each = chosen.iter().zip(&self.variants).map(|(v, all)| all[*v].buffers);
+        let buffers = if chosen.len() == 1 || is_largest {
+            each.max().unwrap_or(0)
+        } else {
+            self.arrange(chosen).bytes
+        };
+        self.parameters + buffers
     }
 
     fn fps(&self, chosen: &[usize]) -> BTreeMap<String, f64> {
@@ -371,10 +393,7 @@ impl Planner<'_> {
         let mut points: Vec<plan::ParetoPoint> = Vec::new();
         for budget in any.thresholds() {
             let Some(chosen) = any.fastest(budget) else { continue };
-            let memory = match chosen.as_slice() {
-                [variant] => self.parameters + self.variants[0][*variant].buffers,
-                chosen => self.total(chosen),
-            };
+            let memory = self.total(&chosen);
             let each = self.application.cnns.iter().zip(chosen.iter().zip(&self.variants));
             let code =
                 |(v, all): (&usize, &Vec<Variant>), cnn: &Cnn| code::write(&all[*v].choice(), &cnn.network);

@@ -10,6 +10,7 @@ use csdfc_codegen::plan::StorageModel;
 
 use crate::lower::{self, RateTable};
 use crate::network::{LayerId, Network};
+use crate::occupancy::{self, Filling, Sharing};
 use crate::search::choice::Choice;
 use crate::tighten::tighten;
 
@@ -47,6 +48,8 @@ pub struct Execution {
     pub windows: Vec<Range<usize>>,
     /// What must be stored.
     pub requests: Vec<Request>,
+    /// How they may share addresses at the same time.
+    pub sharing: Sharing,
 }
 
 /// The firings of one partition.
@@ -87,6 +90,8 @@ pub struct Request {
     pub touched: Vec<usize>,
     /// Whether a partition reads it that runs at the same time as the one that writes it.
     pub pipelined: bool,
+    /// What of it is in use while it lives; `None` if all of it is throughout.
+    pub filling: Option<Filling>,
 }
 
 /// How the order of firings within a segment is found, and with it the rows of the rings.
@@ -136,7 +141,7 @@ pub fn execute(
         for (id, (first, last)) in lowering.layers.iter().zip(&execution.spans) {
             span[id.0] = Some((now + first, now + last));
         }
-        if partition.steps.is_some() {
+        if partition.steps.is_some() && storage == StorageModel::Edges {
             live_together(&segments, &mut span);
         }
         windows.push(now..now + execution.firings.len());
@@ -144,8 +149,13 @@ pub fn execute(
         runs.push(Run { layers: lowering.layers, firings: execution.firings });
     }
     let frame = Frame { task, rows, capacities, windows: &windows, span };
-    let requests = frame.requests(storage);
-    Ok(Execution { rows: rows.to_vec(), barriers: choice.barriers.clone(), runs, windows, requests })
+    let mut requests = frame.requests(storage);
+    let sharing = match storage {
+        StorageModel::Tensors => occupancy::fill(network, rates, rows, &runs, &mut requests),
+        StorageModel::Edges => Sharing::default(),
+    };
+    let barriers = choice.barriers.clone();
+    Ok(Execution { rows: rows.to_vec(), barriers, runs, windows, requests, sharing })
 }
 
 /// Layers of one given step live together (main paper, section 2.3): each spans the whole step.
@@ -276,7 +286,19 @@ impl Frame<'_> {
             (begin, end.unwrap_or(begin))
         };
         let bytes = ring_rows * layer.row_bytes();
-        Request { tensor, consumer, half: None, ring_rows, bytes, live, partition, touched, pipelined }
+        let filling = None;
+        Request {
+            tensor,
+            consumer,
+            half: None,
+            ring_rows,
+            bytes,
+            live,
+            partition,
+            touched,
+            pipelined,
+            filling,
+        }
     }
 }
 

@@ -20,6 +20,7 @@ pub mod logging;
 pub mod lower;
 pub mod network;
 pub mod npy;
+pub mod occupancy;
 pub mod offload;
 pub mod operators;
 pub mod order;

@@ -4,6 +4,7 @@
 //! iteration, one frame), and [`Lowering::channels`] says what each channel stands for.
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 use csdf::{Actor, ActorId, Channel, Graph, Rates, Reader};
 use csdfc_codegen::plan::StorageModel;
@@ -65,36 +66,40 @@ pub fn operand_rates(network: &Network, id: LayerId, index: usize, rows: u64) ->
     OperandRates { acquire, release }
 }
 
-/// The rates of all operands of every layer, for the two choices that the simple plans make; other choices are
-/// worked out when asked for.
+/// Rows per firing below which rates are kept once they are worked out.
+const KEPT: usize = 64;
+
+type TensorRates = Vec<(LayerId, Rates, Rates)>;
+
+/// The rates of all operands of every layer, worked out when first asked for. Those of whole tensors and of few rows per
+/// firing are kept.
 #[derive(Debug)]
 pub struct RateTable<'a> {
     network: &'a Network,
-    one_row: Vec<Vec<(LayerId, Rates, Rates)>>,
-    whole: Vec<Vec<(LayerId, Rates, Rates)>>,
+    /// By layer, by rows per firing.
+    kept: Vec<Vec<OnceLock<TensorRates>>>,
+    whole: Vec<OnceLock<TensorRates>>,
 }
 
 impl<'a> RateTable<'a> {
     /// The table of a network.
     pub fn new(network: &'a Network) -> Self {
-        let table = |rows: &dyn Fn(LayerId) -> u64| {
-            network.ids().map(|id| tensor_rates(network, id, rows(id))).collect()
-        };
-        RateTable {
-            network,
-            one_row: table(&|_| 1),
-            whole: table(&|id| network.layer(id).shape.rows() as u64),
-        }
+        let cells = |count: usize| (0..count).map(|_| OnceLock::new()).collect::<Vec<_>>();
+        let kept = network.layers.iter().map(|layer| cells(layer.shape.rows().min(KEPT))).collect();
+        RateTable { network, kept, whole: cells(network.layers.len()) }
     }
 
     /// Tensors read by a layer with `rows` rows per firing, each once, with acquire and release rates.
     pub(crate) fn get(&self, id: LayerId, rows: u64) -> std::borrow::Cow<'_, [(LayerId, Rates, Rates)]> {
-        if rows >= self.network.layer(id).shape.rows() as u64 {
-            self.whole[id.0].as_slice().into()
-        } else if rows == 1 {
-            self.one_row[id.0].as_slice().into()
+        let make = || tensor_rates(self.network, id, rows);
+        let cell = if rows >= self.network.layer(id).shape.rows() as u64 {
+            Some(&self.whole[id.0])
         } else {
-            tensor_rates(self.network, id, rows).into()
+            usize::try_from(rows).ok().and_then(|rows| self.kept[id.0].get(rows))
+        };
+        match cell {
+            Some(cell) => cell.get_or_init(make).as_slice().into(),
+            None => make().into(),
         }
     }
 }

@@ -23,10 +23,10 @@ pub trait Problem: Sync {
 }
 
 /// Two children of two parents.
-pub type Crossover = dyn Fn(&Space, [&[i64]; 2], &mut ChaCha8Rng) -> [Vec<i64>; 2] + Sync;
+pub type Crossover<'a> = dyn Fn(&Space, [&[i64]; 2], &mut ChaCha8Rng) -> [Vec<i64>; 2] + Sync + 'a;
 
 /// A change of a genome.
-pub type Mutation = dyn Fn(&Space, &mut [i64], &mut ChaCha8Rng) + Sync;
+pub type Mutation<'a> = dyn Fn(&Space, &mut [i64], &mut ChaCha8Rng) + Sync + 'a;
 
 /// How to search. The limits may be combined; with none the search ends after [`Settings::GENERATIONS`].
 pub struct Settings<'a> {
@@ -45,9 +45,9 @@ pub struct Settings<'a> {
     /// How likely a child is mutated.
     pub mutation_rate: f64,
     /// How parents are crossed.
-    pub crossover: &'a Crossover,
+    pub crossover: &'a Crossover<'a>,
     /// How a child is mutated.
-    pub mutation: &'a Mutation,
+    pub mutation: &'a Mutation<'a>,
     /// Genomes that the first generation begins with; those that are none of the space are left out.
     pub warm_starts: Vec<Vec<i64>>,
 }

@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use csdfc_codegen::plan::{Cnn, Layer, Partition, PeakWitness, Plan, Step, StorageModel};
-use csdfc_tests::rates;
+use csdfc_codegen::plan::{Cnn, Layer, Partition, Plan, Step, StorageModel};
+use csdfc_tests::{rates, together};
 
 /// A piece of storage: a tensor's ring, or in model `edges` the ring of one edge, both halves.
 #[derive(Debug, Clone)]
@@ -167,6 +167,59 @@ pub fn overlap(a: &Range<u64>, b: &Range<u64>) -> bool {
     a.start < b.end && b.start < a.end
 }
 
+/// After each firing of a CNN's frame, the bytes of a ring of it that are occupied: of one that holds all rows of its
+/// tensor, those written and not released by all readers; of any other all, from its first firing to its last.
+pub fn occupied(plan: &Plan, place: &Place) -> Vec<Range<u64>> {
+    let cnn = &plan.cnns[place.cnn];
+    let firings = frame(plan, cnn);
+    let tensor = plan.tensors.iter().find(|t| t.cnn == cnn.name && t.name == place.tensor).unwrap();
+    let (height, row_bytes) = (tensor.shape.rows() as u64, tensor.row_bytes);
+    let range = &place.ranges[0];
+    let is_whole = tensor.ring.is_some_and(|ring| ring.ring_rows >= height) && !place.cut;
+    // By reader and operand, the rows released so far, and what is still to come.
+    let mut released: Vec<(&str, u64, std::vec::IntoIter<u64>)> = Vec::new();
+    for name in &tensor.consumers {
+        let reads = layer(cnn, name).inputs.iter().filter(|input| input.tensor == tensor.name);
+        released.extend(reads.map(|input| (name.as_str(), 0, rates(&input.release).into_iter())));
+    }
+    let writer = layer(cnn, &tensor.producer);
+    let mut written = 0;
+    let mut all = Vec::new();
+    for (at, name) in firings.into_iter().enumerate() {
+        if name == writer.name {
+            written = (written + writer.rows_per_firing).min(height);
+        }
+        for (_, sum, rates) in released.iter_mut().filter(|(reader, ..)| *reader == name) {
+            *sum += rates.next().unwrap();
+        }
+        let free = released.iter().map(|(_, sum, _)| *sum).min().unwrap_or(0);
+        let lives = place.life.0 <= at && at < place.life.1;
+        all.push(match lives {
+            false => range.start..range.start,
+            true if is_whole => range.start + free * row_bytes..range.start + written * row_bytes,
+            true => range.clone(),
+        });
+    }
+    all
+}
+
+/// Whether bytes of two rings are occupied at the same time and the same.
+pub fn clash(plan: &Plan, a: &Place, b: &Place) -> bool {
+    let apart = a.partitions.iter().all(|p| b.partitions.iter().all(|q| !at_once(plan, p, q)));
+    let share = overlap(&a.ranges[0], &b.ranges[0]);
+    if !apart || (a.cut || b.cut) && conflict(plan, a, b) {
+        return share;
+    }
+    let meet = |(x, y): (Range<u64>, Range<u64>)| !x.is_empty() && !y.is_empty() && overlap(&x, &y);
+    share && a.cnn == b.cnn && occupied(plan, a).into_iter().zip(occupied(plan, b)).any(meet)
+}
+
+/// Whether no bytes are occupied twice, between two firings.
+pub fn is_apart(plan: &Plan) -> bool {
+    let places = places(plan);
+    places.iter().enumerate().all(|(i, a)| places[i + 1..].iter().all(|b| !clash(plan, a, b)))
+}
+
 /// Whether no two places that are in use at the same time share a byte.
 pub fn is_disjoint(plan: &Plan) -> bool {
     let places = places(plan);
@@ -237,7 +290,8 @@ pub fn is_safe(plan: &Plan) -> bool {
         .all(|edge| fits(cnn(&edge.cnn), &edge.tensor, std::slice::from_ref(&edge.consumer), edge.ring_rows))
 }
 
-/// Makes every sum that depends on rings what it should be, so that nothing but the rings themselves can be wrong.
+/// Makes every sum that depends on rings what it should be, so that nothing but the rings themselves can be wrong. The
+/// bound is what the checker says, if it comes to say it.
 pub fn settle(plan: &mut Plan) {
     let mut offset = 0;
     for buffer in &mut plan.buffers {
@@ -245,51 +299,5 @@ pub fn settle(plan: &mut Plan) {
         buffer.offset = offset;
         offset += buffer.bytes;
     }
-    let end = plan.tensors.iter().filter_map(|tensor| tensor.ring).map(|ring| ring.offset + ring.bytes).max();
-    plan.memory.buffers = offset.max(end.unwrap_or(0));
-    plan.memory.total = plan.memory.parameters_stored + plan.memory.buffers + plan.memory.workspace;
-    let (bound, members) = bound(plan);
-    plan.memory.bound = bound;
-    plan.memory.proven = plan.memory.buffers == bound;
-    plan.certificate.bound = (plan.storage_model == StorageModel::Tensors && bound > 0)
-        .then(|| PeakWitness { firing: Vec::new(), tensors: members, bytes: bound });
-}
-
-/// The most bytes in use at once, and the tensors that use them.
-fn bound(plan: &Plan) -> (u64, Vec<String>) {
-    let places = places(plan);
-    let bytes = |place: &Place| place.ranges.iter().map(|range| range.end - range.start).sum::<u64>();
-    let mut best = (0, Vec::new());
-    for element in &plan.parallel {
-        let mut members: Vec<&Place> = Vec::new();
-        members.extend(places.iter().filter(|p| p.cut && p.partitions.iter().any(|p| element.contains(p))));
-        for name in element {
-            let cnn = plan
-                .cnns
-                .iter()
-                .position(|cnn| partitions_of(plan, cnn).any(|partition| partition.name == *name));
-            let cnn = cnn.unwrap();
-            let mut start = 0;
-            let mut window = 0..0;
-            for partition in partitions_of(plan, &plan.cnns[cnn]) {
-                let end = start + expand(&partition.schedule).len();
-                if partition.name == *name {
-                    window = start..end;
-                }
-                start = end;
-            }
-            let own: Vec<&Place> = places.iter().filter(|place| place.cnn == cnn && !place.cut).collect();
-            // Use only grows where some life begins, or at the window's start.
-            let begins = own.iter().map(|place| place.life.0).filter(|at| window.contains(at));
-            let live = |at: usize| own.iter().filter(move |p| p.life.0 <= at && at <= p.life.1);
-            let peak = begins.chain([window.start]).max_by_key(|at| live(*at).map(|p| bytes(p)).sum::<u64>());
-            members.extend(peak.into_iter().flat_map(live));
-        }
-        let sum = members.iter().map(|place| bytes(place)).sum();
-        if sum > best.0 {
-            let name = |place: &&Place| format!("{}/{}", plan.cnns[place.cnn].name, place.tensor);
-            best = (sum, members.iter().map(name).collect());
-        }
-    }
-    best
+    together::settle(plan);
 }

@@ -68,11 +68,11 @@ kernels! {
 
 /// Layers that read the same inputs, each of which is an output of the network.
 #[derive(Clone)]
-struct Group {
-    name: &'static str,
+pub struct Group {
+    pub name: &'static str,
     /// Inputs as they are, and as the layers see them.
-    inputs: Vec<[Shape; 2]>,
-    operators: Vec<Operator>,
+    pub inputs: Vec<[Shape; 2]>,
+    pub operators: Vec<Operator>,
 }
 
 fn image() -> Shape {
@@ -151,7 +151,12 @@ fn binary(function: BinaryFunction, activation: Option<Function>) -> Operator {
     Operator::Binary(Binary { function, constant: None, activation })
 }
 
-fn constant(function: BinaryFunction, dims: &[usize], left: bool, activation: Option<Function>) -> Operator {
+pub fn constant(
+    function: BinaryFunction,
+    dims: &[usize],
+    left: bool,
+    activation: Option<Function>,
+) -> Operator {
     let constant = Some(ConstantOperand { dims: dims.to_vec(), left });
     Operator::Binary(Binary { function, constant, activation })
 }
@@ -351,9 +356,14 @@ fn network(group: &Group, through: bool) -> Network {
     network
 }
 
+/// All layers that the networks are made of.
+pub fn groups() -> Vec<Group> {
+    [windows(), products(), arithmetic(), layout(), reductions()].concat()
+}
+
 /// The networks of all groups, run by turns in one arena, layers by 1, 2 or all rows.
 pub fn application() -> Application {
-    let groups = [windows(), products(), arithmetic(), layout(), reductions()].concat();
+    let groups = groups();
     let mut cnns: Vec<Cnn> = Vec::new();
     let mut rows = std::collections::BTreeMap::new();
     for (c, group) in groups.iter().enumerate() {

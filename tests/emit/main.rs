@@ -6,6 +6,7 @@
 mod arm;
 mod capi;
 mod kernels;
+mod together;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -81,7 +82,11 @@ struct Emitted<'a> {
 
 impl<'a> Emitted<'a> {
     fn new(application: &'a Application) -> Self {
-        let plan = plan(application);
+        Emitted::of(application, plan(application))
+    }
+
+    /// By this plan of the application.
+    fn of(application: &'a Application, plan: Plan) -> Self {
         let files = emitted(application, &plan);
         let folder = tempfile::tempdir().expect("a folder");
         commands::emit::write(folder.path(), &files).expect("files");
@@ -124,7 +129,11 @@ impl<'a> Emitted<'a> {
 
 /// Emits, builds and runs an application; the last frame of each CNN must have the bytes of the runner.
 fn check(application: &Application) {
-    let emitted = Emitted::new(application);
+    check_crate(&Emitted::new(application));
+}
+
+/// As [`check`], of a crate that is emitted.
+fn check_crate(emitted: &Emitted<'_>) {
     cargo(emitted.folder(), &["build", "--offline"]);
     for (c, cnn) in emitted.plan.cnns.iter().enumerate() {
         let made = emitted.run(c, Command::new(emitted.folder().join("target/debug/emitted")));

@@ -3,12 +3,13 @@
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod textbook;
+mod together;
 
 use csdfc::app::open;
 use csdfc::app::resolve::{Application, RowsChoice};
 use csdfc::app::spec::RowsSpec;
 use csdfc::network::Network;
-use csdfc_codegen::plan::StorageModel;
+use csdfc_codegen::plan::{Plan, StorageModel};
 use csdfc_codegen::run::{Data, RunError, Runner, Value};
 use csdfc_tests::generate;
 use csdfc_tests::plan;
@@ -42,12 +43,16 @@ fn floats(value: &Value) -> &[f32] {
 
 /// The outputs of every CNN of an application for each frame, CNNs taking turns.
 fn run(application: &Application) -> Result<Vec<Vec<Value>>, RunError> {
-    let plan = plan(application);
+    run_plan(application, &plan(application))
+}
+
+/// As [`run`], by this plan.
+fn run_plan(application: &Application, plan: &Plan) -> Result<Vec<Vec<Value>>, RunError> {
     let parameters = |cnn: usize, layer: usize, parameter: usize| {
         let layers = &application.cnns[cnn].network.layers;
         layers[layer].parameters[parameter].values().map_err(|error| error.to_string())
     };
-    let mut runner = Runner::new(&plan, &parameters)?;
+    let mut runner = Runner::new(plan, &parameters)?;
     assert_eq!(runner.weight_bytes(), plan.memory.parameters_stored);
     let mut outputs = Vec::new();
     for frame in 0..FRAMES {

@@ -5,6 +5,7 @@
 pub mod crates;
 pub mod generate;
 pub mod hostile;
+pub mod together;
 
 use std::path::{Path, PathBuf};
 
@@ -14,6 +15,7 @@ use csdfc::app::{Origin, spec};
 use csdfc::cost::DeviceProfile;
 use csdfc::driver::{self, Outcome};
 use csdfc::search::known::Start;
+use csdfc::search::watch::Watch;
 use csdfc_codegen::plan::Plan;
 
 /// The repository's root.
@@ -53,7 +55,7 @@ pub fn outcome(application: &Application) -> Outcome {
 pub fn outcome_from(start: &Start, application: &Application) -> Outcome {
     let device = DeviceProfile::find("generic", Path::new("")).expect("a profile that comes with csdfc");
     let paths = application.cnns.iter().map(|cnn| cnn.model.name.clone()).collect();
-    driver::plan_from(start, application, &device, paths).expect("a plan")
+    driver::plan_from(start, application, &device, paths, &Watch::unwatched()).expect("a plan")
 }
 
 /// The plan of an application, which the checker must accept.

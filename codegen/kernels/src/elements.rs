@@ -6,7 +6,7 @@
 
 use core::ops::Range;
 
-use super::rows::{RowShape, Rows, RowsMut};
+use super::rows::{RowShape, Rows, RowsMut, ring_of};
 use super::span::{Span, SpanMut};
 
 /// Largest rank of a tensor that is not dense. A dense one of any rank can be given as [`ElementShape::flat`] if
@@ -171,6 +171,12 @@ impl ElementShape {
             ring_rows: rows.ring_rows,
             first: rows.first,
         }
+    }
+
+    /// The same tensor of which only these rows are stored, the first at the start of the storage.
+    pub fn stored(mut self, rows: &Range<usize>) -> Self {
+        (self.ring_rows, self.first) = ring_of(rows);
+        self
     }
 
     /// Calls `f` with every index whose row is one of `y`; with every index if the tensor is one row.

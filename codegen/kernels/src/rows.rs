@@ -1,5 +1,7 @@
 //! Rings of rows as kernels see them.
 
+use core::ops::Range;
+
 use super::span::{Span, SpanMut};
 
 /// The geometry of a ring of rows of `[width, channels]` pixels.
@@ -27,6 +29,12 @@ impl RowShape {
         RowShape { height, width, channels, pixel_stride: channels, channel_offset: 0, ring_rows, first: 0 }
     }
 
+    /// The same tensor of which only these rows are stored, the first at the start of the storage.
+    pub fn stored(mut self, rows: &Range<usize>) -> Self {
+        (self.ring_rows, self.first) = ring_of(rows);
+        self
+    }
+
     /// Elements from one row to the next.
     pub const fn row_stride(&self) -> usize {
         self.width * self.pixel_stride
@@ -37,6 +45,12 @@ impl RowShape {
     pub const fn start(&self, y: usize) -> usize {
         (self.first + y) % self.ring_rows * self.row_stride()
     }
+}
+
+/// Rows of the ring that stores these rows and no others, and the slot of row 0 in it, were it there.
+pub(crate) fn ring_of(rows: &Range<usize>) -> (usize, usize) {
+    let ring_rows = rows.len().max(1);
+    (ring_rows, (ring_rows - rows.start % ring_rows) % ring_rows)
 }
 
 /// Rows that a kernel reads.
@@ -70,5 +84,22 @@ impl<T> RowsMut<'_, T> {
     #[inline]
     pub fn row(&mut self, y: usize) -> &mut [T] {
         self.data.slice(self.shape.start(y), self.shape.row_stride())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_that_are_stored_alone_begin_with_the_first() {
+        for rows in [0..1, 0..4, 3..4, 5..8, 7..12] {
+            let shape = RowShape::dense(12, 2, 3, 12).stored(&rows);
+            for (at, y) in rows.clone().enumerate() {
+                assert_eq!(shape.start(y), at * 6, "row {y} of {rows:?}");
+            }
+        }
+        // Nothing is read of it, but asked where it would be.
+        assert_eq!(RowShape::dense(12, 2, 3, 12).stored(&(4..4)).start(4), 0);
     }
 }

@@ -16,12 +16,21 @@ use super::access::{Access, Input};
 use super::kernel::{Call, Constant, Kernel};
 
 /// Rows that a firing reads.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Source<'a> {
-    /// The ring's storage.
+    /// Their storage.
     pub data: &'a [f32],
-    /// Slot of row 0 of the frame.
-    pub first: usize,
+    /// Where in it they are.
+    pub slots: Slots,
+}
+
+/// Where rows of a frame are in some storage.
+#[derive(Debug, Clone)]
+pub enum Slots {
+    /// It is the ring that the layer is bound with; the slot of row 0.
+    Ring(usize),
+    /// These rows alone, the first at the start.
+    Only(Range<usize>),
 }
 
 /// Rows that a firing writes.
@@ -36,8 +45,8 @@ pub enum Target<'a> {
 }
 
 impl Call {
-    /// Makes rows `y` of the layer's output, the first row of whose frame is in slot `first`. `weights` are the
-    /// layer's packed parameters.
+    /// Makes rows `y` of the layer's output, which go into these slots of it. `weights` are the layer's packed
+    /// parameters.
     #[expect(clippy::too_many_arguments, reason = "what a firing is made of")]
     pub fn fire(
         &self,
@@ -47,28 +56,26 @@ impl Call {
         inputs: &[Source<'_>],
         weights: &[f32],
         output: Target<'_>,
-        first: usize,
+        slots: &Slots,
     ) {
         match (self.output, output) {
-            (Access::Rows(mut shape), Target::F32(data)) => {
-                let data = data.into();
-                shape.first = first;
+            (Access::Rows(shape), Target::F32(data)) => {
+                let (data, shape) = (data.into(), slots.rows(shape, 1));
                 self.fire_rows(workers, isa, y, inputs, weights, &mut RowsMut { data, shape });
             }
             (Access::Elements(shape, _), Target::F32(data)) => {
-                let (data, shape) = (data.into(), placed(shape, first));
+                let (data, shape) = (data.into(), slots.elements(shape));
                 self.fire_elements(isa, y, inputs, weights, &mut ElementsMut { data, shape });
             }
-            (Access::Rows(mut shape), Target::I64(data)) => {
-                let data = data.into();
-                shape.first = first;
+            (Access::Rows(shape), Target::I64(data)) => {
+                let (data, shape) = (data.into(), slots.rows(shape, 1));
                 if let (Kernel::ArgMax { axis, select_last }, Some(x)) = (&self.kernel, self.rows(inputs, 0))
                 {
                     arg_max::arg_max(*axis, *select_last, y, x, &mut RowsMut { data, shape });
                 }
             }
             (Access::Elements(shape, _), Target::I64(data)) => {
-                let (data, shape) = (data.into(), placed(shape, first));
+                let (data, shape) = (data.into(), slots.elements(shape));
                 if let (&Kernel::ArgMaxElements { axis, keep_dims, select_last }, Some(x)) =
                     (&self.kernel, self.elements(inputs, 0))
                 {
@@ -249,27 +256,37 @@ impl Call {
     /// An operand that is seen by rows.
     fn rows<'a>(&self, inputs: &[Source<'a>], operand: usize) -> Option<Rows<'a>> {
         let (source, Input { access, fold }) = (inputs.get(operand)?, self.inputs.get(operand)?);
-        let Access::Rows(mut shape) = *access else { return None };
-        shape.first = source.first / fold;
-        Some(Rows { data: source.data.into(), shape })
+        let Access::Rows(shape) = *access else { return None };
+        Some(Rows { data: source.data.into(), shape: source.slots.rows(shape, *fold) })
     }
 
     /// An operand that is seen element by element.
     fn elements<'a>(&self, inputs: &[Source<'a>], operand: usize) -> Option<Elements<'a>> {
         let (source, input) = (inputs.get(operand)?, self.inputs.get(operand)?);
         let Access::Elements(shape, seen) = input.access else { return None };
-        Some(Elements { data: source.data.into(), shape: placed(shape, source.first), seen })
+        Some(Elements { data: source.data.into(), shape: source.slots.elements(shape), seen })
     }
 }
 
-/// A tensor whose first row is in this slot of its ring.
-fn placed(mut shape: ElementShape, first: usize) -> ElementShape {
-    match shape.row_axis {
-        Some(_) => shape.first = first,
-        // It is one row itself.
-        None => shape.offset = first * shape.dims.elements(),
+impl Slots {
+    /// A tensor seen by rows, so many of its own each.
+    fn rows(&self, shape: RowShape, fold: usize) -> RowShape {
+        match self {
+            Slots::Ring(first) => RowShape { first: first / fold, ..shape },
+            Slots::Only(rows) => shape.stored(rows),
+        }
     }
-    shape
+
+    /// A tensor seen element by element.
+    fn elements(&self, mut shape: ElementShape) -> ElementShape {
+        match (self, shape.row_axis) {
+            (Slots::Ring(first), Some(_)) => shape.first = *first,
+            // It is one row itself.
+            (Slots::Ring(first), None) => shape.offset = first * shape.dims.elements(),
+            (Slots::Only(rows), _) => return shape.stored(rows),
+        }
+        shape
+    }
 }
 
 /// An image of which only these rows are seen.

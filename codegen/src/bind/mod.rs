@@ -10,7 +10,7 @@ mod kernel;
 mod translate;
 
 pub use access::{Access, Input};
-pub use fire::{Source, Target};
+pub use fire::{Slots, Source, Target};
 pub use kernel::{Call, Constant, Kernel, Operand, Site};
 pub(crate) use translate::activation;
 

@@ -55,6 +55,7 @@ pub(super) fn check(index: &Index<'_>, findings: &mut Findings) -> Vec<Vec<Store
                         ring_rows: holds[0].1.ring_rows,
                         row_bytes,
                         kind: if cut { Kind::Halves } else { Kind::Restarts },
+                        exclusive: true,
                     });
                 }
             }

@@ -1,42 +1,65 @@
-//! Rule 5: rings that live at the same time share no byte; and how many bytes live at once.
+//! Rule 5: which rings may share bytes, if the replay finds them free; and how many bytes must be stored at once.
 
 use std::collections::BTreeSet;
 
+use super::bound::Moments;
 use super::index::Index;
+use super::occupied::TimeLine;
+use super::rates::Rates;
 use super::storage::Store;
 use super::violation::Addresses;
 use super::{Findings, MAX_WORK, Violation};
 
 /// What the lifetimes of rings say.
 pub(super) struct Lifetimes {
-    /// Most bytes that live at the same time: no placement of the rings takes less.
+    /// Most bytes that are occupied at the same time: no placement of the rings takes less.
     pub bound: u64,
+    /// The same of the rings alone that the certificate names.
+    pub witnessed: u64,
 }
 
 /// The life of one ring.
-struct Life<'a> {
-    store: &'a Store,
-    cnn: usize,
+pub(super) struct Life<'a> {
+    pub store: &'a Store,
+    pub cnn: usize,
+    /// Its number among the CNN's stores.
+    pub number: usize,
     /// First and last firing of the CNN's frame, its partitions one after another, at which it lives.
-    first: usize,
-    last: usize,
+    pub first: usize,
+    pub last: usize,
     /// The partitions that write or read it.
-    partitions: Vec<usize>,
+    pub partitions: Vec<usize>,
 }
 
-/// Checks that rings are disjoint where they must be.
+/// Checks that rings are disjoint where they must be, however they are used.
 pub(super) fn check(
     index: &Index<'_>,
+    rates: &Rates,
     stores: &[Vec<Store>],
     schedules: &[Vec<u32>],
 ) -> Result<Lifetimes, Vec<Violation>> {
     let lives: Vec<Life<'_>> =
         stores.iter().enumerate().flat_map(|(cnn, stores)| lives(index, cnn, stores, schedules)).collect();
     let mut findings = Findings::default();
-    check_disjoint(index, &lives, &mut findings);
+    check_disjoint(index, rates, &lives, &mut findings);
     check_workspaces(index, &mut findings);
-    let bound = bound(index, &lives, schedules, &mut findings);
-    findings.or(Lifetimes { bound })
+    let line = |c: usize| TimeLine::new(&index.cnns[c], &rates[c], &stores[c], schedules);
+    let moments = Moments::new(index, &lives, (0..index.cnns.len()).map(line).collect(), schedules);
+    if !moments.check_work(&mut findings) {
+        return findings.or(Lifetimes { bound: 0, witnessed: 0 });
+    }
+    let bound = moments.bound(|_| true);
+    let witnesses = index.plan.certificate.bound.iter().flat_map(|witness| &witness.tensors);
+    let named: BTreeSet<&String> = witnesses.collect();
+    let witnessed = moments.bound(|life| named.contains(&life.store.name));
+    findings.or(Lifetimes { bound, witnessed })
+}
+
+/// Whether a layer that reads `operand` may write `written` in part over it, row by row: it reads it by rows, and
+/// neither has bytes that are its own whatever they hold.
+fn may_follow(rates: &Rates, cnn: usize, operand: &Store, written: &Store) -> bool {
+    let held = rates[cnn][written.tensor].iter().find(|held| held.tensor == operand.tensor);
+    !operand.exclusive && !written.exclusive && held.is_some_and(|held| !held.rows.is_empty())
 }
 
 fn lives<'a>(index: &Index<'_>, c: usize, stores: &'a [Store], schedules: &[Vec<u32>]) -> Vec<Life<'a>> {
@@ -51,18 +74,21 @@ fn lives<'a>(index: &Index<'_>, c: usize, stores: &'a [Store], schedules: &[Vec<
     }
     stores
         .iter()
-        .map(|store| {
+        .enumerate()
+        .map(|(number, store)| {
             let users = [store.tensor].into_iter().chain(store.readers.iter().copied());
             let last = users.clone().map(|layer| span[layer].1).max().unwrap_or(0);
             let mut partitions: Vec<usize> = users.map(|layer| cnn.layers[layer].partition).collect();
             partitions.sort_unstable();
             partitions.dedup();
-            Life { store, cnn: c, first: span[store.tensor].0, last, partitions }
+            Life { store, cnn: c, number, first: span[store.tensor].0, last, partitions }
         })
         .collect()
 }
 
-fn check_disjoint(index: &Index<'_>, lives: &[Life<'_>], findings: &mut Findings) {
+/// Rings that share bytes may do so as far as this rule knows: those that are not exclusive, one of an exclusive ring
+/// and another beside its life or free bytes, that the replay looks at.
+fn check_disjoint(index: &Index<'_>, rates: &Rates, lives: &[Life<'_>], findings: &mut Findings) {
     let mut places: Vec<(Addresses, &Life<'_>)> =
         lives.iter().flat_map(|life| life.store.addresses().map(move |range| (range, life))).collect();
     places.sort_by_key(|(range, _)| range.start);
@@ -85,7 +111,14 @@ fn check_disjoint(index: &Index<'_>, lives: &[Life<'_>], findings: &mut Findings
                 };
                 findings.push(violation);
             } else if a.cnn == b.cnn && a.first <= b.last && b.first <= a.last {
-                findings.push(Violation::Overlap { first, second, addresses });
+                let alone = a.store.is_cut() || b.store.is_cut() || a.store.exclusive && b.store.exclusive;
+                let clash = |operand: &Life<'_>, written: &Life<'_>| {
+                    operand.store.readers.contains(&written.store.tensor)
+                        && !may_follow(rates, a.cnn, operand.store, written.store)
+                };
+                if alone || clash(a, b) || clash(b, a) {
+                    findings.push(Violation::Overlap { first, second, addresses });
+                }
             }
         }
         if work > MAX_WORK {
@@ -122,75 +155,4 @@ fn check_workspaces(index: &Index<'_>, findings: &mut Findings) {
             }
         }
     }
-}
-
-/// The liveness bound: over the elements of `parallel`, the sum of its partitions' own peaks and of the rings that
-/// several of them share, each once, since they live throughout.
-fn bound(index: &Index<'_>, lives: &[Life<'_>], schedules: &[Vec<u32>], findings: &mut Findings) -> u64 {
-    let mut windows = vec![0..0; index.partitions.len()];
-    for cnn in &index.cnns {
-        let mut start = 0;
-        for &p in &cnn.partitions {
-            windows[p] = start..start + schedules[p].len();
-            start = windows[p].end;
-        }
-    }
-    let ids = |element: &Vec<String>| -> Vec<usize> {
-        (0..index.partitions.len())
-            .filter(|&p| element.contains(&index.partitions[p].partition.name))
-            .collect()
-    };
-    let elements: BTreeSet<Vec<usize>> = index.plan.parallel.iter().map(ids).collect();
-    let members = elements.iter().map(|members| members.len() as u64).sum::<u64>();
-    let work = members.saturating_mul(lives.len() as u64);
-    if work > MAX_WORK {
-        findings.limit("the number of rings of all elements of `parallel`", Some(work), MAX_WORK);
-        return 0;
-    }
-    elements.iter().map(|members| element_bound(index, lives, &windows, members)).max().unwrap_or(0)
-}
-
-fn element_bound(
-    index: &Index<'_>,
-    lives: &[Life<'_>],
-    windows: &[std::ops::Range<usize>],
-    members: &[usize],
-) -> u64 {
-    let mut own: Vec<Vec<&Life<'_>>> = vec![Vec::new(); members.len()];
-    let mut bytes = 0u64;
-    for life in lives {
-        let uses = |p: &usize| life.partitions.contains(p);
-        // One that no member uses lives on while they run if it is used before and after.
-        let passes = |p: &usize| {
-            let window = &windows[*p];
-            let meets = life.first < window.end && window.start <= life.last;
-            !life.store.is_cut() && index.partitions[*p].cnn == life.cnn && meets
-        };
-        let mut homes: Vec<usize> = (0..members.len()).filter(|&m| uses(&members[m])).collect();
-        if homes.is_empty() {
-            homes = (0..members.len()).filter(|&m| passes(&members[m])).collect();
-        }
-        match homes[..] {
-            [] => {}
-            [home] if !life.store.is_cut() => own[home].push(life),
-            _ => bytes = bytes.saturating_add(life.store.bytes()),
-        }
-    }
-    let peaks = own.iter().zip(members).map(|(lives, &p)| peak(lives, windows[p].start));
-    peaks.fold(bytes, u64::saturating_add)
-}
-
-/// Most bytes of these rings that live at the same time, from a firing on.
-fn peak(lives: &[&Life<'_>], from: usize) -> u64 {
-    let starts = lives.iter().map(|life| (life.first.max(from), true, life.store.bytes()));
-    let ends = lives.iter().map(|life| (life.last + 1, false, life.store.bytes()));
-    // What ends goes before what starts at the same firing.
-    let mut events: Vec<(usize, bool, u64)> = starts.chain(ends).collect();
-    events.sort_unstable();
-    let (mut live, mut most) = (0u64, 0);
-    for (_, starts, bytes) in events {
-        live = if starts { live.saturating_add(bytes) } else { live.saturating_sub(bytes) };
-        most = live.max(most);
-    }
-    most
 }

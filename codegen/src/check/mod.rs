@@ -15,23 +15,33 @@
 //!    arena, or a double buffer, or the caller's copy. Row i of a frame lies at `offset + (i mod ring_rows) ·
 //!    row_bytes`; for a tensor cut between partitions that run at the same time, i runs on over frames.
 //! 5. *Lifetimes* (`lifetimes`). A ring lives from its producer's first to its last reader's last firing. Rings
-//!    that live at the same time share no byte; nor do rings touched by partitions that run at the same time,
-//!    whatever their lifetimes.
+//!    touched by partitions that run at the same time share no byte, whatever their lifetimes. Nor do a ring between
+//!    such partitions and another that lives at the same time, nor in model `edges` any two that do. A ring of fewer
+//!    rows than its tensor (it *wraps*) has all its bytes to itself while it lives, so that no two of them that live
+//!    at the same time share one. Of any other ring only those rows are *occupied* that are begun and not released by
+//!    all readers: what else shares its bytes is up to rule 7. A layer that writes in part where it reads does so only
+//!    from a whole ring to a whole ring, and only where it reads by rows.
 //! 6. *Schedule* (`schedule`). Each partition fires each of its layers as often as rule 3 says.
 //! 7. *Replay* (`replay`). With an arena of tags (tensor, row, frame), over several frames and, for partitions
 //!    that run at the same time, several interleavings under the blocking rule of `concurrent`: at each firing
 //!    every row held, `[keep(p), need(p))`, carries its own tag in every byte; no row is written over one that is
-//!    written and not yet released by all its readers; and no interleaving deadlocks.
-//! 8. *Sums* (`sums`). Every sum is what its parts add up to, the bound what the lifetimes say, and `proven` and
-//!    `met` are true exactly if they should be. What a complete search says beyond the bound (`certificate.least`) is
+//!    written and not yet released by all its readers, nor into a ring that wraps and lives; when such a ring begins,
+//!    no row that is needed lies in it; and no interleaving deadlocks. A firing that writes in part where it reads is
+//!    made row by row: row o of its output is written when all below `keep(l, o, o)` of what it reads by rows, taken
+//!    with r = 1, is released, and no more.
+//! 8. *Sums* (`sums`). Every sum is what its parts add up to, the bound the most bytes that are occupied at one moment
+//!    (`occupied`), the certificate's rings alone occupy as many, and `proven` and `met` are true exactly if they should
+//!    be. What a complete search says beyond the bound (`certificate.least`) is
 //!    not searched again, only that it contradicts neither the bound nor the plan.
 //!
 //! Every check is bounded: a plan beyond the limits below is refused as [`Violation::TooLarge`].
 
+mod bound;
 mod concurrent;
 mod edges;
 mod index;
 mod lifetimes;
+mod occupied;
 mod parameters;
 mod rates;
 mod replay;
@@ -52,6 +62,7 @@ use crate::plan::Plan;
 
 pub(crate) use index::{CnnIndex, Index};
 pub(crate) use rates::{Held, Rates};
+use storage::Uses;
 pub(crate) use storage::{Kind, Store};
 pub use violation::{Addresses, Violation};
 
@@ -97,7 +108,7 @@ pub struct Report {
     pub rows_written: u64,
     /// Rows read and found intact, over all replays.
     pub rows_read: u64,
-    /// Most bytes of rings live at the same time.
+    /// Most bytes of rings occupied at the same time.
     pub peak_bytes: u64,
 }
 
@@ -117,6 +128,8 @@ pub(crate) struct Resolved<'a> {
     pub rates: Rates,
     /// Of each CNN, where rows lie in the arena.
     pub stores: Vec<Vec<Store>>,
+    /// Of each CNN and layer, whether it writes in part where it reads, and so makes its rows one by one.
+    pub follows: Vec<Vec<bool>>,
     /// Of each partition, the layers in the order in which they fire in one frame.
     pub schedules: Vec<Vec<u32>>,
     report: Report,
@@ -132,7 +145,7 @@ pub(crate) fn resolve(plan: &Plan) -> Result<Resolved<'_>, Vec<Violation>> {
     let rates = rates::check(&index)?;
     let stores = storage::check(&index)?;
     let schedules = schedule::check(&index)?;
-    let lifetimes = lifetimes::check(&index, &stores, &schedules)?;
+    let lifetimes = lifetimes::check(&index, &rates, &stores, &schedules)?;
     let mut violations = sums::check(&index, &stores, &lifetimes).err().unwrap_or_default();
     let mut report = Report {
         cnns: index.cnns.len(),
@@ -148,7 +161,13 @@ pub(crate) fn resolve(plan: &Plan) -> Result<Resolved<'_>, Vec<Violation>> {
         violations.extend(replayed.err().map(|violation| *violation));
     }
     if violations.is_empty() {
-        Ok(Resolved { index, rates, stores, schedules, report })
+        let follows = (0..index.cnns.len()).map(|c| {
+            let cnn = &index.cnns[c];
+            let uses = Uses::new(cnn, &rates[c], &stores[c]);
+            (0..cnn.layers.len()).map(|l| uses.follows(l, &stores[c])).collect()
+        });
+        let follows = follows.collect();
+        Ok(Resolved { index, rates, stores, follows, schedules, report })
     } else {
         Err(violations)
     }

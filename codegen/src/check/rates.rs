@@ -1,5 +1,7 @@
 //! Rule 3: firings, and the rates at which each operand's rows are acquired and released.
 
+use std::ops::Range;
+
 use super::index::{CnnIndex, Index};
 use super::rows::{self, Span};
 use super::{Findings, MAX_TABLE, Violation};
@@ -12,6 +14,9 @@ pub(crate) struct Held {
     pub need: Vec<u32>,
     /// `keep[p]`: the first row that firings p.. still need; one entry more than firings, the last all rows.
     pub keep: Vec<u32>,
+    /// By row of the output, `keep..need` were each row a firing of its own; empty where an operand of this tensor is
+    /// needed whole.
+    pub rows: Vec<Range<u32>>,
 }
 
 /// Of each CNN and layer, the tensors held.
@@ -89,6 +94,9 @@ fn layer_rates(cnn: &CnnIndex<'_>, l: usize, findings: &mut Findings) -> Vec<Hel
             Some(other) => {
                 other.need.iter_mut().zip(held.need).for_each(|(a, b)| *a = b.max(*a));
                 other.keep.iter_mut().zip(held.keep).for_each(|(a, b)| *a = b.min(*a));
+                // Empty if one of them is.
+                let both = other.rows.iter().zip(&held.rows);
+                other.rows = both.map(|(a, b)| a.start.min(b.start)..a.end.max(b.end)).collect();
             }
         }
     }
@@ -101,13 +109,22 @@ fn held(tensor: usize, rows: u64, spans: Option<&[Span]>, r: u64, firings: u64) 
     let Some(spans) = spans else {
         let mut keep = vec![0; firings + 1];
         keep[firings] = rows as u32;
-        return Held { tensor, need: vec![rows as u32; firings], keep };
+        return Held { tensor, need: vec![rows as u32; firings], keep, rows: Vec::new() };
     };
+    let (need, keep) = windows(rows, spans, r as usize);
+    let (need_1, keep_1) = windows(rows, spans, 1);
+    let rows = keep_1.into_iter().zip(need_1).map(|(keep, need)| keep..need).collect();
+    Held { tensor, need, keep, rows }
+}
+
+/// `need` and `keep` by firings of `r` output rows.
+fn windows(rows: u64, spans: &[Span], r: usize) -> (Vec<u32>, Vec<u32>) {
+    let firings = spans.len().div_ceil(r);
     let mut need = vec![rows as u32; firings];
     let mut keep = vec![rows as u32; firings + 1];
-    let chunks: Vec<&[Span]> = spans.chunks(r as usize).collect();
+    let chunks: Vec<&[Span]> = spans.chunks(r).collect();
     let mut lowest = i64::MAX;
-    for (p, chunk) in chunks.iter().enumerate().take(firings).skip(1).rev() {
+    for (p, chunk) in chunks.iter().enumerate().skip(1).rev() {
         lowest = chunk.iter().map(|span| span.0).fold(lowest, i64::min);
         keep[p] = lowest.clamp(0, rows as i64) as u32;
     }
@@ -118,7 +135,7 @@ fn held(tensor: usize, rows: u64, spans: Option<&[Span]>, r: u64, firings: u64) 
         need[p] = (highest.clamp(0, rows as i64) as u32).max(keep[p + 1]);
     }
     keep[0] = 0;
-    Held { tensor, need, keep }
+    (need, keep)
 }
 
 /// Compares rates written as runs of short patterns, `30*1,2*0`, `56*(1,0)`, with a sequence.

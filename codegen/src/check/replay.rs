@@ -1,8 +1,12 @@
 //! Rule 7, one firing: an arena of tags (tensor, row, frame), read and written row by row.
+//!
+//! A firing that writes in part where it reads is replayed as it is run: before row o of its output is written, the
+//! rows below `keep₁(o)` of what it reads by rows are released, and no others. Every row that it holds is there when it
+//! begins, and none is written over before it is released, so that each row finds what it is made from.
 
 use super::index::CnnIndex;
 use super::rates::Held;
-use super::storage::{Kind, Store};
+use super::storage::{Kind, Store, Uses};
 use super::{MAX_WORK, Report, Violation};
 
 /// What a replay of one CNN looks up.
@@ -10,10 +14,9 @@ pub(super) struct Tables<'a> {
     pub cnn: &'a CnnIndex<'a>,
     pub held: &'a [Vec<Held>],
     pub stores: &'a [Store],
-    /// Stores that a layer writes.
-    written_to: Vec<Vec<usize>>,
-    /// For each layer and tensor held, the store that it is read from; `None` for the caller's copy.
-    read_from: Vec<Vec<Option<usize>>>,
+    uses: Uses,
+    /// Of each layer, whether it makes its rows one by one since it writes in part where it reads.
+    follows: Vec<bool>,
     /// Addresses at which some row of some ring starts or ends, ascending. The bytes between two neighbours always
     /// hold the same row, so that one tag stands for all of them.
     bounds: Vec<u64>,
@@ -26,6 +29,10 @@ pub(super) struct Replay<'a, 'b> {
     tables: &'b Tables<'a>,
     /// Tag of the bytes from each of `bounds` to the next: store and row, or [`EMPTY`].
     tags: Vec<u64>,
+    /// The last exclusive store that had these bytes to itself, if any.
+    owners: Vec<Option<usize>>,
+    /// Whether a store has its bytes to itself now.
+    alive: Vec<bool>,
     /// Rows written of each tensor.
     written: Vec<u64>,
     /// Rows released by each layer of each tensor that it holds.
@@ -52,20 +59,8 @@ const ROW_BITS: u32 = 40;
 
 impl<'a> Tables<'a> {
     pub fn new(cnn: &'a CnnIndex<'a>, held: &'a [Vec<Held>], stores: &'a [Store]) -> Self {
-        let mut written_to = vec![Vec::new(); cnn.layers.len()];
-        let mut read_from: Vec<Vec<Option<usize>>> = held.iter().map(|held| vec![None; held.len()]).collect();
-        for (s, store) in stores.iter().enumerate() {
-            written_to[store.tensor].push(s);
-            for &reader in &store.readers {
-                for (from, _) in read_from[reader]
-                    .iter_mut()
-                    .zip(&held[reader])
-                    .filter(|(_, held)| held.tensor == store.tensor)
-                {
-                    *from = Some(s);
-                }
-            }
-        }
+        let uses = Uses::new(cnn, held, stores);
+        let follows = (0..cnn.layers.len()).map(|layer| uses.follows(layer, stores)).collect();
         let starts = |store: &Store, base: u64| {
             let row_bytes = store.row_bytes;
             (0..=store.ring_rows).map(move |row| base + row * row_bytes)
@@ -81,7 +76,7 @@ impl<'a> Tables<'a> {
             .iter()
             .map(|store| store.bases.iter().map(|&base| starts(store, base).map(slot).collect()).collect())
             .collect();
-        Tables { cnn, held, stores, written_to, read_from, bounds, slots }
+        Tables { cnn, held, stores, uses, follows, bounds, slots }
     }
 
     /// The tags of a row of a frame.
@@ -101,10 +96,12 @@ impl<'a> Tables<'a> {
 impl<'a, 'b> Replay<'a, 'b> {
     pub fn new(tables: &'b Tables<'a>) -> Self {
         let layers = tables.cnn.layers.len();
-        let free = |store: &Store| if store.readers.is_empty() { u64::MAX } else { 0 };
+        let free = |store: &Store| if store.readers.is_empty() && store.exclusive { u64::MAX } else { 0 };
         Replay {
             tables,
             tags: vec![EMPTY; tables.bounds.len()],
+            owners: vec![None; tables.bounds.len()],
+            alive: vec![false; tables.stores.len()],
             written: vec![0; layers],
             released: tables.held.iter().map(|held| vec![0; held.len()]).collect(),
             free: tables.stores.iter().map(free).collect(),
@@ -129,7 +126,7 @@ impl<'a, 'b> Replay<'a, 'b> {
             let before = frame * self.tables.cnn.layers[held.tensor].rows();
             before + u64::from(held.need[p as usize]) <= self.written[held.tensor]
         });
-        let room = self.tables.written_to[layer].iter().all(|&s| {
+        let room = self.tables.uses.written_to[layer].iter().all(|&s| {
             let store = &self.tables.stores[s];
             let end = frame * entry.rows() + entry.rows_of_firing(p).end;
             match store.kind {
@@ -143,15 +140,30 @@ impl<'a, 'b> Replay<'a, 'b> {
 
     /// Replays one firing of a layer.
     pub fn fire(&mut self, firing: Firing<'_>, report: &mut Report) -> Result<(), Box<Violation>> {
-        let (frame, p) = self.next(firing.layer);
+        let tables = self.tables;
+        let layer = firing.layer;
+        let (frame, p) = self.next(layer);
         self.read(firing, frame, p as usize, report)?;
-        let rows = self.tables.cnn.layers[firing.layer].rows_of_firing(p);
-        for i in 0..self.tables.written_to[firing.layer].len() {
-            self.write(firing, self.tables.written_to[firing.layer][i], frame, rows.clone())?;
+        let rows = tables.cnn.layers[layer].rows_of_firing(p);
+        for &s in &tables.uses.written_to[layer] {
+            if p == 0 && tables.stores[s].exclusive && !tables.stores[s].is_cut() {
+                self.claim(s)?;
+            }
+            if tables.follows[layer] {
+                for row in rows.clone() {
+                    self.release(layer, frame, |held| held.rows.get(row as usize).map(|window| window.start));
+                    self.write(firing, s, frame, row..row + 1, rows.start)?;
+                }
+            } else {
+                self.write(firing, s, frame, rows.clone(), rows.start)?;
+            }
         }
-        self.written[firing.layer] += rows.end - rows.start;
-        self.release(firing.layer, frame, p as usize);
-        self.fired[firing.layer] += 1;
+        self.written[layer] += rows.end - rows.start;
+        self.release(layer, frame, |held| held.keep.get(p as usize + 1).copied());
+        self.fired[layer] += 1;
+        if p + 1 == tables.cnn.layers[layer].layer.firings {
+            self.end(layer, frame);
+        }
         report.firings += 1;
         report.rows_written += rows.end - rows.start;
         if self.work > MAX_WORK {
@@ -173,7 +185,7 @@ impl<'a, 'b> Replay<'a, 'b> {
         report: &mut Report,
     ) -> Result<(), Box<Violation>> {
         let tables = self.tables;
-        for (held, &store) in tables.held[firing.layer].iter().zip(&tables.read_from[firing.layer]) {
+        for (held, &store) in tables.held[firing.layer].iter().zip(&tables.uses.read_from[firing.layer]) {
             let before = frame * tables.cnn.layers[held.tensor].rows();
             let rows = u64::from(held.keep[p])..u64::from(held.need[p]);
             if before + rows.end > self.written[held.tensor] {
@@ -207,16 +219,38 @@ impl<'a, 'b> Replay<'a, 'b> {
         Ok(())
     }
 
+    /// Gives an exclusive store all its bytes.
+    fn claim(&mut self, s: usize) -> Result<(), Box<Violation>> {
+        let tables = self.tables;
+        for cells in tables.slots[s].iter().map(|slots| slots.first().zip(slots.last())) {
+            let Some((&start, &end)) = cells else { continue };
+            self.work += u64::from(end - start);
+            for cell in start as usize..end as usize {
+                if self.tags[cell] != EMPTY {
+                    let (lost, lost_row) = untag(self.tags[cell]);
+                    if lost_row >= self.free[lost] {
+                        return Err(self.overlap(s, lost, cell));
+                    }
+                }
+                self.owners[cell] = Some(s);
+            }
+        }
+        self.alive[s] = true;
+        Ok(())
+    }
+
+    /// Writes rows of a firing whose first is row `begun`.
     fn write(
         &mut self,
         firing: Firing<'_>,
         s: usize,
         frame: u64,
         rows: std::ops::Range<u64>,
+        begun: u64,
     ) -> Result<(), Box<Violation>> {
         let tables = self.tables;
         let height = tables.cnn.layers[firing.layer].rows();
-        let begun = frame * height + rows.start;
+        let begun = frame * height + begun;
         for row in rows {
             let cells = tables.cells(s, frame, row);
             self.work += cells.len() as u64;
@@ -238,25 +272,54 @@ impl<'a, 'b> Replay<'a, 'b> {
                         }));
                     }
                 }
+                if let Some(owner) = self.owners[cell].filter(|&owner| owner != s && self.alive[owner]) {
+                    return Err(self.overlap(owner, s, cell));
+                }
                 self.tags[cell] = tag(s, frame * height + row);
             }
         }
         Ok(())
     }
 
-    fn release(&mut self, layer: usize, frame: u64, p: usize) {
+    /// Notes that a layer has released the rows of this frame below `keep` of each tensor that it holds; where that is
+    /// `None`, no more than before.
+    fn release(&mut self, layer: usize, frame: u64, keep: impl Fn(&Held) -> Option<u32>) {
         let tables = self.tables;
         for (i, held) in tables.held[layer].iter().enumerate() {
+            let Some(keep) = keep(held) else { continue };
             let before = frame * tables.cnn.layers[held.tensor].rows();
-            self.released[layer][i] = before + u64::from(held.keep[p + 1]);
-            let Some(s) = tables.read_from[layer][i] else { continue };
-            let by = |reader: usize| {
-                let held = tables.held[reader].iter().position(|held| held.tensor == tables.stores[s].tensor);
-                held.map(|i| self.released[reader][i])
-            };
-            let free = tables.stores[s].readers.iter().filter_map(|&reader| by(reader)).min();
+            self.released[layer][i] = before + u64::from(keep);
+            let Some(s) = tables.uses.read_from[layer][i] else { continue };
+            let held_by = &tables.uses.held_by[s];
+            self.work += held_by.len() as u64;
+            let free = held_by.iter().map(|&(reader, i)| self.released[reader][i]).min();
             self.free[s] = free.unwrap_or(u64::MAX);
         }
+    }
+
+    /// A layer has fired for the last time in this frame: stores without any more users give up their bytes.
+    fn end(&mut self, layer: usize, frame: u64) {
+        let tables = self.tables;
+        let layers = &tables.cnn.layers;
+        let own = tables.uses.written_to[layer].iter();
+        for &s in own.chain(tables.uses.read_from[layer].iter().flatten()) {
+            let store = &tables.stores[s];
+            let is_done = |&user: &usize| self.fired[user] >= (frame + 1) * layers[user].layer.firings;
+            if !(is_done(&store.tensor) && store.readers.iter().all(is_done)) {
+                continue;
+            }
+            if store.exclusive {
+                self.alive[s] = false;
+            } else {
+                self.free[s] = (frame + 1) * layers[store.tensor].rows();
+            }
+        }
+    }
+
+    fn overlap(&self, first: usize, second: usize, cell: usize) -> Box<Violation> {
+        let [first, second] = [first, second].map(|s| self.tables.stores[s].name.clone());
+        let addresses = self.tables.bounds[cell]..self.tables.bounds[cell + 1];
+        Box::new(Violation::Overlap { first, second, addresses })
     }
 
     fn describe(&self, tag: u64) -> String {

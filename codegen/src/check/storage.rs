@@ -2,7 +2,8 @@
 
 use crate::plan::StorageModel;
 
-use super::index::Index;
+use super::index::{CnnIndex, Index};
+use super::rates::Held;
 use super::violation::Addresses;
 use super::{Findings, MAX_ARENA, MAX_TABLE, Violation, edges};
 
@@ -19,6 +20,9 @@ pub(crate) struct Store {
     pub ring_rows: u64,
     pub row_bytes: u64,
     pub kind: Kind,
+    /// Whether all its bytes are its own as long as it lives: its rows come round, or run on over frames, or the model
+    /// is `edges`. Of any other those rows alone are that are begun and not released by all readers.
+    pub exclusive: bool,
 }
 
 /// How rows follow each other over frames.
@@ -48,9 +52,48 @@ impl Store {
         self.bases.iter().map(|&base| base..base + self.ring_bytes())
     }
 
+    /// Whether some byte is an address of both.
+    pub fn overlaps(&self, other: &Store) -> bool {
+        self.addresses().any(|a| other.addresses().any(|b| a.start < b.end && b.start < a.end))
+    }
+
     /// Whether partitions that run at the same time share it.
     pub fn is_cut(&self) -> bool {
         self.kind != Kind::Restarts
+    }
+}
+
+/// Who writes and reads the stores of a CNN.
+pub(crate) struct Uses {
+    /// Stores that a layer writes.
+    pub written_to: Vec<Vec<usize>>,
+    /// For each layer and tensor held, the store that it is read from; `None` for the caller's copy.
+    pub read_from: Vec<Vec<Option<usize>>>,
+    /// For each store, its readers, and which of the tensors that they hold it is.
+    pub held_by: Vec<Vec<(usize, usize)>>,
+}
+
+impl Uses {
+    pub fn new(cnn: &CnnIndex<'_>, held: &[Vec<Held>], stores: &[Store]) -> Self {
+        let mut written_to = vec![Vec::new(); cnn.layers.len()];
+        let mut read_from: Vec<Vec<Option<usize>>> = held.iter().map(|held| vec![None; held.len()]).collect();
+        let mut held_by = vec![Vec::new(); stores.len()];
+        for (s, store) in stores.iter().enumerate() {
+            written_to[store.tensor].push(s);
+            for &reader in &store.readers {
+                if let Some(i) = held[reader].iter().position(|held| held.tensor == store.tensor) {
+                    read_from[reader][i] = Some(s);
+                    held_by[s].push((reader, i));
+                }
+            }
+        }
+        Uses { written_to, read_from, held_by }
+    }
+
+    /// Whether a layer writes where it reads, in part: it then makes its rows one by one.
+    pub fn follows(&self, layer: usize, stores: &[Store]) -> bool {
+        let mut read = self.read_from[layer].iter().flatten();
+        read.any(|&s| self.written_to[layer].iter().any(|&own| stores[own].overlaps(&stores[s])))
     }
 }
 
@@ -94,6 +137,7 @@ fn rings(index: &Index<'_>, findings: &mut Findings) -> Vec<Vec<Store>> {
                 wrong(format!("{} bytes from {} are beyond the arena of {arena}", ring.bytes, ring.offset));
                 continue;
             }
+            let is_cut = index.is_cut(c, l);
             stores.push(Store {
                 name,
                 tensor: l,
@@ -101,7 +145,8 @@ fn rings(index: &Index<'_>, findings: &mut Findings) -> Vec<Vec<Store>> {
                 bases: vec![ring.offset],
                 ring_rows: ring.ring_rows,
                 row_bytes: tensor.row_bytes,
-                kind: if index.is_cut(c, l) { Kind::RunsOn } else { Kind::Restarts },
+                kind: if is_cut { Kind::RunsOn } else { Kind::Restarts },
+                exclusive: is_cut || ring.ring_rows < entry.rows(),
             });
         }
         all.push(stores);

@@ -1,5 +1,7 @@
 //! Rule 8: every sum is what its parts add up to.
 
+use std::collections::BTreeSet;
+
 use crate::operator::Operator;
 use crate::plan::{Plan, StorageModel};
 
@@ -67,7 +69,7 @@ pub(super) fn check(
     findings.sum("memory.external.outputs", memory.external.outputs, sum(outputs));
 
     check_rates_of_frames(plan, &mut findings);
-    check_certificate(index, stores, &mut findings);
+    check_certificate(index, stores, lifetimes, &mut findings);
     check_least(plan, lifetimes.bound, &mut findings);
     findings.or(())
 }
@@ -148,17 +150,28 @@ fn check_least(plan: &Plan, bound: u64, findings: &mut Findings) {
     }
 }
 
-/// That the witness of the bound names layers and tensors of the plan and adds up.
-fn check_certificate(index: &Index<'_>, stores: &[Vec<Store>], findings: &mut Findings) {
+/// That the witness of the bound names rings of the plan, each once, which alone take as much.
+fn check_certificate(
+    index: &Index<'_>,
+    stores: &[Vec<Store>],
+    lifetimes: &Lifetimes,
+    findings: &mut Findings,
+) {
     let Some(witness) = &index.plan.certificate.bound else { return };
     findings.sum("certificate.bound.bytes", witness.bytes, Some(index.plan.memory.bound));
-    if index.plan.storage_model == StorageModel::Tensors {
-        let bytes =
-            |name: &String| stores.iter().flatten().find(|store| store.name == *name).map(Store::bytes);
-        findings.sum(
-            "the tensors of certificate.bound",
-            witness.bytes,
-            sum(witness.tensors.iter().map(bytes)),
-        );
+    if index.plan.storage_model != StorageModel::Tensors {
+        return;
     }
+    let known: BTreeSet<&String> = stores.iter().flatten().map(|store| &store.name).collect();
+    let mut named = BTreeSet::new();
+    for name in &witness.tensors {
+        let (kind, name_of) = ("ring".to_owned(), name.clone());
+        if !known.contains(name) {
+            let place = "certificate.bound".into();
+            findings.push(Violation::UnknownName { kind, name: name_of, place });
+        } else if !named.insert(name) {
+            findings.push(Violation::DuplicateName { kind, name: name_of });
+        }
+    }
+    findings.sum("the tensors of certificate.bound", witness.bytes, Some(lifetimes.witnessed));
 }

@@ -12,10 +12,18 @@ use crate::bind::{Access, Call, Constant, Kernel};
 
 use super::source::Source;
 
-/// Rows as a kernel's argument: where their storage is, and the slot of row 0 of the frame.
+/// Rows as a kernel's argument: where their storage is, and where in it they are.
 pub(super) struct Operand {
     pub data: String,
-    pub first: String,
+    pub slots: Slots,
+}
+
+/// Where rows of a frame are in some storage.
+pub(super) enum Slots {
+    /// It is the ring that the layer is bound with; the slot of row 0.
+    Ring(String),
+    /// The rows of this variable alone, the first at the start.
+    Only(String),
 }
 
 /// A kernel's function and the arguments that come before the rows.
@@ -72,17 +80,18 @@ pub(super) fn write(
     threads: usize,
 ) {
     for (i, (operand, input)) in operands.iter().zip(&call.inputs).enumerate() {
-        let first = match input.fold {
-            1 => operand.first.clone(),
-            _ if operand.first == "0" => operand.first.clone(),
-            fold => format!("{} / {fold}", operand.first),
+        let slots = match (&operand.slots, input.fold) {
+            (Slots::Only(rows), _) => Slots::Only(rows.clone()),
+            (Slots::Ring(first), 1) => Slots::Ring(first.clone()),
+            (Slots::Ring(first), _) if first == "0" => Slots::Ring(first.clone()),
+            (Slots::Ring(first), fold) => Slots::Ring(format!("{first} / {fold}")),
         };
         let only = i == 0 && matches!(call.kernel, Kernel::MatMulRows);
         write_access(
             source,
             &format!("x{}", i + 1),
             &operand.data,
-            &first,
+            &slots,
             input.access,
             Part { only, ..READ },
         );
@@ -91,7 +100,7 @@ pub(super) fn write(
         write_constant(source, &format!("c{}", i + 1), constant, weights, is_per_channel(call, i));
     }
     let only = matches!(call.kernel, Kernel::MatMulRows);
-    write_access(source, "output", &output.data, &output.first, call.output, Part { only, is_output: true });
+    write_access(source, "output", &output.data, &output.slots, call.output, Part { only, is_output: true });
 
     let function = function(call);
     let mut before = Vec::new();
@@ -310,20 +319,20 @@ fn function(call: &Call) -> Function {
 }
 
 /// Writes a variable that is the tensor as the kernel sees it.
-fn write_access(source: &mut Source, name: &str, data: &str, first: &str, access: Access, part: Part) {
+fn write_access(source: &mut Source, name: &str, data: &str, slots: &Slots, access: Access, part: Part) {
     let Part { is_output, only } = part;
     let (binding, suffix) = if is_output { (format!("mut {name}"), "Mut") } else { (name.to_owned(), "") };
     match access {
         Access::Rows(shape) => {
-            let fields = [format!("data: {data}"), format!("shape: {}", row_shape(&shape, first))];
+            let fields = [format!("data: {data}"), format!("shape: {}", row_shape(&shape, slots))];
             source.list(&format!("let {binding} = Rows{suffix} {{"), &fields, ";");
         }
         Access::Elements(shape, seen) => {
             let shape_of = shape;
             if let (true, Some(axis)) = (only, shape.row_axis) {
-                write_only_rows(source, &format!("{name}_rows"), &shape, axis, first);
+                write_only_rows(source, &format!("{name}_rows"), &shape, axis, slots);
             }
-            let (data, shape) = element_shape(&shape, data, first, name, part);
+            let (data, shape) = element_shape(&shape, data, slots, name, part);
             let mut fields = vec![format!("data: {data}"), format!("shape: {shape}")];
             if !is_output {
                 fields.push(format!("seen: {}", if only { rows_seen(&shape_of) } else { dims(&seen) }));
@@ -344,47 +353,63 @@ fn write_constant(source: &mut Source, name: &str, constant: &Constant, weights:
     let data = format!("&self.weights[{}..{}]", weights + start, weights + end);
     match constant.packing.access() {
         Some(access) if !is_slice => {
-            write_access(source, name, &format!("Span::new({data})"), "0", access, READ)
+            write_access(source, name, &format!("Span::new({data})"), &Slots::Ring("0".into()), access, READ)
         }
         _ => source.line(format!("let {name} = {data};")),
     }
 }
 
-fn row_shape(shape: &RowShape, first: &str) -> String {
+fn row_shape(shape: &RowShape, slots: &Slots) -> String {
     let RowShape { height, width, channels, ring_rows, .. } = shape;
     let dense = format!("RowShape::dense({height}, {width}, {channels}, {ring_rows})");
-    if first == "0" { dense } else { format!("RowShape {{ first: {first}, ..{dense} }}") }
+    match slots {
+        Slots::Ring(first) if first == "0" => dense,
+        Slots::Ring(first) => format!("RowShape {{ first: {first}, ..{dense} }}"),
+        Slots::Only(rows) => format!("{dense}.stored(&{rows})"),
+    }
 }
 
 /// Writes a variable that is the shape of rows `y` alone of an image.
-fn write_only_rows(source: &mut Source, name: &str, shape: &ElementShape, row_axis: usize, first: &str) {
+fn write_only_rows(source: &mut Source, name: &str, shape: &ElementShape, row_axis: usize, slots: &Slots) {
     let sizes = &shape.dims.sizes;
     let (width, channels) = if row_axis == 2 { (sizes[3], sizes[1]) } else { (sizes[2], sizes[3]) };
-    let first = if first == "0" { "y.start".to_owned() } else { format!("{first} + y.start") };
-    let dense = format!("RowShape::dense(y.len(), {width}, {channels}, {})", shape.ring_rows);
+    let (first, ring_rows) = match slots {
+        Slots::Ring(first) if first == "0" => ("y.start".to_owned(), shape.ring_rows.to_string()),
+        Slots::Ring(first) => (format!("{first} + y.start"), shape.ring_rows.to_string()),
+        Slots::Only(rows) => (format!("y.start - {rows}.start"), format!("{rows}.len()")),
+    };
+    let dense = format!("RowShape::dense(y.len(), {width}, {channels}, {ring_rows})");
     source.line(format!("let {name} = RowShape {{ first: {first}, ..{dense} }};"));
 }
 
 /// The storage and shape of a tensor that is seen element by element, a variable of this name.
-fn element_shape(shape: &ElementShape, data: &str, first: &str, name: &str, part: Part) -> (String, String) {
+fn element_shape(
+    shape: &ElementShape,
+    data: &str,
+    slots: &Slots,
+    name: &str,
+    part: Part,
+) -> (String, String) {
     let sizes = &shape.dims.sizes;
     let rows = |height: usize, width: usize, channels: usize| {
         if part.only {
             return format!("{name}_rows");
         }
-        row_shape(&RowShape::dense(height, width, channels, shape.ring_rows), first)
+        row_shape(&RowShape::dense(height, width, channels, shape.ring_rows), slots)
     };
     let text = match shape.row_axis {
         Some(2) => format!("ElementShape::channels_first({})", rows(sizes[2], sizes[3], sizes[1])),
         Some(_) => format!("ElementShape::channels_last({})", rows(sizes[1], sizes[2], sizes[3])),
         None => format!("ElementShape::dense(&{:?})", &sizes[..shape.dims.rank]),
     };
-    if first == "0" || shape.row_axis.is_some() {
-        return (data.to_owned(), text);
+    match slots {
+        // One of several frames' worth.
+        Slots::Ring(first) if first != "0" && shape.row_axis.is_none() => {
+            let elements = shape.dims.elements();
+            (format!("{data}.part({first} * {elements}, {elements})"), text)
+        }
+        _ => (data.to_owned(), text),
     }
-    // One of several frames' worth.
-    let elements = shape.dims.elements();
-    (format!("{data}.part({first} * {elements}, {elements})"), text)
 }
 
 /// The dimensions of rows `y` alone of an image.

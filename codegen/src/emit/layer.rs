@@ -4,7 +4,8 @@ use crate::bind::{Call, Kernel};
 use crate::check::{Held, Kind};
 use crate::operator::{ColourOrder, Input, InputElement, Operator};
 
-use super::call::{self, Operand};
+use super::call::{self, Operand, Slots};
+use super::follow;
 use super::model::{InputField, Model, summary};
 use super::source::Source;
 use super::stage;
@@ -183,6 +184,14 @@ fn write_call(source: &mut Source, model: &Model<'_>, layer: usize, call: &Call)
         write_rows(source, model, layer);
     }
     write_wait(source, model, layer);
+    let follows = follow::windows(model, layer);
+    let is_linked = stage::is_linked(model, layer);
+    if !follows.is_empty() {
+        let y = if is_handed_on || is_linked { "y.clone()" } else { "y" };
+        source.line("// Where it is written it is read, in part: each row is made of these alone.");
+        source.open(format!("for y in {y} {{"));
+        follow::write(source, &follows);
+    }
     let (mut rings, mut names) = (Vec::new(), Vec::new());
     let many = entry.inputs.iter().filter(|&&tensor| model.read(layer, tensor).is_some()).count() >= MANY;
     let mut operands = Vec::new();
@@ -192,16 +201,24 @@ fn write_call(source: &mut Source, model: &Model<'_>, layer: usize, call: &Call)
         match model.read(layer, tensor) {
             Some(store) => {
                 let data = if many { format!("inputs[{}]", rings.len()) } else { name.clone() };
-                rings.push(ring(model, layer, store));
+                let ring = ring(model, layer, store);
+                let (ring, slots) = match follows.iter().find(|window| window.tensor == tensor) {
+                    Some(window) => {
+                        let rows = &window.name;
+                        (format!("{ring}.part(&{rows})"), Slots::Only(rows.clone()))
+                    }
+                    None => (ring, Slots::Ring(first(model, store))),
+                };
+                rings.push(ring);
                 names.push(name);
-                operands.push(Operand { data, first: first(model, store) });
+                operands.push(Operand { data, slots });
             }
             None => {
                 let field = model.inputs.iter().find(|field| field.layer == tensor);
                 let field = field.map(|field| field.name.as_str()).unwrap_or_default();
                 operands.push(Operand {
                     data: format!("Span::new({}inputs.{field}())", caller(model)),
-                    first: "0".into(),
+                    slots: Slots::Ring("0".into()),
                 });
             }
         }
@@ -221,11 +238,18 @@ fn write_call(source: &mut Source, model: &Model<'_>, layer: usize, call: &Call)
     };
     match written.first() {
         Some(&own) => {
-            read(source, "slices", &format!(", {}", ring(model, layer, own)), "output");
-            let output = Operand { data: "output".into(), first: first(model, own) };
+            let (ring, slots) = match follows.is_empty() {
+                true => (ring(model, layer, own), Slots::Ring(first(model, own))),
+                false => (ring(model, layer, own) + ".part(&y)", Slots::Only("y".into())),
+            };
+            read(source, "slices", &format!(", {ring}"), "output");
+            let output = Operand { data: "output".into(), slots };
             call::write(source, call, &operands, &output, model.weights[layer].start, model.threads());
+            if !follows.is_empty() {
+                source.close("}");
+            }
             if is_handed_on {
-                let y = if stage::is_linked(model, layer) { "y.clone()" } else { "y" };
+                let y = if is_linked { "y.clone()" } else { "y" };
                 source.open(format!("for y in {y} {{"));
                 write_copies(source, model, layer, &written);
                 source.close("}");
@@ -238,7 +262,7 @@ fn write_call(source: &mut Source, model: &Model<'_>, layer: usize, call: &Call)
                 }
                 let (caller, name) = (caller(model), &output.name);
                 source.line(format!("let output = SpanMut::new({caller}outputs.{name}(y.clone()));"));
-                let room = Operand { data: "output".into(), first: "0".into() };
+                let room = Operand { data: "output".into(), slots: Slots::Ring("0".into()) };
                 call::write(source, call, &operands, &room, model.weights[layer].start, model.threads());
             }
         }

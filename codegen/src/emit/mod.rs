@@ -8,6 +8,7 @@ mod boundary;
 mod call;
 mod capi;
 mod files;
+mod follow;
 mod frame;
 #[path = "template/hash.rs"]
 mod hash;

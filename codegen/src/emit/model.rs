@@ -163,7 +163,15 @@ impl<'r> Model<'r> {
                 None => entry.layer.rows_per_firing as usize,
             },
         };
-        bind::bind(&site).map(Some)
+        let call = bind::bind(&site)?;
+        let follows = |tensor: usize| {
+            let rings = self.read(l, tensor).zip(written.first().copied());
+            rings.is_some_and(|(read, own)| self.stores()[read].overlaps(&self.stores()[own]))
+        };
+        if entry.inputs.iter().zip(&call.inputs).any(|(&tensor, input)| input.fold > 1 && follows(tensor)) {
+            return Err("it takes in one piece what it makes row by row: a mistake".into());
+        }
+        Ok(Some(call))
     }
 
     /// Whether there is nothing to do for a layer: an input that is read in place, or a tensor that nothing reads.

@@ -1,8 +1,8 @@
 //! The memory of a plan: one allocation, from which each firing borrows the ring that it writes and the rings that
-//! it reads.
+//! it reads, or the row and the rows, where these rings share bytes.
 //!
-//! A firing reads no byte that it writes: rings that live at the same time share none (rule 5 of the checker). The
-//! arena still asks, so that a mistake ends in an error instead of in wrong figures.
+//! A kernel reads no byte that it writes (rules 5 and 7 of the checker). The arena still asks, so that a mistake ends
+//! in an error instead of in wrong figures.
 
 use std::ops::Range;
 

@@ -3,8 +3,9 @@
 //! Each layer is bound once to a kernel and to the places that it reads and writes ([`crate::bind`]); then each frame
 //! walks the schedules. Partitions that run at the same time take turns here, by the blocking rule that the checker
 //! replays them by, and a frame is finished before the next begins; where their rings and double buffers go on from
-//! frame to frame, so they do here. In debug builds rows are made "not a number" as soon as no reader needs them any
-//! more, and nothing may be written beyond the arena.
+//! frame to frame, so they do here. A layer that writes in part where it reads is called once a row, with those rows
+//! alone that it makes it from. In debug builds rows are made "not a number" as soon as no reader needs them any more,
+//! before their bytes may be another ring's, and nothing may be written beyond the arena.
 //!
 //! The caller's memory lies beside the arena: network outputs, and inputs that are delivered whole, as rows. In model
 //! `edges` a layer writes into the buffer of its first edge, and rows are copied to those of the others.
@@ -14,13 +15,14 @@ mod memory;
 mod state;
 mod value;
 
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use csdfc_kernels::arch::Isa;
 use csdfc_kernels::workers::Workers;
 
-use crate::bind::{Source, Target};
-use crate::check::{self, Kind, Resolved};
+use crate::bind::{Slots, Source, Target};
+use crate::check::{self, Held, Kind, Resolved};
 use crate::operator::Operator;
 use crate::plan::{Output, Plan};
 use crate::weights::Blob;
@@ -257,45 +259,23 @@ impl<'p> Runner<'p> {
         observe: &mut dyn FnMut(&Fired<'_>),
     ) -> Result<(), RunError> {
         let start = Instant::now();
-        let Runner { resolved, cnns, weights, arena, isa, workers } = self;
-        let (cnn, stores, state) = (&resolved.index.cnns[c], &resolved.stores[c], &mut cnns[c]);
+        let (cnn, state) = (&self.resolved.index.cnns[c], &mut self.cnns[c]);
         let entry = &cnn.layers[l];
         let (frame, p) = (state.fired[l] / entry.layer.firings, state.fired[l] % entry.layer.firings);
         let rows = entry.rows_of_firing(p);
-        let y = rows.start as usize..rows.end as usize;
-        let overlap = || layer_error(resolved, c, l, "it writes what it reads: a mistake in csdfc".into());
-
         let mut external = std::mem::take(&mut state.externals[l]);
-        let own = state.places[l].writes.first().copied();
-        let (target, first, rest) = match own {
-            Some(s) => {
-                let (written, rest) = arena.split(elements(&stores[s], frame)).ok_or_else(overlap)?;
-                (Target::F32(written), first_slot(&stores[s], frame, entry.rows()), rest)
+        if self.resolved.follows[c][l] {
+            for row in rows.clone() {
+                self.release(c, l, frame, |held| held.rows.get(row as usize).map(|window| window.start));
+                self.make(c, l, row..row + 1, inputs[l], &mut external)?;
             }
-            None => {
-                let target = match &mut external {
-                    External::None => Target::Nothing,
-                    External::F32(values) => Target::F32(values),
-                    External::I64(values) => Target::I64(values),
-                };
-                (target, 0, arena.all())
-            }
-        };
-        if let Some(call) = &state.calls[l] {
-            let sources: Option<Vec<Source<'_>>> =
-                (0..entry.inputs.len()).map(|operand| state.source(cnn, stores, l, operand, rest)).collect();
-            let sources = sources.ok_or_else(overlap)?;
-            call.fire(workers, *isa, y.clone(), &sources, weights.of(&state.weights[l]), target, first);
-        } else if let (Operator::Input(input), Some(value)) = (&entry.layer.operator, inputs[l])
-            && let Target::F32(data) = target
-        {
-            let row = entry.tensor.shape.row_elements();
-            let ring_rows = own.map_or(entry.rows(), |s| stores[s].ring_rows) as usize;
-            for y in y.clone() {
-                let at = (first + y) % ring_rows * row;
-                value::deliver(input, &entry.tensor.shape, value, y, &mut data[at..at + row]);
-            }
+        } else {
+            self.make(c, l, rows.clone(), inputs[l], &mut external)?;
         }
+
+        let Runner { resolved, cnns, arena, .. } = self;
+        let (cnn, stores, state) = (&resolved.index.cnns[c], &resolved.stores[c], &mut cnns[c]);
+        let entry = &cnn.layers[l];
         if let Some((s, others)) = state.places[l].writes.split_first() {
             for row in rows.clone() {
                 let from = row_elements(&stores[*s], frame, entry.rows(), row);
@@ -317,11 +297,70 @@ impl<'p> Runner<'p> {
             whole: if entry.layer.firings == 1 { Some(&whole) } else { None },
         });
 
-        let state = &mut cnns[c];
+        let state = &mut self.cnns[c];
         state.written[l] += rows.end - rows.start;
         state.fired[l] += 1;
-        for freed in state.release(cnn, &resolved.rates[c], stores, l, frame, p as usize) {
-            arena.poison(freed);
+        self.release(c, l, frame, |held| held.keep.get(p as usize + 1).copied());
+        Ok(())
+    }
+
+    /// Notes what a layer has released, and makes it "not a number" if nobody needs it any more.
+    fn release(&mut self, c: usize, l: usize, frame: u64, keep: impl Fn(&Held) -> Option<u32>) {
+        let Resolved { index, rates, stores, .. } = &self.resolved;
+        for freed in self.cnns[c].release(&index.cnns[c], &rates[c], &stores[c], l, frame, keep) {
+            self.arena.poison(freed);
+        }
+    }
+
+    /// Makes some of the rows of a firing: all of them or, where it writes in part where it reads, one.
+    fn make(
+        &mut self,
+        c: usize,
+        l: usize,
+        rows: Range<u64>,
+        input: Option<&Value>,
+        external: &mut External,
+    ) -> Result<(), RunError> {
+        let Runner { resolved, cnns, weights, arena, isa, workers } = self;
+        let (cnn, stores, state) = (&resolved.index.cnns[c], &resolved.stores[c], &cnns[c]);
+        let entry = &cnn.layers[l];
+        let frame = state.fired[l] / entry.layer.firings;
+        let y = rows.start as usize..rows.end as usize;
+        let overlap = || layer_error(resolved, c, l, "it writes what it reads: a mistake in csdfc".into());
+        let own = state.places[l].writes.first().copied();
+        let (target, slots, rest) = match own {
+            Some(s) if resolved.follows[c][l] => {
+                let row = row_elements(&stores[s], frame, entry.rows(), rows.start);
+                let (written, rest) = arena.split(row).ok_or_else(overlap)?;
+                (Target::F32(written), Slots::Only(y.clone()), rest)
+            }
+            Some(s) => {
+                let (written, rest) = arena.split(elements(&stores[s], frame)).ok_or_else(overlap)?;
+                (Target::F32(written), Slots::Ring(first_slot(&stores[s], frame, entry.rows())), rest)
+            }
+            None => {
+                let target = match external {
+                    External::None => Target::Nothing,
+                    External::F32(values) => Target::F32(values),
+                    External::I64(values) => Target::I64(values),
+                };
+                (target, Slots::Ring(0), arena.all())
+            }
+        };
+        if let Some(call) = &state.calls[l] {
+            let source = |operand: usize| state.source(resolved, c, l, operand, &y, rest);
+            let sources: Option<Vec<Source<'_>>> = (0..entry.inputs.len()).map(source).collect();
+            let sources = sources.ok_or_else(overlap)?;
+            call.fire(workers, *isa, y.clone(), &sources, weights.of(&state.weights[l]), target, &slots);
+        } else if let (Operator::Input(operator), Some(value)) = (&entry.layer.operator, input)
+            && let (Target::F32(data), Slots::Ring(first)) = (target, slots)
+        {
+            let row = entry.tensor.shape.row_elements();
+            let ring_rows = own.map_or(entry.rows(), |s| stores[s].ring_rows) as usize;
+            for y in y {
+                let at = (first + y) % ring_rows * row;
+                value::deliver(operator, &entry.tensor.shape, value, y, &mut data[at..at + row]);
+            }
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::bind::{self, Call, Operand, Site, Source};
+use crate::bind::{self, Call, Operand, Site, Slots, Source};
 use crate::check::{CnnIndex, Held, Resolved, Store};
 use crate::operator::Operator;
 
@@ -40,6 +40,8 @@ pub(super) struct Places {
     pub holds: Vec<Option<usize>>,
     /// The stores written; the first by the kernel.
     pub writes: Vec<usize>,
+    /// By operand, which tensor held it is if the kernel writes in part where it is read.
+    pub follows: Vec<Option<usize>>,
 }
 
 impl State {
@@ -52,10 +54,18 @@ impl State {
             let read_from = |tensor: usize| {
                 stores.iter().position(|store| store.tensor == tensor && store.readers.contains(&l))
             };
+            let reads: Vec<Option<usize>> = entry.inputs.iter().map(|&tensor| read_from(tensor)).collect();
+            let writes: Vec<usize> = (0..stores.len()).filter(|&s| stores[s].tensor == l).collect();
+            let held = &resolved.rates[c][l];
+            let follows = |&s: &Option<usize>| {
+                let (read, own) = (&stores[s?], &stores[*writes.first()?]);
+                held.iter().position(|held| held.tensor == read.tensor && read.overlaps(own))
+            };
             let place = Places {
-                reads: entry.inputs.iter().map(|&tensor| read_from(tensor)).collect(),
-                holds: resolved.rates[c][l].iter().map(|held| read_from(held.tensor)).collect(),
-                writes: (0..stores.len()).filter(|&s| stores[s].tensor == l).collect(),
+                follows: reads.iter().map(follows).collect(),
+                holds: held.iter().map(|held| read_from(held.tensor)).collect(),
+                reads,
+                writes,
             };
             let is_index = entry.tensor.element_bytes == 8;
             if is_index && !(place.writes.is_empty() && entry.readers.is_empty()) {
@@ -91,7 +101,12 @@ impl State {
                         output: &entry.tensor.shape,
                         ring_rows: ring(place.writes.first().copied(), entry.rows()),
                     };
-                    Some(bind::bind(&site).map_err(fail)?)
+                    let call = bind::bind(&site).map_err(fail)?;
+                    let mut inputs = call.inputs.iter().zip(&place.follows);
+                    if inputs.any(|(input, follows)| follows.is_some() && input.fold > 1) {
+                        return Err(fail("it takes in one piece what it makes row by row: a mistake".into()));
+                    }
+                    Some(call)
                 }
             };
             calls.push(call);
@@ -113,25 +128,40 @@ impl State {
         })
     }
 
-    /// What a layer reads as one of its operands, from the arena but for what is being written.
+    /// What a layer reads as one of its operands to make rows `y`, from the arena but for what is being written.
     pub fn source<'a>(
         &'a self,
-        cnn: &CnnIndex<'_>,
-        stores: &[Store],
+        resolved: &Resolved<'_>,
+        c: usize,
         l: usize,
         operand: usize,
+        y: &Range<usize>,
         rest: Rest<'a>,
     ) -> Option<Source<'a>> {
+        let (cnn, stores) = (&resolved.index.cnns[c], &resolved.stores[c]);
         let tensor = cnn.layers[l].inputs[operand];
         // A frame's rows are read by the firings of the same frame.
         let frame = self.fired[l] / cnn.layers[l].layer.firings;
-        match self.places[l].reads[operand] {
-            Some(s) => {
-                let data = rest.get(elements(&stores[s], frame))?;
-                Some(Source { data, first: first_slot(&stores[s], frame, cnn.layers[tensor].rows()) })
+        let places = &self.places[l];
+        match (places.reads[operand], places.follows[operand]) {
+            (Some(s), Some(held)) => {
+                // One row is made, from these and no others.
+                let window = resolved.rates[c][l][held].rows.get(y.start)?;
+                let rows = window.start as usize..window.end as usize;
+                let (ring, row) = (elements(&stores[s], frame), (stores[s].row_bytes / 4) as usize);
+                let data = match rows.is_empty() {
+                    true => &[],
+                    false => rest.get(ring.start + rows.start * row..ring.start + rows.end * row)?,
+                };
+                Some(Source { data, slots: Slots::Only(rows) })
             }
-            None => match &self.externals[tensor] {
-                External::F32(data) => Some(Source { data, first: 0 }),
+            (Some(s), None) => {
+                let data = rest.get(elements(&stores[s], frame))?;
+                let first = first_slot(&stores[s], frame, cnn.layers[tensor].rows());
+                Some(Source { data, slots: Slots::Ring(first) })
+            }
+            (None, _) => match &self.externals[tensor] {
+                External::F32(data) => Some(Source { data, slots: Slots::Ring(0) }),
                 External::I64(_) | External::None => None,
             },
         }
@@ -160,7 +190,8 @@ impl State {
         Some(Value { dims: shape.dims.clone(), data })
     }
 
-    /// Notes what firing `p` of a layer has released, and gives the rows that nobody needs any more.
+    /// Notes that a layer has released the rows of a frame below `keep` of each tensor that it holds, and gives the rows
+    /// that nobody needs any more. Where `keep` is `None`, it has released no more than before.
     pub fn release(
         &mut self,
         cnn: &CnnIndex<'_>,
@@ -168,12 +199,13 @@ impl State {
         stores: &[Store],
         l: usize,
         frame: u64,
-        p: usize,
+        keep: impl Fn(&Held) -> Option<u32>,
     ) -> Vec<Range<usize>> {
         let mut freed = Vec::new();
         for (i, held) in rates[l].iter().enumerate() {
             let rows = cnn.layers[held.tensor].rows();
-            self.released[l][i] = frame * rows + u64::from(held.keep[p + 1]);
+            let Some(keep) = keep(held) else { continue };
+            self.released[l][i] = frame * rows + u64::from(keep);
             let Some(s) = self.places[l].holds[i] else { continue };
             let by = |&reader: &usize| {
                 let i = rates[reader].iter().position(|held| held.tensor == stores[s].tensor)?;

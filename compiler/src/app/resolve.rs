@@ -152,7 +152,7 @@ fn check_settings(spec: &AppSpec) -> Result<(), Fault> {
         if method.is_the_papers() && spec.storage == Some(StorageModel::Tensors) {
             let message = format!("method `{name}` knows storage model `edges` only, not `tensors`");
             return Err(Fault::new(&at("method"), message, "here")
-                .help("leave out the storage model, or take method `simple`"));
+                .help("leave out the storage model, or take method `extended`"));
         }
         if spec.rows != RowsSpec::Default {
             let message = format!("`rows` says what every layer does, nothing is left for method `{name}`");

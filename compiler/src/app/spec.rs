@@ -68,8 +68,11 @@ pub enum Method {
     /// Algorithm 2: a genetic search for the layers that go row by row, buffers reused in the whole application.
     Paper,
     /// No parts, all parts, and every prefix of the layers by parts.
-    #[default]
     Simple,
+    /// Rows per firing for each layer, and where runs of layers that are streamed end: the exact front of what follows
+    /// the network's blocks, and a genetic search from there.
+    #[default]
+    Extended,
 }
 
 impl Method {
@@ -81,6 +84,7 @@ impl Method {
             Method::Parts => "parts",
             Method::Paper => "paper",
             Method::Simple => "simple",
+            Method::Extended => "extended",
         }
     }
 
@@ -88,7 +92,7 @@ impl Method {
     pub fn is_the_papers(self) -> bool {
         match self {
             Method::None | Method::Reuse | Method::Parts | Method::Paper => true,
-            Method::Simple => false,
+            Method::Simple | Method::Extended => false,
         }
     }
 
@@ -96,7 +100,7 @@ impl Method {
     pub fn is_search(self) -> bool {
         match self {
             Method::None | Method::Reuse | Method::Parts => false,
-            Method::Paper | Method::Simple => true,
+            Method::Paper | Method::Simple | Method::Extended => true,
         }
     }
 
@@ -242,7 +246,7 @@ pub struct FpsSpec {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default, rename = "search")]
 pub struct SearchSpec {
-    /// How a plan is looked for; `simple` by default.
+    /// How a plan is looked for; `extended` by default.
     pub method: Option<Method>,
     /// Seed of every random choice.
     pub seed: u64,

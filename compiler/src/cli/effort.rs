@@ -4,6 +4,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use crate::offload;
+use crate::search::watch::Limit;
 
 /// `10s`, or a number of steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +38,15 @@ impl From<Effort> for offload::Budget {
         match effort {
             Effort::Time(time) => offload::Budget::Time(time),
             Effort::Steps(steps) => offload::Budget::Work(steps),
+        }
+    }
+}
+
+impl From<Effort> for Limit {
+    fn from(effort: Effort) -> Self {
+        match effort {
+            Effort::Time(time) => Limit::Time(time),
+            Effort::Steps(steps) => Limit::Evaluations(steps),
         }
     }
 }

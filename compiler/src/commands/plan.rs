@@ -7,6 +7,7 @@ use csdfc_codegen::check as checker;
 use csdfc_codegen::plan::Plan;
 use tracing::warn;
 
+use super::watcher::Watcher;
 use crate::app::open;
 use crate::app::resolve::{Application, RowsChoice};
 use crate::app::spec::RowsSpec;
@@ -17,6 +18,7 @@ use crate::error::{Error, Outcome};
 use crate::front::{PickError, SavedFront};
 use crate::picture::front::Front;
 use crate::search::known::Start;
+use crate::search::watch::{Limit, Watch};
 use crate::{identity, output, report};
 
 /// Where a plan goes that our own checker refuses, unless `-o` names a file.
@@ -57,7 +59,15 @@ pub fn plan(args: &PlanArgs) -> Result<Outcome, Error> {
         None => Start::default(),
         Some((saved, name)) => start(saved, name, args.front.pick, &application)?,
     };
-    let driver::Outcome { plan, shortfall } = driver::plan_from(&start, &application, &device, paths)?;
+    let watcher = Watcher::start();
+    let watch = Watch {
+        limit: args.budget.map_or(Limit::Default, Limit::from),
+        stop: &watcher.stop,
+        progress: &|progress| watcher.show(progress),
+    };
+    let planned = driver::plan_from(&start, &application, &device, paths, &watch);
+    watcher.done();
+    let driver::Outcome { plan, shortfall } = planned?;
 
     let verdict = tracing::info_span!("check").in_scope(|| checker::check(&plan));
     if let Err(violations) = verdict {

@@ -3,7 +3,7 @@
 use super::budget::{Budget, Stopped};
 use super::graph::{self, BitSet};
 use super::part::{MOST_BLOCKS, Part};
-use super::{Packing, Problem, Solution, bound, optimum, reduce};
+use super::{Link, Packing, Problem, Solution, bound, optimum, reduce};
 
 /// Packs a problem as low as the budget allows. It ends early where the height is proven the least.
 ///
@@ -97,10 +97,10 @@ impl Solver<'_> {
         if apart.len() > 1 {
             return self.apart(&part, ids, &apart, goal, depth);
         }
-        if !part.easy || ids.len() > MOST_BLOCKS {
+        if !part.free || ids.len() > MOST_BLOCKS {
             return self.whole(&part, &neighbours, goal);
         }
-        let together = graph::components(&all, &neighbours, true);
+        let together = graph::components(&all, &wholly_apart(&part), true);
         if together.len() > 1 {
             return self.together(ids, &together, depth);
         }
@@ -162,8 +162,10 @@ impl Solver<'_> {
         all
     }
 
-    /// Parts of which each block conflicts with each of the others: one above the other, since at no address can two of
-    /// them be. (Addresses that belong to one part can be pushed together without parting any block of it.)
+    /// Parts of which each block conflicts as a whole with each of the others: one above the other, since at no address
+    /// can two of them be. (Addresses that belong to one part can be pushed together without parting any block of it; and
+    /// blocks of it that are in use in part lie above each other as they did, for what is taken out between two of them
+    /// is beyond the end of both.)
     fn together(&mut self, ids: &[usize], parts: &[Vec<usize>], depth: usize) -> Packed {
         let mut all = Packed { offsets: vec![0; ids.len()], bytes: 0, bound: 0 };
         for part in parts {
@@ -184,11 +186,21 @@ impl Solver<'_> {
     }
 }
 
+/// The blocks that each conflicts with.
 fn neighbours(part: &Part) -> Vec<BitSet> {
-    let set = |links: &Vec<super::Link>| {
+    linked(part, |_, _| true)
+}
+
+/// The blocks that each conflicts with as a whole.
+fn wholly_apart(part: &Part) -> Vec<BitSet> {
+    linked(part, |i, link| link.is_whole(part.blocks[i].bytes, part.blocks[link.other].bytes))
+}
+
+fn linked(part: &Part, keep: impl Fn(usize, &Link) -> bool) -> Vec<BitSet> {
+    let set = |(i, links): (usize, &Vec<Link>)| {
         let mut set = BitSet::new(part.blocks.len());
-        links.iter().for_each(|link| set.insert(link.other));
+        links.iter().filter(|link| keep(i, link)).for_each(|link| set.insert(link.other));
         set
     };
-    part.links.iter().map(set).collect()
+    part.links.iter().enumerate().map(set).collect()
 }

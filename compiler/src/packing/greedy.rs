@@ -119,8 +119,9 @@ fn fitting(part: &Part, block: usize, offsets: &[Option<u64>], fit: Fit) -> u64 
     let alignment = part.blocks[block].alignment;
     // Between these, both excluded, it would overlap; an end below 0 is none.
     let placed = part.links[block].iter().filter_map(|link| offsets[link.other].map(|at| (link, at)));
-    let mut taken: Vec<(Option<u64>, u64)> =
-        placed.map(|(link, at)| (at.checked_sub(link.above), at + link.below)).collect();
+    let mut taken: Vec<(Option<u64>, u64)> = placed
+        .map(|(link, at)| (at.checked_add_signed(-link.above), at.saturating_add_signed(link.below)))
+        .collect();
     taken.sort_unstable();
     let mut free = 0;
     let mut chosen: Option<(u64, u64)> = None;

@@ -42,20 +42,18 @@ struct Piece {
 pub fn problem(lives: &[Life]) -> Result<Problem, PackError> {
     let blocks: Vec<Block> = lives.iter().map(|life| life.block).collect();
     let pieces: Vec<Vec<Piece>> = lives.iter().map(pieces).collect();
-    let mut plain = true;
     let mut links = vec![Vec::new(); lives.len()];
     let mut order: Vec<usize> = (0..lives.len()).filter(|i| !pieces[*i].is_empty()).collect();
     order.sort_by_key(|i| pieces[*i][0].lower);
     for (at, &i) in order.iter().enumerate() {
         let end = pieces[i][pieces[i].len() - 1].upper;
         for &j in order[at + 1..].iter().take_while(|j| pieces[**j][0].lower < end) {
-            let Some((above, below, is_plain)) = apart(&pieces[i], &pieces[j]) else { continue };
-            plain &= is_plain;
-            links[i].push(Link { other: j, above, below });
-            links[j].push(Link { other: i, above: below, below: above });
+            let Some((above, below, is_exact)) = apart(&pieces[i], &pieces[j]) else { continue };
+            links[i].push(Link { other: j, above, below, is_exact });
+            links[j].push(Link { other: i, above: below, below: above, is_exact });
         }
     }
-    Problem::from_links(blocks, links, cliques(&pieces), plain)
+    Problem::from_links(blocks, links, cliques(&pieces))
 }
 
 fn pieces(life: &Life) -> Vec<Piece> {
@@ -76,7 +74,7 @@ fn pieces(life: &Life) -> Vec<Piece> {
 
 /// How much higher the second buffer must lie than the first at least, or the first than the second, where they are ever
 /// in use together; and whether there is no third way, above at one time and below at another.
-fn apart(first: &[Piece], second: &[Piece]) -> Option<(u64, u64, bool)> {
+fn apart(first: &[Piece], second: &[Piece]) -> Option<(i64, i64, bool)> {
     let mut forbidden = Vec::new();
     let (mut a, mut b) = (0, 0);
     while let (Some(p), Some(q)) = (first.get(a), second.get(b)) {
@@ -94,13 +92,12 @@ fn apart(first: &[Piece], second: &[Piece]) -> Option<(u64, u64, bool)> {
     let above = forbidden.iter().map(|(_, to)| *to).max()?;
     forbidden.sort_unstable();
     let mut reach = forbidden[0].1;
-    let mut is_plain = above > 0 && below > 0;
+    let mut is_exact = true;
     for (from, to) in forbidden {
-        is_plain &= from < reach || reach == above;
+        is_exact &= from < reach || reach == above;
         reach = reach.max(to);
     }
-    // A buffer that lies above another starts no lower than it, which is all that the search looks at.
-    Some((above.max(0) as u64, below.max(0) as u64, is_plain))
+    Some((i64::try_from(above).ok()?, i64::try_from(below).ok()?, is_exact))
 }
 
 /// What is in use at one moment, for every moment at which that is not less than at the next or the one before.

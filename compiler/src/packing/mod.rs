@@ -53,10 +53,27 @@ pub(crate) struct Link {
     /// The other block.
     pub other: usize,
     /// How much higher the other's offset is at least where it lies above this one, in bytes: this one's size, or less
-    /// where either is used in part only.
-    pub above: u64,
+    /// where either is used in part only. Below 0 where the other may start lower and yet lie above what is used of
+    /// this one.
+    pub above: i64,
     /// How much lower it is at least where it lies below: the other's size, or less.
-    pub below: u64,
+    pub below: i64,
+    /// Whether there is no third way for the two to lie, above at one time and below at another, which no search here
+    /// tries.
+    pub is_exact: bool,
+}
+
+impl Link {
+    /// Whether the two lie clear of each other at these offsets, this one's and the other's.
+    pub fn is_clear(&self, at: u64, other: u64) -> bool {
+        let (at, other) = (i128::from(at), i128::from(other));
+        other >= at + i128::from(self.above) || at >= other + i128::from(self.below)
+    }
+
+    /// Whether neither is in use in part only: one lies wholly above the other, whose sizes these are.
+    pub fn is_whole(&self, bytes: u64, other: u64) -> bool {
+        [self.above, self.below].map(u64::try_from) == [Ok(bytes), Ok(other)]
+    }
 }
 
 /// A block in a clique: blocks that are all in use at one moment.
@@ -78,9 +95,6 @@ pub struct Problem {
     links: Vec<Vec<Link>>,
     /// In the order of time where there is one.
     cliques: Vec<Vec<Member>>,
-    /// Whether two blocks that conflict may only lie one wholly above the other. Where a block is used in part at times
-    /// there may be other ways, which no search here tries: then only the bound proves.
-    plain: bool,
 }
 
 /// Why blocks cannot be packed.
@@ -152,19 +166,20 @@ impl Problem {
     ) -> Result<Self, PackError> {
         let link = |i: usize| {
             let real = conflicts[i].iter().filter(|j| blocks[**j].bytes > 0 && blocks[i].bytes > 0);
-            real.map(|&other| Link { other, above: blocks[i].bytes, below: blocks[other].bytes }).collect()
+            let distance = |i: usize| i64::try_from(blocks[i].bytes).unwrap_or(i64::MAX);
+            real.map(|&other| Link { other, above: distance(i), below: distance(other), is_exact: true })
+                .collect()
         };
         let links = (0..blocks.len()).map(link).collect();
         let member = |&block: &usize| Member { block, low: 0, high: blocks[block].bytes };
         let cliques = cliques.iter().map(|clique| clique.iter().map(member).collect()).collect();
-        Problem::from_links(blocks, links, cliques, true)
+        Problem::from_links(blocks, links, cliques)
     }
 
     pub(crate) fn from_links(
         blocks: Vec<Block>,
         mut links: Vec<Vec<Link>>,
         cliques: Vec<Vec<Member>>,
-        plain: bool,
     ) -> Result<Self, PackError> {
         let mut sum = 0u64;
         for (i, block) in blocks.iter().enumerate() {
@@ -181,7 +196,7 @@ impl Problem {
         for list in &mut links {
             list.sort_unstable_by_key(|link| link.other);
         }
-        let problem = Problem { blocks, links, cliques, plain };
+        let problem = Problem { blocks, links, cliques };
         problem.check_fixed()?;
         Ok(problem)
     }
@@ -190,8 +205,7 @@ impl Problem {
         for (i, block) in self.blocks.iter().enumerate() {
             let Some(at) = block.offset else { continue };
             for link in &self.links[i] {
-                let overlaps = |other: u64| other < at + link.above && at < other + link.below;
-                if self.blocks[link.other].offset.is_some_and(overlaps) {
+                if self.blocks[link.other].offset.is_some_and(|other| !link.is_clear(at, other)) {
                     return Err(PackError::FixedOverlap(i, link.other));
                 }
             }
@@ -208,10 +222,7 @@ impl Problem {
     pub fn accepts(&self, offsets: &[u64]) -> bool {
         let lawful = |(i, block): (usize, &Block)| {
             let at = offsets[i];
-            let clear = |link: &Link| {
-                let other = offsets[link.other];
-                other >= at + link.above || at >= other + link.below
-            };
+            let clear = |link: &Link| link.is_clear(at, offsets[link.other]);
             at.is_multiple_of(block.alignment)
                 && block.offset.is_none_or(|fixed| fixed == at)
                 && self.links[i].iter().all(clear)

@@ -36,26 +36,32 @@ pub(super) fn optimum(part: &Part, neighbours: &[BitSet], goal: Goal, budget: &m
         // What is not known after this round is tried again, longer: the floor itself, then halfway to the best.
         let mut from = floor;
         let mut again = TRIES_OF_FLOOR;
+        // Heights close to each other are refuted by leaps.
+        let mut leap = 0;
         while from < best.bytes && !decided(&best, floor) && !budget.exhausted() {
-            let height = if from == floor { floor } else { from + (best.bytes - 1 - from) / 2 };
+            let half = from + (best.bytes - 1 - from) / 2;
+            let height = if from == floor { half.min(floor + leap) } else { half };
             let height = height.max(goal.enough);
             let (order, tightest) = tries.next();
             match search::search(part, neighbours, &order, tightest, height, steps, budget) {
                 Answer::Packed(offsets) => {
                     let ends = offsets.iter().zip(&part.blocks).map(|(at, block)| at + block.bytes);
                     best = Packing { bytes: ends.max().unwrap_or(0), offsets };
+                    leap = 0;
                 }
                 Answer::Impossible => {
                     floor = heights.at_least(height + 1).min(best.bytes);
                     from = floor;
+                    leap = (2 * leap).max(part.unit);
                 }
+                Answer::Unknown if from == floor && leap > 0 => leap = 0,
                 Answer::Unknown if from == floor && again > 1 => again -= 1,
                 Answer::Unknown => from = height + 1,
             }
         }
         steps = steps.saturating_mul(2);
     }
-    if part.plain {
+    if part.exact {
         bound = floor;
     }
     (best, bound)

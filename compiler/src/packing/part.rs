@@ -13,12 +13,18 @@ pub(super) struct Part {
     pub links: Vec<Vec<Link>>,
     /// Cliques of two blocks or more; in an easy part none lies within another.
     pub cliques: Vec<Vec<Member>>,
-    pub plain: bool,
-    /// Whether all offsets that matter are sums of sizes: buffers are in use as a whole, nothing is fixed, and every size
-    /// is a multiple of every alignment.
+    /// Whether the search knows every way in which two blocks may lie. If not, only the bound proves.
+    pub exact: bool,
+    /// Whether nothing is fixed, and every size and distance is a multiple of every alignment, so that alignments are
+    /// kept by themselves.
+    pub free: bool,
+    /// Whether it is free and every block is in use as a whole: all offsets that matter are sums of sizes.
     pub easy: bool,
     /// All offsets worth trying are multiples of this.
     pub unit: u64,
+    /// By block, how far above its start the point is whose height a search compares: of two blocks that conflict the
+    /// one that lies above has the higher point. All 0 where sizes say so, or no such points are known.
+    pub rise: Vec<u64>,
 }
 
 impl Part {
@@ -31,12 +37,22 @@ impl Part {
         });
         let blocks: Vec<Block> = ids.iter().map(|i| problem.blocks[*i]).collect();
         let links: Vec<Vec<Link>> = links.collect();
+        let all_links = || links.iter().flatten();
         let sizes = blocks.iter().fold(0, |sizes, block| gcd(sizes, block.bytes));
-        let simple = |(i, block): (usize, &Block)| {
-            let whole = |link: &Link| link.above == block.bytes && link.below == blocks[link.other].bytes;
-            block.offset.is_none() && sizes % block.alignment == 0 && links[i].iter().all(whole)
+        let sizes = all_links().fold(sizes, |sizes, link| gcd(sizes, link.above.unsigned_abs()));
+        let free = blocks.iter().all(|block| block.offset.is_none() && sizes % block.alignment == 0);
+        let whole = |(i, block): (usize, &Block)| {
+            links[i].iter().all(|link| link.is_whole(block.bytes, blocks[link.other].bytes))
         };
-        let easy = blocks.iter().enumerate().all(simple);
+        let easy = free && blocks.iter().enumerate().all(whole);
+        let mut exact = all_links().all(|link| link.is_exact);
+        let mut rise = vec![0; ids.len()];
+        if all_links().any(|link| link.above <= 0) {
+            match rises(&links).filter(|_| free) {
+                Some(found) => rise = found,
+                None => exact = false,
+            }
+        }
         let mut cliques: Vec<Vec<Member>> = Vec::new();
         for clique in &problem.cliques {
             let members = clique.iter();
@@ -49,9 +65,54 @@ impl Part {
         if easy && ids.len() <= MOST_BLOCKS {
             cliques = maximal(cliques, ids.len());
         }
-        let unit = unit(&blocks);
-        Part { links, blocks, cliques, plain: problem.plain, easy, unit }
+        let unit = unit(&blocks, sizes);
+        Part { links, blocks, cliques, exact, free, easy, unit, rise }
     }
+
+    /// How much higher a neighbour's point is than a block's where it lies above; more than 0 in an exact part.
+    pub fn above(&self, block: usize, link: &Link) -> i64 {
+        link.above + self.rise[link.other] as i64 - self.rise[block] as i64
+    }
+
+    /// How much lower a neighbour's point is where it lies below.
+    pub fn below(&self, block: usize, link: &Link) -> i64 {
+        link.below + self.rise[block] as i64 - self.rise[link.other] as i64
+    }
+
+    /// How far above a block's point that of any neighbour has room.
+    pub fn reach(&self, block: usize) -> u64 {
+        let above = self.links[block].iter().map(|link| self.above(block, link));
+        above.max().map_or(0, |above| above.max(0).unsigned_abs())
+    }
+
+    /// The lowest point from this one on at which a block's offset is aligned.
+    pub fn aligned(&self, block: usize, point: u64) -> u64 {
+        let rise = self.rise[block];
+        point.saturating_sub(rise).next_multiple_of(self.blocks[block].alignment) + rise
+    }
+}
+
+/// Points of blocks, as [`Part::rise`] wants them: the lowest such that each is higher than that of any neighbour that
+/// may start lower and yet lie above. `None` where there are none.
+fn rises(links: &[Vec<Link>]) -> Option<Vec<u64>> {
+    let mut rise = vec![0i64; links.len()];
+    // Each round settles one more block of a chain of neighbours.
+    for _ in 0..=links.len() {
+        let mut settled = true;
+        for (i, links) in links.iter().enumerate() {
+            for link in links {
+                let least = rise[i] - link.above + 1;
+                if least > rise[link.other] {
+                    rise[link.other] = least;
+                    settled = false;
+                }
+            }
+        }
+        if settled {
+            return Some(rise.into_iter().map(i64::unsigned_abs).collect());
+        }
+    }
+    None
 }
 
 /// The cliques that lie within no other.
@@ -74,9 +135,9 @@ fn maximal(cliques: Vec<Vec<Member>>, count: usize) -> Vec<Vec<Member>> {
     cliques.into_iter().zip(lost).filter(|(_, lost)| !lost).map(|(clique, _)| clique).collect()
 }
 
-fn unit(blocks: &[Block]) -> u64 {
-    let mut unit =
-        blocks.iter().fold(0, |unit, block| gcd(gcd(unit, block.bytes), block.offset.unwrap_or(0)));
+/// `sizes` divides all sizes and distances.
+fn unit(blocks: &[Block], sizes: u64) -> u64 {
+    let mut unit = blocks.iter().fold(sizes, |unit, block| gcd(unit, block.offset.unwrap_or(0)));
     // What is aligned to a divisor of the unit lies there already.
     while let Some(block) =
         blocks.iter().find(|block| unit > 0 && unit % block.alignment != 0 && block.alignment % unit != 0)

@@ -1,5 +1,6 @@
 //! Blocks that fit wherever the others lie, and so can be left out of a search.
 
+use super::Link;
 use super::graph::BitSet;
 use super::greedy;
 use super::part::Part;
@@ -21,11 +22,11 @@ pub(super) struct Reduction {
 }
 
 /// Leaves out, again and again, a block that is
-/// - *hosted*: another block is as large, is not in use at the same time, and conflicts with all that it conflicts with:
-///   where that one lies, it can lie;
+/// - *hosted*: another block is as large, is not in use at the same time, and conflicts with all that it conflicts with,
+///   at no smaller distances: where that one lies, it can lie;
 /// - *loose*: its neighbours, wherever they lie, block fewer of the offsets below `height` than there are.
 ///
-/// Both keep the least height, if that is at least `height`. The part's offsets must be sums of sizes.
+/// Both keep the least height, if that is at least `height`. The part must be free.
 pub(super) fn reduce(part: &Part, neighbours: &[BitSet], height: u64) -> Reduction {
     let count = part.blocks.len();
     let mut present = vec![true; count];
@@ -55,15 +56,27 @@ pub(super) fn reduce(part: &Part, neighbours: &[BitSet], height: u64) -> Reducti
 }
 
 fn hosts(part: &Part, near: &[BitSet], a: usize, b: usize) -> bool {
-    a != b && part.blocks[b].bytes <= part.blocks[a].bytes && !near[b].contains(a) && near[b].within(&near[a])
+    let fits = a != b && part.blocks[b].bytes <= part.blocks[a].bytes && !near[b].contains(a);
+    fits && near[b].within(&near[a]) && (part.easy || as_far(part, &near[b], a, b))
+}
+
+/// Whether `a` lies as far from each of these as `b` must.
+fn as_far(part: &Part, near: &BitSet, a: usize, b: usize) -> bool {
+    let of_b = part.links[b].iter().filter(|link| near.contains(link.other));
+    of_b.into_iter().all(|link| {
+        let of_a = part.links[a].binary_search_by_key(&link.other, |link| link.other);
+        of_a.is_ok_and(|at| part.links[a][at].above >= link.above && part.links[a][at].below >= link.below)
+    })
 }
 
 fn is_loose(part: &Part, near: &BitSet, b: usize, height: u64) -> bool {
     let size = part.blocks[b].bytes;
     let Some(room) = height.checked_sub(size) else { return false };
-    let blocked =
-        near.iter().fold(0u64, |sum, j| sum.saturating_add(part.blocks[j].bytes + size - part.unit));
-    blocked < room + part.unit
+    let present = part.links[b].iter().filter(|link| near.contains(link.other));
+    // One that may lie in more ways than above and below leaves at least these.
+    let blocked = |link: &Link| link.above.saturating_add(link.below).unsigned_abs() - part.unit;
+    let blocked = present.map(blocked).fold(0, u64::saturating_add);
+    blocked < room / part.unit * part.unit + part.unit
 }
 
 impl Reduction {

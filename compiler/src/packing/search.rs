@@ -9,10 +9,14 @@
 //! - where the same blocks with the same room have failed before.
 //!
 //! Whenever what is still to come falls into parts that do not conflict, each is searched by itself.
+//!
+//! Where blocks are in use in part only, one may lie above what is used of another and yet start lower. What rises is
+//! then not where a block starts but a point of it ([`Part::rise`]), chosen such that what lies above has the higher one.
 
 use super::budget::Budget;
 use super::graph::{self, BitSet};
 use super::part::Part;
+use super::{Link, Member};
 
 /// What a search found out.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,10 +60,11 @@ pub(super) fn search(
             cliques_of[member.block].push((c, member.high - member.low));
         }
     }
-    let lowest: Vec<u64> = part.blocks.iter().map(|block| block.offset.unwrap_or(0)).collect();
+    let lowest: Vec<u64> =
+        part.blocks.iter().zip(&part.rise).map(|(block, rise)| block.offset.unwrap_or(0) + rise).collect();
     let rest: Vec<u64> =
         part.cliques.iter().map(|clique| clique.iter().map(|m| m.high - m.low).sum()).collect();
-    let fits = |i: usize| lowest[i] + part.blocks[i].bytes <= capacity;
+    let fits = |i: usize| lowest[i] - part.rise[i] + part.blocks[i].bytes <= capacity;
     if !(0..count).all(fits) || rest.iter().any(|rest| *rest > capacity) {
         return Answer::Impossible;
     }
@@ -80,6 +85,7 @@ pub(super) fn search(
         marks: 0,
         tightest,
         looseness: vec![0; part.cliques.len()],
+        reach: (0..count).map(|i| part.reach(i)).collect(),
         failures: Failures::default(),
         steps,
         budget,
@@ -87,7 +93,9 @@ pub(super) fn search(
     let mut all = BitSet::new(count);
     (0..count).for_each(|i| all.insert(i));
     match state.place_all(&all) {
-        Verdict::Found => Answer::Packed(state.offsets),
+        Verdict::Found => {
+            Answer::Packed(state.offsets.iter().zip(&part.rise).map(|(at, rise)| at - rise).collect())
+        }
         Verdict::Refuted => Answer::Impossible,
         Verdict::Cut => Answer::Unknown,
     }
@@ -139,12 +147,14 @@ struct State<'a> {
     twins: Twins,
     /// By block: the cliques that it is in, and its bytes there.
     cliques_of: Vec<Vec<(usize, u64)>>,
-    /// By block: the lowest offset above what is placed.
+    /// By block: the lowest offset above what is placed. Offsets here are those of points ([`Part::rise`]).
     lowest: Vec<u64>,
     /// By block: an offset below which it will not lie; what [`State::propagate`] found last.
     least: Vec<u64>,
     /// By block that is placed: its offset.
     offsets: Vec<u64>,
+    /// By block: how far above it any other has room.
+    reach: Vec<u64>,
     placed: Vec<bool>,
     /// By block that is to come: whether it will not lie at its lowest offset.
     put_off: Vec<bool>,
@@ -199,7 +209,7 @@ impl State<'_> {
         let mut open = BitSet::new(self.part.blocks.len());
         blocks.iter().for_each(|i| open.insert(*i));
         // What would fit below a block is not to lie above it.
-        let below = blocks.iter().map(|i| self.lowest[*i] + self.part.blocks[*i].bytes).min().unwrap_or(0);
+        let below = blocks.iter().map(|i| self.lowest[*i] + self.reach[*i]).min().unwrap_or(0);
         let mut put_off = Vec::new();
         let verdict = loop {
             if self.steps == 0 || self.budget.exhausted() {
@@ -249,17 +259,18 @@ impl State<'_> {
                 } else if self.put_off[i] {
                     looked += part.links[i].len();
                     let open = part.links[i].iter().filter(|link| !self.placed[link.other]);
-                    open.map(|link| self.least[link.other] + link.below).min().unwrap_or(u64::MAX)
+                    let on = |link: &Link| self.least[link.other].saturating_add_signed(part.below(i, link));
+                    open.map(on).min().unwrap_or(u64::MAX)
                 } else {
                     continue;
                 };
                 let fixed_below = part.blocks[i].offset.is_some_and(|fixed| fixed < support);
-                if support > self.capacity - part.blocks[i].bytes || fixed_below {
+                if support > self.capacity - part.blocks[i].bytes + part.rise[i] || fixed_below {
                     self.spend(looked);
                     return false;
                 }
                 if support > self.least[i] {
-                    self.least[i] = support.next_multiple_of(part.blocks[i].alignment);
+                    self.least[i] = part.aligned(i, support);
                     changed = true;
                 }
             }
@@ -278,16 +289,15 @@ impl State<'_> {
                 let clique = &part.cliques[c];
                 looked += clique.len();
                 let open = || clique.iter().filter(|m| !self.placed[m.block]);
-                let start = open().map(|m| self.least[m.block] + m.low).min().unwrap_or(0);
+                let start_of = |m: &Member| self.least[m.block] - part.rise[m.block] + m.low;
+                let start = open().map(start_of).min().unwrap_or(0);
                 let Some(slack) = (self.capacity - self.rest[c]).checked_sub(start) else {
                     fits = false;
                     break 'cliques;
                 };
                 self.looseness[c] = match self.tightest {
                     Tightest::Slack => slack,
-                    Tightest::Candidates => {
-                        open().filter(|m| self.least[m.block] + m.low <= start + slack).count() as u64
-                    }
+                    Tightest::Candidates => open().filter(|m| start_of(m) <= start + slack).count() as u64,
                 };
             }
         }
@@ -317,7 +327,7 @@ impl State<'_> {
         self.spend(part.links[block].len() + self.cliques_of[block].len());
         for link in part.links[block].iter().filter(|link| !self.placed[link.other]) {
             let other = link.other;
-            let above = (at + link.above).next_multiple_of(part.blocks[other].alignment);
+            let above = part.aligned(other, at.saturating_add_signed(part.above(block, link)));
             if above > self.lowest[other] {
                 trail.push((other, self.lowest[other], self.put_off[other]));
                 self.lowest[other] = above;
@@ -325,7 +335,7 @@ impl State<'_> {
                 self.put_off[other] =
                     self.twins.class[block] == self.twins.class[other] && self.rank[other] < self.rank[block];
                 let fixed_below = part.blocks[other].offset.is_some_and(|fixed| fixed < above);
-                if fixed_below || above + part.blocks[other].bytes > self.capacity {
+                if fixed_below || above - part.rise[other] + part.blocks[other].bytes > self.capacity {
                     return false;
                 }
             }

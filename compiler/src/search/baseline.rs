@@ -6,7 +6,9 @@ use csdfc_codegen::plan::StorageModel;
 
 use super::Variant;
 use super::choice::Choice;
-use super::simple::{self, Front};
+use super::evaluate::{own_elements, period, stage_times};
+use super::simple::Front;
+use super::watch::Stopped;
 use crate::app::resolve::Application;
 use crate::app::spec::Method;
 use crate::cost::Processor;
@@ -21,7 +23,7 @@ pub fn choice(method: Method, network: &Network) -> Option<Choice> {
     match method {
         Method::None | Method::Reuse => Some(Choice::none(network)),
         Method::Parts => Some(Choice::all(network)),
-        Method::Paper | Method::Simple => None,
+        Method::Paper | Method::Simple | Method::Extended => None,
     }
 }
 
@@ -30,7 +32,7 @@ pub fn sharing(method: Method) -> Sharing {
     match method {
         Method::None | Method::Parts => Sharing::Nothing,
         Method::Reuse => Sharing::Cnn,
-        Method::Paper | Method::Simple => Sharing::Application,
+        Method::Paper | Method::Simple | Method::Extended => Sharing::Application,
     }
 }
 
@@ -45,10 +47,10 @@ pub fn front(
     sharing: Sharing,
 ) -> Result<Front, csdf::Error> {
     let mut variant = variant(task, &RateTable::new(task.network), processors, choice)?;
-    let elements = simple::own_elements(task);
+    let elements = own_elements(task);
     let alone = Storage { executions: vec![&variant.execution], elements: &elements };
     variant.buffers = edges::arrange(&alone, sharing).bytes;
-    Ok(Front { variants: vec![variant], evaluations: 1 })
+    Ok(Front { variants: vec![variant], evaluations: 1, stopped: Stopped::Complete })
 }
 
 /// A CNN under a choice in storage model `edges`; [`Variant::buffers`] remains to be found.
@@ -62,12 +64,12 @@ pub fn variant(
     choice: &Choice,
 ) -> Result<Variant, csdf::Error> {
     let execution = execution::execute(task, rates, choice, StorageModel::Edges, Rings::OnDemand)?;
-    let stages = simple::stage_times(task, processors, choice);
+    let stages = stage_times(task, processors, &choice.rows);
     Ok(Variant {
         name: choice.name.clone(),
         execution,
         buffers: 0,
-        period_ns: simple::period(task, &stages),
+        period_ns: period(task, &stages),
         latency_ns: stages.iter().sum(),
     })
 }

@@ -1,16 +1,19 @@
 //! Finding a plan: which layers process their data by parts.
 //!
-//! Most search methods make variants of each CNN, and [`select`] picks one for each within the budgets: [`simple`], which
-//! enumerates, and [`baseline`], what the main paper compares itself with. [`paper`], its Algorithm 2, searches for all
-//! CNNs at once.
+//! Most search methods make variants of each CNN, and [`select`] picks one for each within the budgets: [`extended`], the
+//! default, [`simple`], which enumerates, and [`baseline`], what the main paper compares itself with. [`paper`], its
+//! Algorithm 2, searches for all CNNs at once.
 
 pub mod baseline;
 pub mod choice;
 pub mod code;
+pub mod evaluate;
+pub mod extended;
 pub mod known;
 pub mod paper;
 pub mod select;
 pub mod simple;
+pub mod watch;
 
 use std::collections::BTreeMap;
 
@@ -18,6 +21,7 @@ use csdfc_codegen::plan::ParetoPoint;
 
 use crate::execution::Execution;
 use crate::search::choice::Choice;
+use crate::search::watch::Stopped;
 
 /// What a method found.
 #[derive(Debug)]
@@ -30,6 +34,8 @@ pub struct Found {
     pub pareto: Vec<ParetoPoint>,
     /// Choices that were evaluated.
     pub evaluations: u64,
+    /// Why no more were.
+    pub stopped: Stopped,
 }
 
 /// The nearest that can be reached where the constraints can't.

@@ -183,6 +183,7 @@ mod tests {
             runs: Vec::new(),
             windows: Vec::new(),
             requests: Vec::new(),
+            sharing: crate::occupancy::Sharing::default(),
         };
         let variant = |(buffers, period): &(u64, u32)| Variant {
             name: String::new(),

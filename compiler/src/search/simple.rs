@@ -4,13 +4,13 @@
 use rayon::prelude::*;
 
 use crate::cost::Processor;
-use crate::couple::couple;
-use crate::execution::{self, CnnTask, Execution, Rings};
-use crate::lower::RateTable;
-use crate::network::{LayerId, Network};
+use crate::execution::{CnnTask, Rings};
+use crate::network::Network;
 use crate::search::Variant;
 pub use crate::search::choice::Choice;
-use crate::storage::{self, Effort, Storage};
+use crate::search::evaluate::Evaluator;
+use crate::search::watch::Stopped;
+use crate::storage::Effort;
 use csdfc_codegen::plan::StorageModel;
 
 /// The simple choices.
@@ -40,10 +40,11 @@ pub struct Front {
     pub variants: Vec<Variant>,
     /// Choices that were evaluated.
     pub evaluations: u64,
+    /// Why no more were.
+    pub stopped: Stopped,
 }
 
-/// Evaluates the simple choices for one CNN, each of its partitions on the processor given; in storage model `tensors`
-/// the best of them with whole inputs too (in `edges` a whole input is a whole buffer, which no plan gains from).
+/// Evaluates the simple choices for one CNN, each of its partitions on the processor given.
 ///
 /// # Errors
 /// Those of the dataflow analyses.
@@ -52,13 +53,24 @@ pub fn front(
     processors: &[&Processor],
     storage: StorageModel,
 ) -> Result<Front, csdf::Error> {
-    let choices = choices(task.network);
-    let mut front = evaluate(task, processors, &choices, storage)?;
+    front_of(task, processors, storage, &choices(task.network))
+}
+
+/// Evaluates choices; in storage model `tensors` the best of them with whole inputs too (in `edges` a whole input is a
+/// whole buffer, which no plan gains from).
+///
+/// # Errors
+/// Those of the dataflow analyses.
+pub fn front_of(
+    task: &CnnTask<'_>,
+    processors: &[&Processor],
+    storage: StorageModel,
+    choices: &[Choice],
+) -> Result<Front, csdf::Error> {
+    let mut front = evaluate(task, processors, choices, storage)?;
     if storage == StorageModel::Tensors {
-        let best = |choice: &&Choice| front.variants.iter().any(|variant| variant.name == choice.name);
-        let best: Vec<&Choice> = choices.iter().filter(best).collect();
         let whole: Vec<Choice> =
-            best.iter().filter_map(|choice| inputs_whole(task.network, choice)).collect();
+            front.variants.iter().filter_map(|best| inputs_whole(task.network, &best.choice())).collect();
         let more = evaluate(task, processors, &whole, storage)?;
         front.evaluations += more.evaluations;
         front.variants.extend(more.variants);
@@ -79,27 +91,11 @@ pub fn evaluate(
     choices: &[Choice],
     storage: StorageModel,
 ) -> Result<Front, csdf::Error> {
-    let rates = RateTable::new(task.network);
-    let elements = own_elements(task);
-    let executed = |choice: &Choice, rings: Rings| -> Result<Execution, csdf::Error> {
-        let mut execution = execution::execute(task, &rates, choice, storage, rings)?;
-        let cost = |p: usize, id: LayerId| processors[p].layer_ns(task.network, id, choice.rows[id.0]);
-        couple(task, &rates, &mut execution, &cost)?;
-        Ok(execution)
-    };
+    let evaluator = Evaluator::new(task, processors, storage);
     let execute = |choice: &Choice| -> Result<(Variant, u64), csdf::Error> {
-        let execution = executed(choice, Rings::OnDemand)?;
-        let alone = Storage { executions: vec![&execution], elements: &elements };
-        let bound = alone.bound(&alone.items()).bytes;
-        let stages = stage_times(task, processors, choice);
-        let variant = Variant {
-            name: choice.name.clone(),
-            buffers: 0,
-            period_ns: period(task, &stages),
-            latency_ns: stages.iter().sum(),
-            execution,
-        };
-        Ok((variant, bound))
+        let execution = evaluator.execute(choice, Rings::OnDemand)?;
+        let bound = evaluator.bound(&execution);
+        Ok((evaluator.variant(choice, execution, 0), bound))
     };
     let mut variants: Vec<(Variant, u64)> = choices.par_iter().map(execute).collect::<Result<_, _>>()?;
     variants.sort_by(|(a, _), (b, _)| a.period_ns.total_cmp(&b.period_ns));
@@ -109,8 +105,7 @@ pub fn evaluate(
     let mut by_rows = None;
     for (mut variant, bound) in variants {
         if bound < least {
-            let alone = Storage { executions: vec![&variant.execution], elements: &elements };
-            variant.buffers = storage::arrange(&alone, storage, Effort::Candidate).bytes;
+            variant.buffers = evaluator.buffers(&variant.execution, Effort::Candidate);
             least = least.min(variant.buffers);
             placed.push(variant);
         } else if variant.execution.rows.iter().all(|rows| *rows == 1) {
@@ -121,15 +116,14 @@ pub fn evaluate(
     if storage == StorageModel::Tensors {
         variants.extend(by_rows);
         let tightened = variants.into_par_iter().map(|variant| {
-            let execution = executed(&variant.choice(), Rings::Smallest)?;
-            let alone = Storage { executions: vec![&execution], elements: &elements };
-            let buffers = storage::arrange(&alone, storage, Effort::Candidate).bytes;
+            let execution = evaluator.execute(&variant.choice(), Rings::Smallest)?;
+            let buffers = evaluator.buffers(&execution, Effort::Candidate);
             let better = buffers <= variant.buffers;
             Ok(if better { Variant { execution, buffers, ..variant } } else { variant })
         });
         variants = undominated(tightened.collect::<Result<_, csdf::Error>>()?);
     }
-    Ok(Front { variants, evaluations: choices.len() as u64 })
+    Ok(Front { variants, evaluations: choices.len() as u64, stopped: Stopped::Complete })
 }
 
 /// The variants that no faster one beats or equals in memory, the fastest first.
@@ -142,37 +136,4 @@ fn undominated(mut variants: Vec<Variant>) -> Vec<Variant> {
         better
     });
     variants
-}
-
-/// Modelled nanoseconds of one frame in each partition.
-pub(super) fn stage_times(task: &CnnTask<'_>, processors: &[&Processor], choice: &Choice) -> Vec<f64> {
-    let stage = |(partition, processor): (&execution::PartitionTask, &&Processor)| {
-        partition.layers.iter().map(|id| processor.layer_ns(task.network, *id, choice.rows[id.0])).sum()
-    };
-    task.partitions.iter().zip(processors).map(stage).collect()
-}
-
-/// Which partitions of this CNN run at the same time, pair by pair, as elements of J for the CNN alone.
-pub(super) fn own_elements(task: &CnnTask<'_>) -> Vec<Vec<(usize, usize)>> {
-    let count = task.partitions.len();
-    let pairs = (0..count).flat_map(|p| (p + 1..count).map(move |q| (p, q)));
-    let mut elements: Vec<Vec<(usize, usize)>> =
-        pairs.filter(|(p, q)| task.together[*p][*q]).map(|(p, q)| vec![(0, p), (0, q)]).collect();
-    elements.extend((0..count).map(|p| vec![(0, p)]));
-    elements
-}
-
-/// Time between frames: partitions that run at the same time overlap, the slowest counts; others add up.
-pub(super) fn period(task: &CnnTask<'_>, stages: &[f64]) -> f64 {
-    let mut total = 0.0;
-    let mut slowest = 0.0f64;
-    for (p, stage) in stages.iter().enumerate() {
-        if p > 0 && !task.together[p - 1][p] {
-            total += slowest;
-            slowest = 0.0;
-        }
-        slowest = slowest.max(*stage);
-    }
-    // A network of inputs alone takes no time; a nanosecond keeps its frame rate finite.
-    (total + slowest).max(1.0)
 }

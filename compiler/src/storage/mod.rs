@@ -1,12 +1,18 @@
 //! Where rings live: which of them can never share an address, what the arena takes at least, and two ways to place
 //! them, Algorithm 1 of the main paper (`edges`) and packing by address (`pack`).
 
+mod distance;
 pub mod edges;
+mod moments;
 mod pack;
+
+use std::ops::Range;
 
 use csdfc_codegen::plan::StorageModel;
 
 use crate::execution::{Execution, Request};
+
+use moments::{Line, Moment, RowByRow};
 
 /// The executions of all CNNs of an application, with what runs at the same time.
 #[derive(Debug)]
@@ -33,8 +39,17 @@ pub struct Peak {
     pub bytes: u64,
     /// The firings, each as (CNN, index on its time line).
     pub firings: Vec<(usize, usize)>,
-    /// Indices into [`Storage::items`] of the rings live then.
-    pub items: Vec<usize>,
+    /// What is in use then.
+    pub stored: Vec<Stored>,
+}
+
+/// Bytes of a ring that are in use at some moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stored {
+    /// The ring, an index into [`Storage::items`].
+    pub item: usize,
+    /// The bytes, from the ring's start.
+    pub bytes: Range<u64>,
 }
 
 impl<'a> Storage<'a> {
@@ -46,33 +61,43 @@ impl<'a> Storage<'a> {
         self.executions.iter().enumerate().flat_map(of).collect()
     }
 
-    /// For each item, the items that are stored at the same time and so can't share an address with it, ascending:
-    /// those of the same CNN whose lives overlap, and those that are live in a partition that runs at the same time.
+    /// For each item, the items that are stored at the same time, ascending: those of the same CNN whose lives overlap,
+    /// and those that are live in a partition that runs at the same time.
     pub fn conflicts(&self, items: &[Item<'_>]) -> Vec<Vec<usize>> {
-        let together = self.together();
-        let occupied: Vec<Vec<(usize, usize)>> = items.iter().map(|item| self.occupied(item)).collect();
         let mut conflicts = vec![Vec::new(); items.len()];
-        for a in 0..items.len() {
-            for b in 0..a {
-                let (one, other) = (items[a].request, items[b].request);
-                let in_time =
-                    items[a].cnn == items[b].cnn && one.live.0 <= other.live.1 && other.live.0 <= one.live.1;
-                let at_once = || {
-                    !together.is_empty()
-                        && occupied[a].iter().any(|p| {
-                            occupied[b].iter().any(|q| p != q && together.binary_search(&(*p, *q)).is_ok())
-                        })
-                };
-                if in_time || at_once() {
-                    conflicts[a].push(b);
-                    conflicts[b].push(a);
-                }
-            }
+        for (a, b, _) in self.pairs(items) {
+            conflicts[a].push(b);
+            conflicts[b].push(a);
         }
         for list in &mut conflicts {
             list.sort_unstable();
         }
         conflicts
+    }
+
+    /// Pairs of items that are stored at the same time, and whether partitions that run at the same time do so.
+    fn pairs(&self, items: &[Item<'_>]) -> Vec<(usize, usize, bool)> {
+        let together = self.together();
+        let occupied: Vec<Vec<(usize, usize)>> = match together.is_empty() {
+            true => Vec::new(),
+            false => items.iter().map(|item| self.occupied(item)).collect(),
+        };
+        let mut pairs = Vec::new();
+        for a in 0..items.len() {
+            for b in 0..a {
+                let (one, other) = (items[a].request, items[b].request);
+                let in_time =
+                    items[a].cnn == items[b].cnn && one.live.0 <= other.live.1 && other.live.0 <= one.live.1;
+                let at_once = !together.is_empty()
+                    && occupied[a].iter().any(|p| {
+                        occupied[b].iter().any(|q| p != q && together.binary_search(&(*p, *q)).is_ok())
+                    });
+                if in_time || at_once {
+                    pairs.push((a, b, at_once));
+                }
+            }
+        }
+        pairs
     }
 
     /// Ordered pairs of different partitions that run at the same time, sorted.
@@ -95,45 +120,48 @@ impl<'a> Storage<'a> {
         windows.filter(|(_, w)| w.start <= last && first < w.end).map(|(p, _)| (item.cnn, p)).collect()
     }
 
-    /// The liveness bound: no placement takes less than what is live at once on a CNN's time line, nor less than
+    /// The liveness bound: no placement takes less than what is in use at once on a CNN's time line, nor less than
     /// the peaks of partitions that run at the same time together with the rings that they share.
     pub fn bound(&self, items: &[Item<'_>]) -> Peak {
         let mut best = Peak::default();
         for cnn in 0..self.executions.len() {
-            let own = |item: &Item<'_>| item.cnn == cnn;
-            if let Some((bytes, at)) =
-                peak(items.iter().filter(|item| own(item)).map(|item| item.request), None)
-                && bytes > best.bytes
+            let own: Vec<usize> = (0..items.len()).filter(|i| items[*i].cnn == cnn).collect();
+            let line = self.line(items, cnn, RowByRow::All);
+            if let Some(peak) = peak(&line.moments(&own, &(0..usize::MAX)))
+                && peak.bytes > best.bytes
             {
-                let live =
-                    |item: &Item<'_>| own(item) && item.request.live.0 <= at && at <= item.request.live.1;
-                best = Peak { bytes, firings: vec![(cnn, at)], items: indices(items, live) };
+                let stored = line.stored(&own, peak.firing);
+                best = Peak { bytes: peak.bytes, firings: vec![(cnn, peak.firing)], stored };
             }
         }
         for element in self.elements.iter().filter(|element| element.len() > 1) {
             let homes: Vec<Vec<usize>> = items.iter().map(|item| self.homes(item, element)).collect();
             let is_own = |i: usize| homes[i].len() == 1 && !items[i].request.pipelined;
-            let mut members: Vec<usize> =
-                (0..items.len()).filter(|i| !homes[*i].is_empty() && !is_own(*i)).collect();
-            let mut bytes: u64 = members.iter().map(|i| items[*i].request.bytes).sum();
+            let shared = (0..items.len()).filter(|i| !homes[*i].is_empty() && !is_own(*i));
+            let mut stored: Vec<Stored> =
+                shared.map(|item| Stored { item, bytes: 0..items[item].request.bytes }).collect();
+            let mut bytes: u64 = stored.iter().map(|stored| stored.bytes.end).sum();
             let mut firings = Vec::new();
             for (m, &(cnn, p)) in element.iter().enumerate() {
-                let window = &self.executions[cnn].windows[p];
                 let own: Vec<usize> = (0..items.len()).filter(|i| is_own(*i) && homes[*i] == [m]).collect();
-                let requests = own.iter().map(|i| items[*i].request);
-                let Some((own_bytes, at)) = peak(requests, Some((window.start, window.end))) else {
+                let line = self.line(items, cnn, RowByRow::All);
+                let Some(peak) = peak(&line.moments(&own, &self.executions[cnn].windows[p])) else {
                     continue;
                 };
-                bytes += own_bytes;
-                firings.push((cnn, at));
-                let live = |i: &usize| items[*i].request.live.0 <= at && at <= items[*i].request.live.1;
-                members.extend(own.into_iter().filter(live));
+                bytes += peak.bytes;
+                firings.push((cnn, peak.firing));
+                stored.extend(line.stored(&own, peak.firing));
             }
             if bytes > best.bytes {
-                best = Peak { bytes, firings, items: members };
+                best = Peak { bytes, firings, stored };
             }
         }
         best
+    }
+
+    fn line<'b>(&'b self, items: &'b [Item<'b>], cnn: usize, row_by_row: RowByRow) -> Line<'b> {
+        let first = items.iter().position(|item| item.cnn == cnn).unwrap_or(0);
+        Line { items, execution: self.executions[cnn], first, row_by_row }
     }
 
     /// The members of an element of J that an item is stored for: those that use it, or else those that it outlives,
@@ -150,32 +178,9 @@ impl<'a> Storage<'a> {
     }
 }
 
-fn indices(items: &[Item<'_>], keep: impl Fn(&Item<'_>) -> bool) -> Vec<usize> {
-    items.iter().enumerate().filter(|(_, item)| keep(item)).map(|(i, _)| i).collect()
-}
-
-/// The most bytes live at once, and the first firing at which they are, within a half-open window of the time line.
-fn peak<'a>(
-    requests: impl Iterator<Item = &'a Request>,
-    window: Option<(usize, usize)>,
-) -> Option<(u64, usize)> {
-    let (from, to) = window.unwrap_or((0, usize::MAX));
-    let mut events: Vec<(usize, i128)> = Vec::new();
-    for request in requests.filter(|request| request.live.0 < to && from <= request.live.1) {
-        events.push((request.live.0.max(from), i128::from(request.bytes)));
-        events.push((request.live.1 + 1, -i128::from(request.bytes)));
-    }
-    // At equal times what ends goes first: an interval ends before its last firing plus one.
-    events.sort_unstable();
-    let mut best = None;
-    let mut live = 0;
-    for (at, bytes) in events {
-        live += bytes;
-        if bytes > 0 && best.is_none_or(|(most, _)| live > most) {
-            best = Some((live, at));
-        }
-    }
-    best.map(|(bytes, at)| (bytes as u64, at))
+/// The fullest moment, of equals the first.
+fn peak(moments: &[Moment]) -> Option<Moment> {
+    moments.iter().rev().copied().max_by_key(|moment| moment.bytes)
 }
 
 /// Where every ring lies.
@@ -185,7 +190,8 @@ pub struct Arrangement {
     pub bytes: u64,
     /// The liveness bound and the moment that sets it.
     pub bound: Peak,
-    /// No placement of these rings takes fewer bytes: the bound, or more where a complete search says so.
+    /// No placement of these rings takes fewer bytes: the bound, or more where a complete search says so, or where what
+    /// is costly row by row is made at once.
     pub least: u64,
     /// Offset of each item, in the order of [`Storage::items`].
     pub offsets: Vec<u64>,
@@ -196,6 +202,8 @@ pub struct Arrangement {
 /// How hard to look for a better placement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effort {
+    /// For one of thousands of plans: in a few orders, each ring as low as it can.
+    Sketch,
     /// For one of many plans.
     Candidate,
     /// For the plan that is kept.
@@ -209,9 +217,9 @@ pub fn arrange(storage: &Storage<'_>, model: StorageModel, effort: Effort) -> Ar
         StorageModel::Tensors => {
             let items = storage.items();
             let bound = storage.bound(&items);
-            let solution = pack::pack(storage, &items, &bound.items, effort);
-            let (bytes, offsets) = (solution.packing.bytes, solution.packing.offsets);
-            Arrangement { bytes, least: solution.bound.max(bound.bytes), bound, offsets, buffers: Vec::new() }
+            let placed = pack::pack(storage, &items, &bound, effort);
+            let (bytes, offsets) = (placed.packing.bytes, placed.packing.offsets);
+            Arrangement { bytes, least: placed.least, bound, offsets, buffers: Vec::new() }
         }
     }
 }

@@ -5,6 +5,7 @@ pub(crate) mod plans;
 mod refused;
 
 use super::check;
+use crate::plan::Plan;
 
 #[test]
 fn right_plans_are_accepted() {
@@ -23,4 +24,32 @@ fn everything_is_replayed() {
     assert_eq!(report.rows_read, 2 * 2 * (3 + 4 + 28 * 5 + 4 + 3));
     let report = check(&plans::pipelined()).unwrap();
     assert_eq!((report.replays, report.firings), (6, 6 * 3 * 96));
+}
+
+/// Rings may lie elsewhere among those that they follow: the other side, or further away.
+#[test]
+fn rings_that_stay_apart_are_accepted() {
+    type Case = (fn() -> Plan, &'static [(usize, u64)]);
+    let table: &[Case] = &[
+        (plans::follow, &[(1, 196)]),
+        (plans::follow, &[(1, 288)]),
+        (plans::follow, &[(1, 32)]),
+        (plans::follow, &[(3, 292)]),
+        (plans::drain, &[(4, 352)]),
+        (plans::drain, &[(2, 352)]),
+        // Where the first row was that is gone.
+        (plans::drain, &[(3, 0), (4, 352)]),
+    ];
+    for &(plan, moved) in table {
+        let mut plan = plan();
+        for &(tensor, offset) in moved {
+            plan.tensors[tensor].ring.as_mut().unwrap().offset = offset;
+        }
+        let ends = plan.tensors.iter().filter_map(|tensor| tensor.ring).map(|ring| ring.offset + ring.bytes);
+        let memory = &mut plan.memory;
+        memory.buffers = ends.max().unwrap();
+        memory.total = memory.parameters_stored + memory.buffers;
+        memory.proven = memory.buffers == memory.bound;
+        check(&plan).unwrap_or_else(|violations| panic!("{moved:?}: {violations:#?}"));
+    }
 }

@@ -267,12 +267,46 @@ pub fn branch() -> Plan {
     let mut plan = empty(StorageModel::Tensors);
     plan.add_cnn("branch");
     add_branch(&mut plan, [None, Some((4, 256)), Some((4, 0)), Some((4, 128)), Some((4, 256))]);
-    plan.memory(0, 512, 3 * 128 + 256, 512, (128, 256));
+    add_branch_sums(&mut plan, 512);
+    plan
+}
+
+/// The sums of a branch. The first row of `t_c` is made from all rows of `t_a` and `t_b`, 128 bytes each.
+fn add_branch_sums(plan: &mut Plan, buffers: u64) {
+    plan.memory(0, buffers, 3 * 128 + 256, 320, (128, 256));
     plan.certificate.bound = Some(PeakWitness {
         firing: vec!["branch/c".into()],
         tensors: ["branch/t_a", "branch/t_b", "branch/t_c"].map(String::from).into(),
-        bytes: 512,
+        bytes: 320,
     });
+}
+
+/// The branch with rings that follow those that they are made from as closely as they may: `t_a` a row before `t_z`;
+/// rows of `t_c`, twice as wide, end below `t_a` and `t_b` when their last is made.
+pub fn follow() -> Plan {
+    let mut plan = empty(StorageModel::Tensors);
+    plan.add_cnn("branch");
+    add_branch(&mut plan, [None, Some((4, 192)), Some((4, 160)), Some((4, 288)), Some((4, 0))]);
+    add_branch_sums(&mut plan, 416);
+    plan
+}
+
+/// Eight rows of 32 bytes that are taken away one by one, and come back three layers later in the same place.
+pub fn drain() -> Plan {
+    let mut plan = empty(StorageModel::Tensors);
+    plan.add_cnn("drain");
+    let image = || Shape::image(2, 8, 4);
+    plan.add("in", "p", input(), &[], image(), 8, 0, None);
+    plan.add("a", "p", relu(), &[("t_in", "8", "8")], image(), 8, 0, Some((8, 0)));
+    plan.add("b", "p", relu(), &[("t_a", "8*1", "8*1")], image(), 1, 0, Some((2, 256)));
+    plan.add("e", "p", relu(), &[("t_b", "8*1", "8*1")], image(), 1, 0, Some((1, 320)));
+    plan.add("c", "p", relu(), &[("t_e", "8*1", "8*1")], image(), 1, 0, Some((8, 0)));
+    plan.add("d", "p", relu(), &[("t_c", "8", "8")], image(), 8, 0, None);
+    plan.output("t_d");
+    let [i, a, b, e, c, d] = ["in", "a", "b", "e", "c", "d"].map(fire);
+    plan.add_partition("p", &[i, a, repeat(8, &[b, e, c]), d], "[in],[a],([b],[e],[c])×8,[d]");
+    plan.parallel = vec![vec!["p".into()]];
+    plan.memory(0, 352, 4 * 256, 352, (256, 256));
     plan
 }
 
@@ -341,6 +375,8 @@ pub fn all() -> Vec<(&'static str, Plan)> {
         ("pair", pair()),
         ("pipelined", pipelined()),
         ("branch", branch()),
+        ("follow", follow()),
+        ("drain", drain()),
         ("two", two()),
         ("edges", edges()),
         ("double_buffered", double_buffered()),

@@ -5,7 +5,7 @@ use crate::operator::Operator;
 use crate::plan::{Plan, Step, Workspace};
 use crate::shape::Shape;
 
-use super::plans::{branch, double_buffered, edges, fire, pair, pipelined, repeat, two};
+use super::plans::{branch, double_buffered, drain, edges, fire, follow, pair, pipelined, repeat, two};
 
 type Corrupt = fn(&mut Plan);
 
@@ -35,6 +35,12 @@ fn resized(plan: &mut Plan, tensor: usize, rows: u64) {
     (ring.ring_rows, ring.bytes) = (rows, rows * row_bytes);
     plan.memory.bound -= less;
     plan.memory.proven = false;
+}
+
+/// Has the reader of the first ring take it whole: a transpose and back.
+fn read_whole(plan: &mut Plan) {
+    let swap = Operator::Transpose(crate::operator::Transpose { perm: vec![0, 1, 3, 2] });
+    plan.cnns[0].layers[2].operator = swap;
 }
 
 fn scheduled(plan: &mut Plan, schedule: &[Step], notation: &str) {
@@ -123,7 +129,26 @@ fn shapes_and_rates() {
 fn storage() {
     let table: &[Case] = &[
         ("overlap", pair, |p| moved(p, 1, 1916), "overlap"),
-        ("overlap of live rings", branch, |p| moved(p, 3, 0), "overlap"),
+        ("overlap of live rings", branch, |p| moved(p, 3, 0), "overwrites_needed"),
+        ("in place, without a row between", follow, |p| moved(p, 1, 160), "overwrites_needed"),
+        ("a ring that follows too closely", follow, |p| moved(p, 2, 156), "overwrites_needed"),
+        ("a ring that follows another too closely", follow, |p| moved(p, 4, 4), "overwrites_needed"),
+        ("a ring below one that it is made from", follow, |p| moved(p, 1, 128), "overwrites_needed"),
+        ("a row over one that is still needed", drain, |p| moved(p, 4, 32), "overwrites_needed"),
+        ("a ring that wraps over needed rows", drain, |p| moved(p, 3, 192), "overlap"),
+        ("a ring that wraps over what it is made from", drain, |p| moved(p, 2, 192), "overlap"),
+        (
+            "into a ring that wraps",
+            drain,
+            |p| {
+                p.memory.buffers = 1024;
+                moved(p, 3, 800);
+                moved(p, 4, 288);
+            },
+            "overlap",
+        ),
+        ("a ring that wraps below one that follows it", drain, |p| moved(p, 3, 0), "overlap"),
+        ("over a ring that is read whole", follow, |p| read_whole(p), "overlap"),
         ("beyond the arena", pair, |p| moved(p, 1, 1924), "ring"),
         ("offset beyond all", pair, |p| moved(p, 1, u64::MAX), "ring"),
         ("misaligned", branch, |p| moved(p, 1, 257), "ring"),
@@ -271,8 +296,9 @@ fn sums() {
         ("total", two, |p| p.memory.total += 1, "sum"),
         ("naive", edges, |p| p.memory.naive -= 1, "sum"),
         ("bound", branch, |p| p.memory.bound -= 1, "sum"),
-        ("proven", branch, |p| p.memory.proven = false, "sum"),
-        ("least", branch, |p| p.certificate.least = Some(p.memory.bound), "sum"),
+        ("proven", drain, |p| p.memory.proven = false, "sum"),
+        ("not proven", branch, |p| p.memory.proven = true, "sum"),
+        ("least", drain, |p| p.certificate.least = Some(p.memory.bound), "sum"),
         (
             "least above the arena",
             branch,
@@ -296,6 +322,18 @@ fn sums() {
             branch,
             |p| drop(p.certificate.bound.as_mut().unwrap().tensors.pop()),
             "sum",
+        ),
+        (
+            "a witness too many",
+            branch,
+            |p| p.certificate.bound.as_mut().unwrap().tensors.push("branch/t_a".into()),
+            "duplicate_name",
+        ),
+        (
+            "a witness that is none",
+            branch,
+            |p| p.certificate.bound.as_mut().unwrap().tensors.push("branch/t_d".into()),
+            "unknown_name",
         ),
         (
             "larger arena",

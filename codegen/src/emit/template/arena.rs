@@ -2,12 +2,14 @@
 //!
 //! Each part of the program that runs for itself, a model or a stage of a pipeline, reaches the rings of its own table
 //! and no others. Parts that run at the same time are split off together, after it is seen that their tables have no
-//! byte in common but those of rings between stages.
+//! byte in common but those of rings between stages. Rings of one part may have bytes in common, whose turn it is being
+//! the plan's business: whatever is borrowed to be written at one time is seen to be apart from all that is read.
 #![allow(unsafe_code, reason = "spans of the arena that do not overlap are borrowed at the same time")]
 #![allow(dead_code, reason = "not every plan hands rows on or has stages")]
 
 use core::cell::UnsafeCell;
 use core::marker::PhantomData;
+use core::ops::Range;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use crate::ARENA_BYTES;
@@ -117,8 +119,20 @@ impl Place {
             && self.offset <= ARENA_BYTES - self.bytes()
     }
 
+    /// The ring of these rows alone that they are part of, in their order.
+    ///
+    /// # Panics
+    /// If it has not as many rows.
+    const fn part(self, rows: &Range<usize>) -> Place {
+        assert!(rows.start <= rows.end && rows.end <= self.rows);
+        Place { offset: self.offset + rows.start * self.row_bytes, rows: rows.end - rows.start, ..self }
+    }
+
     const fn overlaps(self, other: Place) -> bool {
-        self.offset < other.offset + other.bytes() && other.offset < self.offset + self.bytes()
+        self.bytes() > 0
+            && other.bytes() > 0
+            && self.offset < other.offset + other.bytes()
+            && other.offset < self.offset + self.bytes()
     }
 
     /// Whether another part may have `other` while one has this.
@@ -135,6 +149,15 @@ impl<P: Part> Ring<P> {
 }
 
 impl<P> Ring<P> {
+    /// These rows of it, as a ring of their own in which the first of them is in the first slot.
+    ///
+    /// # Panics
+    /// If it has not as many rows.
+    #[inline(always)]
+    pub fn part(self, rows: &Range<usize>) -> Self {
+        Ring { place: self.place.part(rows), part: PhantomData }
+    }
+
     fn slot(self, y: usize) -> Self {
         Ring { place: self.place.slot(y), part: PhantomData }
     }
@@ -198,8 +221,8 @@ impl<P: Part> Memory<'_, P> {
         Parts::of(self.start)
     }
 
-    /// Some rings, to be read, and another, to be written. With constant rings the conditions are decided when the
-    /// crate is compiled.
+    /// Some rings or parts of them, to be read, and another, to be written. With constant rings the conditions are decided
+    /// when the crate is compiled.
     ///
     /// # Panics
     /// If a ring is not within the arena, or what is written overlaps with what is read. In a plan that was checked

@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use csdfc_ga::{Individual, Settings};
 
 use self::chromosomes::Chromosomes;
+use super::watch::Stopped;
 use super::{Found, Shortfall};
 use crate::app::resolve::Application;
 use crate::app::spec::Prefer;
@@ -77,13 +78,15 @@ pub fn search(subject: &Subject<'_>) -> Result<Found, csdf::Error> {
     };
     let (best, shortfall) = choose(subject, &front.points, limit);
     let Some(best) = best.or(front.points.first()) else {
-        return Ok(Found { variants: Vec::new(), shortfall, pareto: Vec::new(), evaluations: 0 });
+        let (variants, pareto) = (Vec::new(), Vec::new());
+        return Ok(Found { variants, shortfall, pareto, evaluations: 0, stopped: Stopped::Complete });
     };
     Ok(Found {
         variants: chromosomes.variants(&best.chromosome)?,
         shortfall,
         pareto: front.points.iter().rev().map(|point| chromosomes.describe(point)).collect(),
         evaluations: front.evaluations,
+        stopped: Stopped::Complete,
     })
 }
 

@@ -1,0 +1,178 @@
+//! How many bytes rings occupy at each moment of a CNN's frame, its partitions one after another.
+//!
+//! A moment is a firing or, where a layer reads some operand by rows, each row of a firing: at row o of the output its
+//! rows up to o are begun, and the layer has released the rows below `keep₁(o)` of what it reads by rows. An exclusive
+//! ring occupies all its bytes from its producer's first firing to the last of any user. Any other occupies the rows
+//! begun and not released by all its readers; one without readers, those begun, until its producer is done.
+
+use std::ops::Range;
+
+use super::index::CnnIndex;
+use super::rates::Held;
+use super::storage::{Store, Uses};
+
+/// The firings of a CNN's frame, and what they touch.
+pub(super) struct TimeLine<'a> {
+    cnn: &'a CnnIndex<'a>,
+    held: &'a [Vec<Held>],
+    stores: &'a [Store],
+    uses: Uses,
+    /// Layers, in the order in which they fire.
+    firings: Vec<u32>,
+}
+
+/// What is stored of some of a CNN's rings.
+struct Occupied<'l> {
+    line: &'l TimeLine<'l>,
+    /// Which rings count, by store.
+    counted: &'l [bool],
+    bytes: u64,
+    /// Firings so far, by layer.
+    fired: Vec<u64>,
+    /// By store, the firings of its users that are still to come.
+    left: Vec<u64>,
+    /// Rows begun, by store.
+    begun: Vec<u64>,
+    /// Rows that all readers have released, by store, and how many readers have released no more.
+    free: Vec<(u64, usize)>,
+    /// Rows released, by layer and tensor held.
+    released: Vec<Vec<u64>>,
+}
+
+impl<'a> TimeLine<'a> {
+    pub fn new(
+        cnn: &'a CnnIndex<'a>,
+        held: &'a [Vec<Held>],
+        stores: &'a [Store],
+        schedules: &[Vec<u32>],
+    ) -> Self {
+        let firings = cnn.partitions.iter().flat_map(|&p| schedules[p].iter().copied()).collect();
+        TimeLine { cnn, held, stores, uses: Uses::new(cnn, held, stores), firings }
+    }
+
+    /// Number of its rings.
+    pub fn rings(&self) -> usize {
+        self.stores.len()
+    }
+
+    /// Steps of a walk along all of it.
+    pub fn work(&self) -> u64 {
+        let layers = self.cnn.layers.iter();
+        layers.map(|entry| entry.rows() * (1 + entry.inputs.len() as u64)).sum::<u64>()
+            + self.stores.len() as u64
+    }
+
+    /// Most bytes that the rings counted occupy at a moment of these firings.
+    pub fn peak(&self, counted: &[bool], window: &Range<usize>) -> u64 {
+        let layers = &self.cnn.layers;
+        let users = |store: &Store| {
+            let all = store.readers.iter().chain([&store.tensor]);
+            all.map(|&layer| layers[layer].layer.firings).sum()
+        };
+        let mut occupied = Occupied {
+            line: self,
+            counted,
+            bytes: 0,
+            fired: vec![0; layers.len()],
+            left: self.stores.iter().map(users).collect(),
+            begun: vec![0; self.stores.len()],
+            free: self.stores.iter().map(|store| (0, store.readers.len())).collect(),
+            released: self.held.iter().map(|held| vec![0; held.len()]).collect(),
+        };
+        let mut most = 0;
+        for (at, &layer) in self.firings.iter().enumerate().take(window.end) {
+            let bytes = occupied.fire(layer as usize);
+            if window.start <= at {
+                most = bytes.max(most);
+            }
+        }
+        most
+    }
+}
+
+impl Occupied<'_> {
+    /// Fires a layer; gives the most bytes at a moment of it.
+    fn fire(&mut self, layer: usize) -> u64 {
+        let line = self.line;
+        let (entry, held, p) = (&line.cnn.layers[layer], &line.held[layer], self.fired[layer]);
+        for &s in line.uses.written_to[layer].iter().filter(|&&s| p == 0 && line.stores[s].exclusive) {
+            self.bytes += self.share(s, line.stores[s].bytes());
+        }
+        let rows = entry.rows_of_firing(p);
+        let mut most = 0;
+        if held.iter().any(|held| !held.rows.is_empty()) {
+            for row in rows {
+                for (i, held) in held.iter().enumerate() {
+                    if let Some(window) = held.rows.get(row as usize) {
+                        self.release(layer, i, window.start.into());
+                    }
+                }
+                self.begin(layer, row + 1);
+                most = self.bytes.max(most);
+            }
+        } else {
+            self.begin(layer, rows.end);
+            most = self.bytes;
+        }
+        for (i, held) in held.iter().enumerate() {
+            self.release(layer, i, held.keep[p as usize + 1].into());
+        }
+        self.fired[layer] += 1;
+        for &s in line.uses.written_to[layer].iter().chain(line.uses.read_from[layer].iter().flatten()) {
+            self.left[s] -= 1;
+            if self.left[s] == 0 {
+                self.end(s);
+            }
+        }
+        most
+    }
+
+    /// Rows of the layer's tensor up to `end` are begun.
+    fn begin(&mut self, layer: usize, end: u64) {
+        for &s in &self.line.uses.written_to[layer] {
+            self.count(s, |occupied| occupied.begun[s] = end);
+        }
+    }
+
+    /// A layer has released a tensor's rows below `row`.
+    fn release(&mut self, layer: usize, i: usize, row: u64) {
+        let before = std::mem::replace(&mut self.released[layer][i], row);
+        let Some(s) = self.line.uses.read_from[layer][i].filter(|_| before < row) else { return };
+        let (free, behind) = &mut self.free[s];
+        if before == *free {
+            *behind -= 1;
+            if *behind == 0 {
+                let released = self.line.uses.held_by[s].iter().map(|&(reader, i)| self.released[reader][i]);
+                let free = released.clone().min().unwrap_or(row);
+                let behind = released.filter(|&other| other == free).count();
+                self.count(s, |occupied| occupied.free[s] = (free, behind));
+            }
+        }
+    }
+
+    /// A ring has no user any more.
+    fn end(&mut self, s: usize) {
+        if self.line.stores[s].exclusive {
+            self.bytes -= self.share(s, self.line.stores[s].bytes());
+        } else {
+            self.count(s, |occupied| occupied.free[s].0 = occupied.begun[s]);
+        }
+    }
+
+    /// Counts a ring that is not exclusive anew, after a change.
+    fn count(&mut self, s: usize, change: impl FnOnce(&mut Self)) {
+        let bytes = |occupied: &Self| match occupied.line.stores[s].exclusive {
+            true => 0,
+            // Until the replay has seen it, a schedule may read rows before they are written.
+            false => occupied.begun[s].saturating_sub(occupied.free[s].0) * occupied.line.stores[s].row_bytes,
+        };
+        let before = bytes(self);
+        change(self);
+        self.bytes = self.bytes + self.share(s, bytes(self)) - self.share(s, before);
+    }
+
+    /// What a ring's bytes count.
+    fn share(&self, s: usize, bytes: u64) -> u64 {
+        if self.counted[s] { bytes } else { 0 }
+    }
+}

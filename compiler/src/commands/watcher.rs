@@ -1,0 +1,52 @@
+//! Who watches a search: Ctrl-C ends it, a terminal shows how far it is.
+
+use std::io::{IsTerminal, Write};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use signal_hook::consts::SIGINT;
+use signal_hook::flag;
+
+use crate::search::watch::Progress;
+use crate::units;
+
+/// What a shell reports of a command that Ctrl-C ended.
+const INTERRUPTED: i32 = 130;
+
+/// Ctrl-C and the terminal.
+pub(super) struct Watcher {
+    /// Whether Ctrl-C was pressed.
+    pub stop: Arc<AtomicBool>,
+    is_shown: bool,
+}
+
+impl Watcher {
+    /// From now on Ctrl-C is a wish to end the search, and ends the process when it comes again.
+    pub fn start() -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        // In this order the first signal finds the flag down. Where signals cannot be had, Ctrl-C ends the process.
+        let _ = flag::register_conditional_shutdown(SIGINT, INTERRUPTED, Arc::clone(&stop))
+            .and_then(|_| flag::register(SIGINT, Arc::clone(&stop)));
+        let is_shown = std::io::stderr().is_terminal() && tracing::enabled!(tracing::Level::WARN);
+        Watcher { stop, is_shown }
+    }
+
+    /// Shows how far the search is, on one line of the terminal.
+    pub fn show(&self, progress: &Progress<'_>) {
+        let Progress { cnn, evaluations, front, least } = progress;
+        let least = units::bytes(*least);
+        self.line(&format!("{cnn}: {evaluations} choices, {front} worth while, the smallest {least}"));
+    }
+
+    /// Leaves the terminal as it was.
+    pub fn done(&self) {
+        self.line("");
+    }
+
+    fn line(&self, text: &str) {
+        if self.is_shown {
+            // A terminal that is gone needs no line.
+            let _ = write!(std::io::stderr(), "\r\x1b[K{text}");
+        }
+    }
+}

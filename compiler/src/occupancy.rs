@@ -1,0 +1,267 @@
+//! Which bytes of a ring are in use, firing by firing.
+//!
+//! A ring whose rows wrap is in use as a whole as long as it lives. A *whole* ring, which holds every row of a frame at
+//! a place of its own, is in use only from the first row that a reader still needs to the last row begun: other rings
+//! may lie where its rows are not yet, or no longer. Within one firing that makes several rows the same holds from row
+//! to row: row o is made when the rows below `keep(o)` of each operand are free, where `keep` is that of one row per
+//! firing (DESIGN.md, section 3, "Rows").
+
+use std::ops::Range;
+
+use csdfc_codegen::operator::Operator;
+
+use crate::execution::{Request, Run};
+use crate::lower::RateTable;
+use crate::network::{Layer, LayerId, Network};
+
+/// The bytes of a whole ring that are in use, as steps over the firings of a frame.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Filling {
+    /// From this firing on so many bytes have been begun; both ascend.
+    pub begun: Vec<(usize, u64)>,
+    /// After this firing so many bytes have been released by all readers; both ascend.
+    pub released: Vec<(usize, u64)>,
+}
+
+impl Filling {
+    /// The bytes in use at a firing, with all that it begins and all that it will release.
+    pub fn at(&self, firing: usize) -> Range<u64> {
+        let low = self.released.partition_point(|(at, _)| *at < firing);
+        let high = self.begun.partition_point(|(at, _)| *at <= firing);
+        let bytes =
+            |steps: &[(usize, u64)], count: usize| count.checked_sub(1).map_or(0, |last| steps[last].1);
+        bytes(&self.released, low)..bytes(&self.begun, high)
+    }
+}
+
+/// A firing that makes several rows of a whole ring, one after another, while rows of whole rings that it reads become
+/// free.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sweep {
+    /// The firing.
+    pub firing: usize,
+    /// The ring that it writes, an index into the execution's requests.
+    pub output: usize,
+    /// Bytes of that ring begun when each row of the firing is made.
+    pub begun: Vec<u64>,
+    /// The rings that it reads and that make room.
+    pub operands: Vec<Swept>,
+    /// Whether making one row at a time costs no time.
+    pub is_free: bool,
+}
+
+/// A ring of which rows become free while a firing goes on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Swept {
+    /// The ring, an index into the execution's requests.
+    pub request: usize,
+    /// Bytes of it that are free when each row of the firing is made.
+    pub free: Vec<u64>,
+}
+
+impl Sweep {
+    /// The row at which the rings that count are fullest, of equals the first, and by how many bytes that is less than all
+    /// of the firing's rows begun and none released.
+    pub fn fullest(&self, counts: impl Fn(usize) -> bool) -> (usize, u64) {
+        let begun = |row: usize| if counts(self.output) { self.begun[row] } else { 0 };
+        let operands = || self.operands.iter().filter(|operand| counts(operand.request));
+        let free = |row: usize| operands().map(|operand| operand.free[row]).sum::<u64>();
+        let last = self.begun.len() - 1;
+        // What is free when a row is made may be more than what is begun then, never more than was in use before.
+        let less = |row: usize| (begun(last) - begun(row)) + (free(row) - free(0));
+        let fullest = (0..=last).min_by_key(|row| less(*row)).unwrap_or(0);
+        (fullest, less(fullest))
+    }
+
+    /// How many bytes above the start of the ring written a ring that is read must start at least, for this firing, if
+    /// it lies above.
+    pub fn distance(&self, operand: &Swept) -> i64 {
+        let apart = self.begun.iter().zip(&operand.free).map(|(begun, free)| *begun as i64 - *free as i64);
+        apart.max().unwrap_or(0)
+    }
+}
+
+/// Within which firings rings may share addresses, and which rings never do.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Sharing {
+    /// Firings that go row by row, ascending.
+    pub sweeps: Vec<Sweep>,
+    /// Pairs of requests, each one that a layer writes and one that it reads, that share no address: one of them
+    /// wraps, or to make one row at a time would cost time.
+    pub apart: Vec<(usize, usize)>,
+}
+
+/// Most bytes of filters that are read again for every row of a firing that goes row by row: they stay in the
+/// nearest cache.
+const CACHED_FILTERS: u64 = 64 * 1024;
+
+/// Finds what is in use of every whole ring among `requests`, all of one network in storage model `tensors`, and how they
+/// may share addresses.
+pub fn fill(
+    network: &Network,
+    rates: &RateTable<'_>,
+    rows: &[u64],
+    runs: &[Run],
+    requests: &mut [Request],
+) -> Sharing {
+    let mut times: Vec<Vec<usize>> = vec![Vec::new(); network.layers.len()];
+    for (time, layer) in runs.iter().flat_map(Run::order).enumerate() {
+        times[layer.0].push(time);
+    }
+    let mut whole = vec![None; network.layers.len()];
+    for (index, request) in requests.iter().enumerate() {
+        let height = network.layer(request.tensor).shape.rows() as u64;
+        if !request.pipelined && request.ring_rows >= height {
+            whole[request.tensor.0] = Some(index);
+        }
+    }
+    let mut readings: Vec<Vec<Reading>> = vec![Vec::new(); network.layers.len()];
+    for reader in network.ids() {
+        for (tensor, _, release) in rates.get(reader, rows[reader.0]).iter() {
+            if whole[tensor.0].is_some() {
+                let sum = |sum: &mut u64, rate: u64| {
+                    *sum += rate;
+                    Some(*sum)
+                };
+                readings[tensor.0].push(Reading { reader, released: release.iter().scan(0, sum).collect() });
+            }
+        }
+    }
+    let frame = Frame { network, rates, rows, times, whole, readings };
+    let mut request_of = vec![None; network.layers.len()];
+    for (index, request) in requests.iter_mut().enumerate() {
+        request_of[request.tensor.0] = Some(index);
+        if frame.whole[request.tensor.0].is_some() {
+            request.filling = Some(frame.filling(request.tensor));
+        }
+    }
+    let mut sharing = Sharing::default();
+    for id in network.ids() {
+        let layer = network.layer(id);
+        let by_rows = rows[id.0] == 1 || filter_bytes(layer) <= CACHED_FILTERS;
+        for tensor in layer.inputs.iter().map(|operand| operand.layer) {
+            if let (Some(written), Some(read)) = (request_of[id.0], request_of[tensor.0])
+                && !(by_rows && frame.whole[id.0].is_some() && frame.whole[tensor.0].is_some())
+            {
+                sharing.apart.push((written, read));
+            }
+        }
+        sharing.sweeps.extend(frame.sweeps(id));
+    }
+    sharing.sweeps.sort_unstable_by_key(|sweep| sweep.firing);
+    sharing
+}
+
+/// How a layer reads a tensor.
+#[derive(Debug, Clone)]
+struct Reading {
+    reader: LayerId,
+    /// Rows released after each of its firings.
+    released: Vec<u64>,
+}
+
+struct Frame<'a> {
+    network: &'a Network,
+    rates: &'a RateTable<'a>,
+    rows: &'a [u64],
+    /// By layer, its firings on the time line.
+    times: Vec<Vec<usize>>,
+    /// By tensor, the request of its whole ring.
+    whole: Vec<Option<usize>>,
+    /// By tensor, who reads its whole ring.
+    readings: Vec<Vec<Reading>>,
+}
+
+impl Frame<'_> {
+    fn filling(&self, tensor: LayerId) -> Filling {
+        let layer = self.network.layer(tensor);
+        let (height, row_bytes) = (layer.shape.rows() as u64, layer.row_bytes());
+        let made = |p: u64| ((p + 1) * self.rows[tensor.0]).min(height) * row_bytes;
+        let begun = self.times[tensor.0].iter().zip(0..).map(|(time, p)| (*time, made(p))).collect();
+        let readings = &self.readings[tensor.0];
+        let mut ends: Vec<(usize, usize, u64)> = Vec::new();
+        for (r, reading) in readings.iter().enumerate() {
+            let times = &self.times[reading.reader.0];
+            ends.extend(times.iter().zip(&reading.released).map(|(time, rows)| (*time, r, *rows)));
+        }
+        ends.sort_unstable();
+        let mut each = vec![0; readings.len()];
+        let mut released: Vec<(usize, u64)> = Vec::new();
+        let mut last = 0;
+        for (time, reader, rows) in ends {
+            each[reader] = rows;
+            let all = each.iter().copied().min().unwrap_or(0);
+            if all > last {
+                last = all;
+                released.push((time, all * row_bytes));
+            }
+        }
+        Filling { begun, released }
+    }
+
+    /// Rows of a tensor that all readers but one have released before a firing.
+    fn released_by_others(&self, tensor: LayerId, reader: LayerId, firing: usize) -> u64 {
+        let others = self.readings[tensor.0].iter().filter(|reading| reading.reader != reader);
+        let released = others.map(|reading| {
+            let fired = self.times[reading.reader.0].partition_point(|time| *time < firing);
+            fired.checked_sub(1).map_or(0, |last| reading.released[last])
+        });
+        released.min().unwrap_or(u64::MAX)
+    }
+
+    /// The firings of a layer that go row by row.
+    fn sweeps(&self, id: LayerId) -> Vec<Sweep> {
+        let (layer, rows) = (self.network.layer(id), self.rows[id.0]);
+        let Some(output) = self.whole[id.0].filter(|_| rows > 1) else { return Vec::new() };
+        let by_row = self.rates.get(id, 1);
+        let operands =
+            || by_row.iter().filter_map(|(tensor, _, by)| Some((*tensor, self.whole[tensor.0]?, by)));
+        if operands().next().is_none() {
+            return Vec::new();
+        }
+        let height = layer.shape.rows() as u64;
+        let is_free = filter_bytes(layer) <= CACHED_FILTERS;
+        let mut keeps: Vec<(Operand, Vec<u64>)> = Vec::new();
+        for (tensor, request, release) in operands() {
+            let before = |sum: &mut u64, rate: u64| Some(std::mem::replace(sum, *sum + rate));
+            let row_bytes = self.network.layer(tensor).row_bytes();
+            keeps.push((Operand { tensor, request, row_bytes }, release.iter().scan(0, before).collect()));
+        }
+        let mut sweeps = Vec::new();
+        let row_bytes = layer.row_bytes();
+        for (&firing, p) in self.times[id.0].iter().zip(0..) {
+            let made = p * rows..((p + 1) * rows).min(height);
+            let mut operands = Vec::new();
+            for (operand, keep) in &keeps {
+                let others = self.released_by_others(operand.tensor, id, firing);
+                let kept = |row: u64| keep.get(row as usize).map_or(0, |keep| (*keep).min(others));
+                if kept(made.end - 1) > kept(made.start) {
+                    let free = made.clone().map(|row| kept(row) * operand.row_bytes).collect();
+                    operands.push(Swept { request: operand.request, free });
+                }
+            }
+            if !operands.is_empty() {
+                let begun = made.map(|row| (row + 1) * row_bytes).collect();
+                sweeps.push(Sweep { firing, output, begun, operands, is_free });
+            }
+        }
+        sweeps
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Operand {
+    tensor: LayerId,
+    request: usize,
+    row_bytes: u64,
+}
+
+/// Bytes of the filters of a layer that multiplies by some.
+fn filter_bytes(layer: &Layer) -> u64 {
+    match layer.operator {
+        Operator::Conv(_) | Operator::ConvTranspose(_) | Operator::Gemm(_) => {
+            layer.parameters.first().map_or(0, |filters| filters.elements() as u64 * 4)
+        }
+        _ => 0,
+    }
+}

@@ -1,0 +1,122 @@
+//! What a choice costs: one frame of a CNN executed, placed in memory and timed.
+
+use crate::cost::Processor;
+use crate::couple::couple;
+use crate::execution::{self, CnnTask, Execution, Rings};
+use crate::lower::RateTable;
+use crate::network::LayerId;
+use crate::search::Variant;
+use crate::search::choice::Choice;
+use crate::storage::{self, Effort, Storage};
+use csdfc_codegen::plan::StorageModel;
+
+/// Evaluates choices for one CNN as if it were alone.
+#[derive(Debug)]
+pub struct Evaluator<'a> {
+    /// The CNN.
+    pub task: &'a CnnTask<'a>,
+    /// The processor of each of its partitions.
+    pub processors: &'a [&'a Processor],
+    /// How storage is shared.
+    pub storage: StorageModel,
+    rates: RateTable<'a>,
+    elements: Vec<Vec<(usize, usize)>>,
+}
+
+impl<'a> Evaluator<'a> {
+    /// Of a CNN, each of its partitions on the processor given.
+    pub fn new(task: &'a CnnTask<'a>, processors: &'a [&'a Processor], storage: StorageModel) -> Self {
+        let (rates, elements) = (RateTable::new(task.network), own_elements(task));
+        Evaluator { task, processors, storage, rates, elements }
+    }
+
+    /// The rates of its layers.
+    pub fn rates(&self) -> &RateTable<'a> {
+        &self.rates
+    }
+
+    /// One frame.
+    ///
+    /// # Errors
+    /// Those of the dataflow analyses.
+    pub fn execute(&self, choice: &Choice, rings: Rings) -> Result<Execution, csdf::Error> {
+        let mut execution = execution::execute(self.task, &self.rates, choice, self.storage, rings)?;
+        let cost = |p: usize, id: LayerId| self.layer_ns(p, id, choice.rows[id.0]);
+        couple(self.task, &self.rates, &mut execution, &cost)?;
+        Ok(execution)
+    }
+
+    /// Bytes of buffers that no placement of an execution's rings undercuts.
+    pub fn bound(&self, execution: &Execution) -> u64 {
+        let alone = self.alone(execution);
+        alone.bound(&alone.items()).bytes
+    }
+
+    /// Bytes of buffers of an execution as placed.
+    pub fn buffers(&self, execution: &Execution, effort: Effort) -> u64 {
+        storage::arrange(&self.alone(execution), self.storage, effort).bytes
+    }
+
+    /// An execution of a choice as a variant of so many bytes.
+    pub fn variant(&self, choice: &Choice, execution: Execution, buffers: u64) -> Variant {
+        let stages = self.stages(&choice.rows);
+        Variant {
+            name: choice.name.clone(),
+            buffers,
+            period_ns: period(self.task, &stages),
+            latency_ns: stages.iter().sum(),
+            execution,
+        }
+    }
+
+    /// Modelled nanoseconds between frames with these rows per firing.
+    pub fn period_ns(&self, rows: &[u64]) -> f64 {
+        period(self.task, &self.stages(rows))
+    }
+
+    /// Modelled nanoseconds of all firings of a layer in a frame, on the processor of a partition.
+    pub fn layer_ns(&self, partition: usize, id: LayerId, rows: u64) -> f64 {
+        self.processors[partition].layer_ns(self.task.network, id, rows)
+    }
+
+    fn alone<'e>(&'e self, execution: &'e Execution) -> Storage<'e> {
+        Storage { executions: vec![execution], elements: &self.elements }
+    }
+
+    fn stages(&self, rows: &[u64]) -> Vec<f64> {
+        stage_times(self.task, self.processors, rows)
+    }
+}
+
+/// Modelled nanoseconds of one frame in each partition.
+pub(super) fn stage_times(task: &CnnTask<'_>, processors: &[&Processor], rows: &[u64]) -> Vec<f64> {
+    let stage = |(partition, processor): (&execution::PartitionTask, &&Processor)| {
+        partition.layers.iter().map(|id| processor.layer_ns(task.network, *id, rows[id.0])).sum()
+    };
+    task.partitions.iter().zip(processors).map(stage).collect()
+}
+
+/// Which partitions of this CNN run at the same time, pair by pair, as elements of J for the CNN alone.
+pub(super) fn own_elements(task: &CnnTask<'_>) -> Vec<Vec<(usize, usize)>> {
+    let count = task.partitions.len();
+    let pairs = (0..count).flat_map(|p| (p + 1..count).map(move |q| (p, q)));
+    let mut elements: Vec<Vec<(usize, usize)>> =
+        pairs.filter(|(p, q)| task.together[*p][*q]).map(|(p, q)| vec![(0, p), (0, q)]).collect();
+    elements.extend((0..count).map(|p| vec![(0, p)]));
+    elements
+}
+
+/// Time between frames: partitions that run at the same time overlap, the slowest counts; others add up.
+pub(super) fn period(task: &CnnTask<'_>, stages: &[f64]) -> f64 {
+    let mut total = 0.0;
+    let mut slowest = 0.0f64;
+    for (p, stage) in stages.iter().enumerate() {
+        if p > 0 && !task.together[p - 1][p] {
+            total += slowest;
+            slowest = 0.0;
+        }
+        slowest = slowest.max(*stage);
+    }
+    // A network of inputs alone takes no time; a nanosecond keeps its frame rate finite.
+    (total + slowest).max(1.0)
+}

@@ -1,0 +1,69 @@
+//! The exact front over chains of segments.
+
+use super::stream::Segment;
+
+/// Segments one after another, from the first layer to the last cut.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Chain {
+    /// Bytes of the segment that takes most.
+    pub bytes: u64,
+    /// Modelled nanoseconds of all.
+    pub time_ns: f64,
+    /// The segments, as indices.
+    pub segments: Vec<usize>,
+}
+
+/// A way to a cut, and the one that it goes on from.
+#[derive(Debug, Clone, Copy)]
+struct Label {
+    bytes: u64,
+    time_ns: f64,
+    segment: usize,
+    before: usize,
+}
+
+/// All chains to the cut `last` (an index and one more) that no other beats or equals in both bytes and time: the
+/// fastest first. A chain's bytes are those of its largest segment and its time the sum, so a way to a cut that another
+/// beats there is beaten however it goes on: what remains at each cut is exact.
+pub fn front(segments: &[Segment], last: usize) -> Vec<Chain> {
+    let mut into: Vec<Vec<usize>> = vec![Vec::new(); last + 1];
+    for (index, segment) in segments.iter().enumerate() {
+        if let Some(list) = into.get_mut(segment.to) {
+            list.push(index);
+        }
+    }
+    let start = Label { bytes: 0, time_ns: 0.0, segment: usize::MAX, before: 0 };
+    let mut labels: Vec<Vec<Label>> = vec![vec![start]];
+    for list in into.iter().skip(1) {
+        let mut here: Vec<Label> = Vec::new();
+        for &index in list {
+            let segment = &segments[index];
+            here.extend(labels[segment.from].iter().enumerate().map(|(before, label)| Label {
+                bytes: label.bytes.max(segment.bytes),
+                time_ns: label.time_ns + segment.time_ns,
+                segment: index,
+                before,
+            }));
+        }
+        // Stable: of equals the first segment's stays.
+        here.sort_by(|a, b| a.time_ns.total_cmp(&b.time_ns).then(a.bytes.cmp(&b.bytes)));
+        let mut least = u64::MAX;
+        here.retain(|label| {
+            let better = label.bytes < least;
+            least = least.min(label.bytes);
+            better
+        });
+        labels.push(here);
+    }
+    let chain = |end: &Label| {
+        let mut taken = Vec::new();
+        let mut label = *end;
+        while let Some(segment) = segments.get(label.segment) {
+            taken.push(label.segment);
+            label = labels[segment.from][label.before];
+        }
+        taken.reverse();
+        Chain { bytes: end.bytes, time_ns: end.time_ns, segments: taken }
+    };
+    labels.last().into_iter().flatten().map(chain).collect()
+}

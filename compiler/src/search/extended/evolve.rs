@@ -1,0 +1,124 @@
+//! The genetic search among the choices of a [`Family`].
+
+use std::time::Instant;
+
+use csdfc_ga::{Evaluation, Problem, Space, StopReason, one_point, search_with};
+use rand_chacha::ChaCha8Rng;
+
+use super::family::Family;
+use crate::execution::Rings;
+use crate::search::evaluate::Evaluator;
+use crate::search::watch::{Limit, Progress, Stopped, Watch};
+use crate::storage::Effort;
+
+/// Genomes that are evaluated where nothing else is asked, beside those that it starts from. Chains of segments are so
+/// near the best that twice as many enlarge the front's hypervolume by far less than one percent.
+const EVALUATIONS: u64 = 800;
+
+/// Genomes of a generation, where there are not more to start from.
+const POPULATION: usize = 64;
+
+/// How a search goes.
+pub(super) struct Settings<'a> {
+    /// Seed of all random choices.
+    pub seed: u64,
+    /// The CNN's name, for those who watch.
+    pub name: &'a str,
+    /// When it began.
+    pub started: Instant,
+    /// What ends it.
+    pub watch: &'a Watch<'a>,
+}
+
+/// What was found.
+pub(super) struct Found {
+    /// Genomes of which none is better in memory, time and the bound on memory, the smallest first.
+    pub genomes: Vec<Vec<i64>>,
+    /// Genomes that were evaluated.
+    pub evaluations: u64,
+    /// Why it ended.
+    pub stopped: Stopped,
+}
+
+/// Searches from the genomes given.
+pub(super) fn evolve(
+    evaluator: &Evaluator<'_>,
+    family: &Family<'_>,
+    mut starts: Vec<Vec<i64>>,
+    settings: &Settings<'_>,
+) -> Found {
+    let watch = settings.watch;
+    starts.sort_unstable();
+    starts.dedup();
+    let (evaluations, time) = match watch.limit {
+        Limit::Default => (Some(EVALUATIONS + starts.len() as u64), None),
+        Limit::Evaluations(evaluations) => (Some(evaluations), None),
+        Limit::Time(time) => (None, Some(time.saturating_sub(settings.started.elapsed()))),
+    };
+    let mutation = |_: &Space, genome: &mut [i64], random: &mut ChaCha8Rng| family.mutate(genome, random);
+    let crossover = |space: &Space, parents: [&[i64]; 2], random: &mut ChaCha8Rng| {
+        let mut children = one_point(space, parents, random);
+        children.iter_mut().for_each(|child| family.settle(child));
+        children
+    };
+    let ga = csdfc_ga::Settings {
+        seed: settings.seed,
+        population: starts.len().max(POPULATION),
+        evaluations,
+        time,
+        crossover_rate: 0.5,
+        mutation_rate: 0.9,
+        crossover: &crossover,
+        mutation: &mutation,
+        warm_starts: starts,
+        ..csdfc_ga::Settings::default()
+    };
+    let outcome = search_with(&Choices { evaluator, family, watch }, &ga, &mut |progress| {
+        let least = progress.front.first().map_or(0, |member| member.evaluation.objectives[0] as u64);
+        (watch.progress)(&Progress {
+            cnn: settings.name,
+            evaluations: progress.evaluations,
+            front: progress.front.len(),
+            least,
+        });
+        !watch.is_stopped()
+    });
+    let stopped = match (outcome.stopped, watch.limit) {
+        (StopReason::Asked, _) => Stopped::Asked,
+        (StopReason::Time, _) => Stopped::Time,
+        (StopReason::Evaluations, Limit::Evaluations(_)) => Stopped::Evaluations,
+        (StopReason::Evaluations | StopReason::Generations, _) => Stopped::Complete,
+    };
+    let genomes = outcome.front.into_iter().map(|member| member.genome).collect();
+    Found { genomes, evaluations: outcome.evaluations, stopped }
+}
+
+/// A genome is worth the bytes of its rings, as placed in a hurry, and the time between frames. The third objective, the
+/// bytes that no placement undercuts, keeps those that more patience may place lower.
+struct Choices<'a> {
+    evaluator: &'a Evaluator<'a>,
+    family: &'a Family<'a>,
+    watch: &'a Watch<'a>,
+}
+
+impl Problem for Choices<'_> {
+    fn space(&self) -> &Space {
+        self.family.space()
+    }
+
+    fn evaluate(&self, genome: &[i64]) -> Evaluation {
+        let unusable = Evaluation { objectives: vec![f64::INFINITY; 3], violation: 1.0 };
+        if self.watch.is_stopped() {
+            return unusable;
+        }
+        let choice = self.family.choice(genome);
+        match self.evaluator.execute(&choice, Rings::OnDemand) {
+            Ok(execution) => Evaluation::of([
+                self.evaluator.buffers(&execution, Effort::Sketch) as f64,
+                self.evaluator.period_ns(&choice.rows),
+                self.evaluator.bound(&execution) as f64,
+            ]),
+            Err(_) => unusable,
+        }
+    }
+}

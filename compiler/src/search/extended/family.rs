@@ -1,0 +1,211 @@
+//! The choices that the search looks among, as genomes: for each layer of a CNN how often it fires, and whether a segment
+//! ends after it.
+
+use csdfc_ga::{Section, Space};
+use rand::RngExt;
+use rand_chacha::ChaCha8Rng;
+
+use super::cuts;
+use super::stream;
+use crate::execution::CnnTask;
+use crate::network::{LayerId, Network};
+use crate::search::choice::Choice;
+
+/// Rows of the tallest tensor that a firing makes, in the choices looked at.
+const ROWS: [u64; 16] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256];
+
+/// The choices for one CNN. A genome has two genes a layer: its step on the ladder, and whether a segment ends after it.
+#[derive(Debug)]
+pub struct Family<'a> {
+    network: &'a Network,
+    /// Numbers of firings in a frame, ascending from 1. A layer of fewer rows fires once per row.
+    pub ladder: Vec<u64>,
+    /// By layer, whether a segment may end after it.
+    ends: Vec<bool>,
+    /// By layer, the least step on the ladder of each that means the same.
+    least: Vec<Vec<i64>>,
+    /// Inputs, and the layer that is the first to read each.
+    inputs: Vec<(LayerId, Option<LayerId>)>,
+    space: Space,
+}
+
+impl<'a> Family<'a> {
+    /// Those of a CNN.
+    pub fn new(task: &'a CnnTask<'a>) -> Self {
+        let network = task.network;
+        let heights: Vec<u64> = network.layers.iter().map(|layer| layer.shape.rows() as u64).collect();
+        let ladder = ladder(&heights);
+        let mut ends = vec![false; heights.len()];
+        for partition in &task.partitions {
+            if partition.steps.is_none() {
+                for at in cuts::cuts(network, &partition.layers) {
+                    ends[partition.layers[at].0] = true;
+                }
+            }
+        }
+        let least = |height: &u64| {
+            let rows: Vec<u64> = ladder.iter().map(|firings| stream::rows(*height, *firings)).collect();
+            let first = |row: &u64| rows.iter().position(|other| other == row).unwrap_or(0) as i64;
+            rows.iter().map(first).collect()
+        };
+        let least = heights.iter().map(least).collect();
+        let readers = network.readers();
+        let inputs = network.ids().filter(|id| network.layer(*id).is_input());
+        let inputs = inputs.map(|id| (id, readers[id.0].first().copied())).collect();
+        let top = ladder.len() as i64 - 1;
+        let genes = ends.iter().flat_map(|ends| [0..=top, 0..=i64::from(*ends)]).collect();
+        let space = Space::new(vec![Section::Integers(genes)]);
+        Family { network, ladder, ends, least, inputs, space }
+    }
+
+    /// All genomes.
+    pub fn space(&self) -> &Space {
+        &self.space
+    }
+
+    /// What a genome stands for.
+    pub fn choice(&self, genome: &[i64]) -> Choice {
+        let rows = self.network.ids().map(|id| {
+            let step = usize::try_from(genome[2 * id.0]).unwrap_or(0);
+            let firings = self.ladder.get(step).copied().unwrap_or(1);
+            stream::rows(self.network.layer(id).shape.rows() as u64, firings)
+        });
+        let rows: Vec<u64> = rows.collect();
+        let barriers: Vec<LayerId> = self.network.ids().filter(|id| genome[2 * id.0 + 1] == 1).collect();
+        let height = |id: LayerId| self.network.layer(id).shape.rows() as u64;
+        let by_parts = self.network.ids().filter(|id| rows[id.0] < height(*id)).count();
+        let name = format!("{by_parts} by parts in {} segments", barriers.len() + 1);
+        Choice { name, rows, barriers: Some(barriers) }
+    }
+
+    /// The genome of layers that fire so often, with these barriers.
+    pub fn genome(&self, firings: &[u64], barriers: &[LayerId]) -> Vec<i64> {
+        let mut genome = vec![0; 2 * firings.len()];
+        for (layer, firings) in firings.iter().enumerate() {
+            genome[2 * layer] = self.ladder.partition_point(|step| step < firings) as i64;
+        }
+        for barrier in barriers {
+            genome[2 * barrier.0 + 1] = 1;
+        }
+        self.settle(&mut genome);
+        genome
+    }
+
+    /// The genome of all layers firing so often, in one segment.
+    pub fn steady(&self, firings: u64) -> Vec<i64> {
+        self.genome(&vec![firings; self.least.len()], &[])
+    }
+
+    /// The genomes of a prefix of layers that fire once per row, in one segment, and of the others once, block by block.
+    pub fn prefixes(&self) -> Vec<Vec<i64>> {
+        let most = self.ladder.last().copied().unwrap_or(1);
+        let ends: Vec<LayerId> = self.network.ids().filter(|id| self.ends[id.0]).collect();
+        let prefix = |at: usize| {
+            let firings: Vec<u64> =
+                (0..self.least.len()).map(|layer| if layer <= ends[at].0 { most } else { 1 }).collect();
+            self.genome(&firings, &ends[at..])
+        };
+        (0..ends.len()).map(prefix).collect()
+    }
+
+    /// Makes genomes that mean the same equal. An input comes as often as the layer that first reads it fires, or whole if
+    /// that layer is of another segment.
+    pub fn settle(&self, genome: &mut [i64]) {
+        let top = self.ladder.len() - 1;
+        for (layer, least) in self.least.iter().enumerate() {
+            let step = usize::try_from(genome[2 * layer]).map_or(0, |step| step.min(top));
+            genome[2 * layer] = least[step];
+        }
+        for (input, reader) in &self.inputs {
+            let reader = reader.filter(|reader| (input.0..reader.0).all(|layer| genome[2 * layer + 1] == 0));
+            let step = reader.map_or(0, |reader| genome[2 * reader.0]);
+            genome[2 * input.0] = self.least[input.0][step as usize];
+        }
+    }
+
+    /// Changes a genome in one of the ways that plans differ: more or fewer firings of one layer, of a run of layers or of
+    /// a whole segment; a segment's end more, less or elsewhere.
+    pub fn mutate(&self, genome: &mut [i64], random: &mut ChaCha8Rng) {
+        let layers = self.least.len();
+        if layers == 0 {
+            return;
+        }
+        let at = random.random_range(0..layers);
+        let segment = self.segment(genome, at);
+        match random.random_range(0..8) {
+            0 | 1 => self.shift(genome, at..at + 1, random),
+            2 => self.shift(genome, segment, random),
+            3 => self.shift(genome, segment.start..at + 1, random),
+            4 => self.shift(genome, at..segment.end, random),
+            5 => {
+                let other = random.random_range(0..layers);
+                self.shift(genome, at.min(other)..at.max(other) + 1, random);
+            }
+            6 => self.toggle(genome, at),
+            _ => self.move_end(genome, segment.end - 1, random),
+        }
+        self.settle(genome);
+    }
+
+    /// The layers of the segment that a layer is in.
+    fn segment(&self, genome: &[i64], layer: usize) -> std::ops::Range<usize> {
+        let ends = |at: &usize| genome[2 * at + 1] == 1;
+        let start = (0..layer).rev().find(ends).map_or(0, |before| before + 1);
+        let end = (layer..self.least.len()).find(ends).map_or(self.least.len(), |last| last + 1);
+        start..end
+    }
+
+    /// One or two steps up or down for each of these layers.
+    fn shift(&self, genome: &mut [i64], layers: std::ops::Range<usize>, random: &mut ChaCha8Rng) {
+        let up = random.random_range(0..2) == 0;
+        let steps = random.random_range(1..=2);
+        for layer in layers {
+            let least = &self.least[layer];
+            let (gene, top) = (&mut genome[2 * layer], *least.last().unwrap_or(&0));
+            for _ in 0..steps {
+                *gene = if up {
+                    least.iter().copied().find(|step| step > gene).unwrap_or(top)
+                } else {
+                    least[usize::try_from(*gene - 1).unwrap_or(0)]
+                };
+            }
+        }
+    }
+
+    /// A segment's end more or less, at the next place where one may be.
+    fn toggle(&self, genome: &mut [i64], layer: usize) {
+        if let Some(end) = (layer..self.ends.len()).find(|at| self.ends[*at]) {
+            genome[2 * end + 1] = 1 - genome[2 * end + 1];
+        }
+    }
+
+    /// Moves a segment's end to the place before or after; the layers in between fire as often as those on their new side.
+    fn move_end(&self, genome: &mut [i64], end: usize, random: &mut ChaCha8Rng) {
+        if genome[2 * end + 1] == 0 {
+            return;
+        }
+        let later = random.random_range(0..2) == 0;
+        let other = if later {
+            (end + 1..self.ends.len()).find(|at| self.ends[*at])
+        } else {
+            (0..end).rev().find(|at| self.ends[*at])
+        };
+        let Some(other) = other else { return };
+        genome[2 * end + 1] = 0;
+        genome[2 * other + 1] = 1;
+        let (range, like) = if later { (end + 1..other + 1, end) } else { (other + 1..end + 1, end + 1) };
+        if let Some(step) = genome.get(2 * like).copied() {
+            range.for_each(|layer| genome[2 * layer] = step);
+        }
+    }
+}
+
+/// Numbers of firings: those that the tallest tensor's rows per firing give, and every height.
+fn ladder(heights: &[u64]) -> Vec<u64> {
+    let tallest = heights.iter().copied().max().unwrap_or(1);
+    let firings = ROWS.iter().map(|rows| tallest.div_ceil(*rows));
+    let mut ladder: Vec<u64> = firings.chain(heights.iter().copied()).chain([1]).collect();
+    ladder.sort_unstable();
+    ladder.dedup();
+    ladder
+}

@@ -1,0 +1,167 @@
+//! The extended search, the default: rows per firing for each layer, and where segments end.
+//!
+//! A network is a chain of blocks with cut tensors between them ([`cuts`]). Streaming any run of blocks at any pace is a
+//! segment whose bytes and time are known ([`stream`]), and chains of segments have an exact front ([`chains`]). These,
+//! and the simple choices, are where a genetic search ([`family`], [`evolve`]) starts that also changes single layers.
+//! What it finds is placed in memory, with the smallest rings, as any other choice.
+
+pub mod chains;
+pub mod cuts;
+mod evolve;
+mod family;
+pub mod stream;
+
+#[cfg(test)]
+mod tests;
+
+use std::time::Instant;
+
+use rayon::prelude::*;
+
+use self::chains::Chain;
+use self::family::Family;
+use self::stream::Segment;
+use super::simple::{self, Front};
+use super::watch::{Stopped, Watch};
+use crate::cost::Processor;
+use crate::execution::CnnTask;
+use crate::network::LayerId;
+use crate::search::choice::Choice;
+use crate::search::evaluate::Evaluator;
+use csdfc_codegen::plan::StorageModel;
+
+/// Networks of up to so many layers that can go by parts have every choice of none and one row tried.
+const ENUMERATED: usize = 8;
+
+/// Searches the choices for one CNN, each of its partitions on the processor given.
+///
+/// # Errors
+/// Those of the dataflow analyses.
+pub fn front(
+    task: &CnnTask<'_>,
+    processors: &[&Processor],
+    storage: StorageModel,
+    seed: u64,
+    name: &str,
+    watch: &Watch<'_>,
+) -> Result<Front, csdf::Error> {
+    let started = Instant::now();
+    let evaluator = Evaluator::new(task, processors, storage);
+    let family = Family::new(task);
+    let mut starts = chains(&evaluator, &family, watch)?;
+    starts.extend(family.ladder.iter().map(|firings| family.steady(*firings)));
+    starts.extend(family.prefixes());
+    let found = evolve::evolve(&evaluator, &family, starts, &evolve::Settings { seed, name, started, watch });
+    let mut choices = simple::choices(task.network);
+    choices.extend(bits(task));
+    choices.extend(found.genomes.iter().map(|genome| family.choice(genome)));
+    if found.stopped > Stopped::Evaluations {
+        // In a hurry what was found is placed, and, so that there is something, what needs no search.
+        choices.retain(|choice| choice.barriers.is_some() || choice.name == "none");
+    }
+    let front = simple::front_of(task, processors, storage, &choices)?;
+    Ok(Front { evaluations: found.evaluations + front.evaluations, stopped: found.stopped, ..front })
+}
+
+/// The genomes of the best chains of segments. Where a CNN has several partitions, those of each are put together: by
+/// memory, the fastest of each within it, and by time, the smallest of each within that.
+fn chains(
+    evaluator: &Evaluator<'_>,
+    family: &Family<'_>,
+    watch: &Watch<'_>,
+) -> Result<Vec<Vec<i64>>, csdf::Error> {
+    let partitions = evaluator.task.partitions.iter().enumerate();
+    let of_partition = |(p, partition): (usize, &crate::execution::PartitionTask)| match partition.steps {
+        Some(_) => Ok(Vec::new()),
+        None => partition_chains(evaluator, family, p, watch),
+    };
+    let each: Vec<Vec<Paced>> = partitions.map(of_partition).collect::<Result<_, _>>()?;
+    let mut bytes: Vec<u64> = each.iter().flatten().map(|paced| paced.bytes).collect();
+    let mut times: Vec<f64> = each.iter().flatten().map(|paced| paced.time_ns).collect();
+    bytes.sort_unstable();
+    times.sort_unstable_by(f64::total_cmp);
+    let fastest_within = |most: &u64| -> Vec<Option<&Paced>> {
+        each.iter().map(|all| all.iter().find(|paced| paced.bytes <= *most).or(all.last())).collect()
+    };
+    let smallest_within = |most: &f64| -> Vec<Option<&Paced>> {
+        each.iter().map(|all| all.iter().rev().find(|paced| paced.time_ns <= *most).or(all.first())).collect()
+    };
+    let mut together: Vec<Vec<Option<&Paced>>> = bytes.iter().map(fastest_within).collect();
+    if each.len() > 1 {
+        together.extend(times.iter().map(smallest_within));
+    }
+    let genome = |parts: Vec<Option<&Paced>>| {
+        let mut firings = vec![1; evaluator.task.network.layers.len()];
+        let mut barriers = Vec::new();
+        for paced in parts.into_iter().flatten() {
+            for (id, often) in &paced.firings {
+                firings[id.0] = *often;
+            }
+            barriers.extend(&paced.barriers);
+        }
+        family.genome(&firings, &barriers)
+    };
+    let mut genomes: Vec<Vec<i64>> = together.into_iter().map(genome).collect();
+    genomes.dedup();
+    Ok(genomes)
+}
+
+/// How one partition goes.
+#[derive(Debug)]
+struct Paced {
+    bytes: u64,
+    time_ns: f64,
+    /// How often each of its layers fires.
+    firings: Vec<(LayerId, u64)>,
+    /// The layers after which segments end.
+    barriers: Vec<LayerId>,
+}
+
+/// The best chains of one partition, the fastest first.
+fn partition_chains(
+    evaluator: &Evaluator<'_>,
+    family: &Family<'_>,
+    partition: usize,
+    watch: &Watch<'_>,
+) -> Result<Vec<Paced>, csdf::Error> {
+    let layers = &evaluator.task.partitions[partition].layers;
+    let cuts = cuts::cuts(evaluator.task.network, layers);
+    let rows: Vec<Vec<u64>> =
+        family.ladder.iter().map(|firings| family.choice(&family.steady(*firings)).rows).collect();
+    let runs: Vec<(usize, usize)> =
+        (0..rows.len()).flat_map(|step| (0..cuts.len()).map(move |to| (to, step))).collect();
+    let tails = |&(to, step): &(usize, usize)| match watch.is_stopped() && step > 0 {
+        true => Ok(Vec::new()),
+        false => stream::tails(evaluator, partition, &cuts, to, family.ladder[step], &rows[step]),
+    };
+    let segments: Vec<Vec<Segment>> = runs.par_iter().map(tails).collect::<Result<_, _>>()?;
+    let segments: Vec<Segment> = segments.into_iter().flatten().collect();
+    let paced = |chain: Chain| {
+        let mut firings = Vec::with_capacity(layers.len());
+        let mut barriers = Vec::new();
+        for segment in chain.segments.iter().map(|index| &segments[*index]) {
+            let end = cuts[segment.to - 1];
+            firings.extend(layers[firings.len()..=end].iter().map(|id| (*id, segment.firings)));
+            barriers.push(layers[end]);
+        }
+        barriers.pop();
+        Paced { bytes: chain.bytes, time_ns: chain.time_ns, firings, barriers }
+    };
+    Ok(chains::front(&segments, cuts.len()).into_iter().map(paced).collect())
+}
+
+/// Every choice of one row or all for each layer, for a network of few.
+fn bits(task: &CnnTask<'_>) -> Vec<Choice> {
+    let network = task.network;
+    let by_parts: Vec<LayerId> = network.ids().filter(|id| network.layer(*id).shape.rows() > 1).collect();
+    if by_parts.len() > ENUMERATED {
+        return Vec::new();
+    }
+    let choice = |bits: usize| {
+        let mut choice = Choice { name: format!("parts {bits:#b}"), ..Choice::none(network) };
+        let parts = by_parts.iter().enumerate().filter(|(at, _)| bits >> at & 1 == 1);
+        parts.for_each(|(_, id)| choice.rows[id.0] = 1);
+        choice
+    };
+    (0..1 << by_parts.len()).map(choice).collect()
+}

@@ -1,0 +1,209 @@
+//! What it takes to stream a run of layers between two cut tensors.
+//!
+//! On demand, what a layer makes and when depends on the layers after it and not on those before. So one execution from
+//! the first layer to a cut tells of all runs that end at that cut: they are its tails.
+
+use crate::execution::{Request, Run};
+use crate::lower;
+use crate::network::{LayerId, Network};
+use crate::occupancy;
+use crate::search::evaluate::Evaluator;
+use csdfc_codegen::operator::{InputElement, Operator};
+use csdfc_codegen::plan::StorageModel;
+
+/// A run of layers streamed to completion.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Segment {
+    /// The cut after which it begins, by its index and one more; 0 for the first layer.
+    pub from: usize,
+    /// The cut with which it ends, by its index and one more.
+    pub to: usize,
+    /// How often each of its layers fires, if it has as many rows.
+    pub firings: u64,
+    /// Most bytes in use at once: of its rings, of the tensor that it begins with, and of all that is left for others.
+    pub bytes: u64,
+    /// Modelled nanoseconds of its firings.
+    pub time_ns: f64,
+}
+
+/// Rows per firing at which a tensor of this height takes about so many firings.
+pub fn rows(height: u64, firings: u64) -> u64 {
+    height.div_ceil(firings.max(1)).max(1)
+}
+
+/// The segments of a partition that end with the cut of index `to` and whose layers fire `firings` times each, which is
+/// these rows per firing.
+///
+/// # Errors
+/// Those of the dataflow analyses.
+pub fn tails(
+    evaluator: &Evaluator<'_>,
+    partition: usize,
+    cuts: &[usize],
+    to: usize,
+    firings: u64,
+    chosen: &[u64],
+) -> Result<Vec<Segment>, csdf::Error> {
+    let layers = &evaluator.task.partitions[partition].layers[..=cuts[to]];
+    let tail = Tail::run(evaluator, layers, &cuts[..to], chosen)?;
+
+    let mut time_ns = 0.0;
+    let mut change = vec![0i128; tail.order.len() + 1];
+    let mut segments = Vec::new();
+    let mut next = layers.len();
+    for from in (0..=to).rev() {
+        let cut = from.checked_sub(1).map(|before| cuts[before]);
+        let first = cut.map_or(0, |cut| cut + 1);
+        for at in (first..next).rev() {
+            time_ns += evaluator.layer_ns(partition, layers[at], chosen[layers[at].0]);
+            for (time, bytes) in &tail.changes[at] {
+                change[*time] += bytes;
+            }
+        }
+        next = first;
+        segments.push(Segment { from, to: to + 1, firings, bytes: tail.peak(&change, first, cut), time_ns });
+    }
+    Ok(segments)
+}
+
+/// The execution of layers that end with a cut.
+struct Tail {
+    /// The layers in the order in which they fire, by their places.
+    order: Vec<usize>,
+    /// By layer, how the bytes in use of its tensor change, and when.
+    changes: Vec<Vec<(usize, i128)>>,
+    /// By layer, the same of a tensor that is there from the start, for those that a segment may begin with.
+    given: Vec<Vec<(usize, i128)>>,
+    /// By firing, by how much less is in use as it goes row by row.
+    slack: Vec<u64>,
+    /// The same where the cut tensors are whole.
+    slack_given: Vec<u64>,
+    /// By layer, the last cut tensor that it reads.
+    reads: Vec<Option<usize>>,
+}
+
+impl Tail {
+    /// Runs `layers` on demand with these rows per firing.
+    fn run(
+        evaluator: &Evaluator<'_>,
+        layers: &[LayerId],
+        cuts: &[usize],
+        chosen: &[u64],
+    ) -> Result<Self, csdf::Error> {
+        let (network, rates) = (evaluator.task.network, evaluator.rates());
+        let lowering = lower::lower(rates, layers, chosen, StorageModel::Tensors)?;
+        let all: Vec<_> = lowering.graph.actor_ids().collect();
+        let execution = csdf::sequential(&lowering.graph, &[all])?;
+        let end = execution.firings.len();
+        let order = execution.firings.iter().map(|actor| actor.index()).collect();
+        let runs = [Run { layers: lowering.layers, firings: execution.firings }];
+
+        let mut inside = vec![None; network.layers.len()];
+        layers.iter().enumerate().for_each(|(at, id)| inside[id.0] = Some(at));
+        let readers = network.readers();
+        let mut rings = vec![0; layers.len()];
+        for (channel, capacity) in lowering.graph.channels().iter().zip(&execution.capacities) {
+            rings[channel.producer.index()] = *capacity;
+        }
+        let mut requests = Vec::new();
+        let mut whole_cuts = Vec::new();
+        for (at, &tensor) in layers.iter().enumerate() {
+            let last = |reader: &LayerId| inside[reader.0].map_or(end, |reader| execution.spans[reader].1);
+            let Some(last) = readers[tensor.0].iter().map(last).max() else { continue };
+            let is_read_later = last == end;
+            let ring_rows = if is_read_later { height(network, tensor) } else { rings[at] };
+            let live = (execution.spans[at].0, last.min(end.saturating_sub(1)));
+            let request = |ring_rows: u64| Request {
+                tensor,
+                consumer: None,
+                half: None,
+                ring_rows,
+                bytes: ring_rows * network.layer(tensor).row_bytes(),
+                live,
+                partition: 0,
+                touched: Vec::new(),
+                pipelined: false,
+                filling: None,
+            };
+            let whole = if cuts.binary_search(&at).is_ok() { height(network, tensor) } else { ring_rows };
+            whole_cuts.push(request(whole));
+            requests.push(request(ring_rows));
+        }
+        let mut slack = vec![0; end];
+        let mut slack_given = vec![0; end];
+        if evaluator.storage == StorageModel::Tensors {
+            for sweep in occupancy::fill(network, rates, chosen, &runs, &mut requests).sweeps {
+                slack[sweep.firing] = if sweep.is_free { sweep.fullest(|_| true).1 } else { 0 };
+            }
+            for sweep in occupancy::fill(network, rates, chosen, &runs, &mut whole_cuts).sweeps {
+                // Whether what it writes is whole does not hang on where the segment begins.
+                if sweep.is_free && requests[sweep.output].filling.is_some() {
+                    slack_given[sweep.firing] = sweep.fullest(|_| true).1;
+                }
+            }
+        }
+        let mut changes = vec![Vec::new(); layers.len()];
+        let mut given = vec![Vec::new(); layers.len()];
+        for (request, whole) in requests.iter().zip(&whole_cuts) {
+            let Some(at) = inside[request.tensor.0] else { continue };
+            // Floats that come whole lie in the caller's storage; a segment that begins with an input finds it whole.
+            let may_be_caller_s = evaluator.storage == StorageModel::Tensors
+                && matches!(&network.layer(request.tensor).operator, Operator::Input(input) if input.element == InputElement::F32);
+            if !may_be_caller_s || lower::firings(network, request.tensor, chosen[request.tensor.0]) > 1 {
+                changes[at] = steps(request, false);
+            }
+            if !may_be_caller_s {
+                given[at] = steps(whole, true);
+            }
+        }
+        let place = |id: LayerId| inside[id.0].filter(|at| cuts.binary_search(at).is_ok());
+        let reads =
+            |id: &LayerId| network.layer(*id).inputs.iter().filter_map(|operand| place(operand.layer)).max();
+        let reads = layers.iter().map(reads).collect();
+        Ok(Tail { order, changes, given, slack, slack_given, reads })
+    }
+
+    /// The most that is in use at once by the layers from `first` on, whose tensors change so, and by the tensor of `cut`.
+    fn peak(&self, change: &[i128], first: usize, cut: Option<usize>) -> u64 {
+        let mut given = cut.map_or(&[][..], |cut| &self.given[cut]).iter().peekable();
+        let (mut live, mut most) = (0, 0);
+        for (time, layer) in self.order.iter().enumerate() {
+            live += change[time];
+            while let Some((_, bytes)) = given.next_if(|(at, _)| *at <= time) {
+                live += bytes;
+            }
+            let slack = match *layer {
+                layer if layer < first => 0,
+                layer if cut.is_some() && self.reads[layer] == cut => self.slack_given[time],
+                _ => self.slack[time],
+            };
+            most = most.max(live - i128::from(slack));
+        }
+        u64::try_from(most).unwrap_or(0)
+    }
+}
+
+/// How the bytes in use of a ring change, in the order of time; if it is `given`, all of it is there from the start.
+fn steps(request: &Request, given: bool) -> Vec<(usize, i128)> {
+    let bytes = i128::from(request.bytes);
+    let begin = if given { 0 } else { request.live.0 };
+    let Some(filling) = &request.filling else { return vec![(begin, bytes), (request.live.1 + 1, -bytes)] };
+    let mut steps = Vec::with_capacity(filling.begun.len() + filling.released.len());
+    let mut push = |at: usize, before: &mut u64, bytes: u64, sign: i128| {
+        steps.push((at, sign * i128::from(bytes - *before)));
+        *before = bytes;
+    };
+    let mut before = 0;
+    match given {
+        true => push(0, &mut before, request.bytes, 1),
+        false => filling.begun.iter().for_each(|(at, bytes)| push(*at, &mut before, *bytes, 1)),
+    }
+    let mut before = 0;
+    filling.released.iter().for_each(|(at, bytes)| push(at + 1, &mut before, *bytes, -1));
+    steps.sort_unstable();
+    steps
+}
+
+fn height(network: &Network, id: LayerId) -> u64 {
+    network.layer(id).shape.rows() as u64
+}

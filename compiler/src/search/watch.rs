@@ -1,0 +1,91 @@
+//! How long a search goes on, and who watches it.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// When a search ends.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Limit {
+    /// When more is hardly worth while.
+    #[default]
+    Default,
+    /// After so many choices for each CNN: the same result on every machine.
+    Evaluations(u64),
+    /// After so much time: the best that this machine finds by then.
+    Time(Duration),
+}
+
+/// How far a search is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Progress<'a> {
+    /// The CNN.
+    pub cnn: &'a str,
+    /// Choices evaluated.
+    pub evaluations: u64,
+    /// Choices of which none is better in both memory and time.
+    pub front: usize,
+    /// Bytes of buffers of the smallest.
+    pub least: u64,
+}
+
+/// What ends a search, and whom it tells how far it is.
+#[derive(Clone, Copy)]
+pub struct Watch<'a> {
+    /// When it ends by itself.
+    pub limit: Limit,
+    /// Once this is true it ends with the best so far.
+    pub stop: &'a AtomicBool,
+    /// Told now and then.
+    pub progress: &'a (dyn Fn(&Progress<'_>) + Sync),
+}
+
+static NEVER: AtomicBool = AtomicBool::new(false);
+
+impl Watch<'_> {
+    /// One that nobody watches and that ends by itself.
+    pub fn unwatched() -> Self {
+        Watch { limit: Limit::Default, stop: &NEVER, progress: &|_| () }
+    }
+
+    /// Whether it is to end now.
+    pub fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// What one of `parts` searches may take that are yet to come, since `started`.
+    pub fn share(&self, parts: usize, started: Instant) -> Self {
+        let parts = parts.max(1);
+        let limit = match self.limit {
+            limit @ (Limit::Default | Limit::Evaluations(_)) => limit,
+            Limit::Time(time) => {
+                Limit::Time(time.saturating_sub(started.elapsed()) / u32::try_from(parts).unwrap_or(u32::MAX))
+            }
+        };
+        Watch { limit, ..*self }
+    }
+}
+
+/// Why a search ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stopped {
+    /// It was done.
+    Complete,
+    /// All choices that it was allowed were evaluated.
+    Evaluations,
+    /// Its time was over.
+    Time,
+    /// Somebody asked.
+    Asked,
+}
+
+impl Stopped {
+    /// As a plan has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Stopped::Complete => "complete",
+            Stopped::Evaluations => "evaluations",
+            Stopped::Time => "time",
+            Stopped::Asked => "asked",
+        }
+    }
+}

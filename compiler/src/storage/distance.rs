@@ -1,0 +1,92 @@
+//! How far apart rings must lie.
+
+use crate::execution::Request;
+use crate::packing::Link;
+
+use super::{Item, Storage};
+
+/// For each item, the items that are stored at the same time, and how far above or below it they must lie at least:
+/// the size of the lower one, or less where it is in use in part when the other is.
+pub(super) fn links(storage: &Storage<'_>, items: &[Item<'_>]) -> Vec<Vec<Link>> {
+    let sharing = Sharing::new(storage);
+    let mut links = vec![Vec::new(); items.len()];
+    for (a, b, at_once) in storage.pairs(items) {
+        let (one, other) = (items[a].request, items[b].request);
+        if one.bytes == 0 || other.bytes == 0 {
+            continue;
+        }
+        let whole = at_once
+            || one.filling.is_none() && other.filling.is_none()
+            || sharing.apart.binary_search(&(a, b)).is_ok();
+        let (above, below) = if whole {
+            (one.bytes as i64, other.bytes as i64)
+        } else {
+            (sharing.distance([a, b], [one, other]), sharing.distance([b, a], [other, one]))
+        };
+        // There is no third way: rows of a whole ring are all begun before one is released, so that of two moments that
+        // follow each other there is a way to lie across that both forbid.
+        links[a].push(Link { other: b, above, below, is_exact: true });
+        links[b].push(Link { other: a, above: below, below: above, is_exact: true });
+    }
+    links
+}
+
+/// What firings that write one item and read another say of the two.
+struct Sharing {
+    /// Pairs of items that share no address, in either order, sorted.
+    apart: Vec<(usize, usize)>,
+    /// Pairs of items, the one written first, with a firing that goes row by row and their distance in it; sorted.
+    sweeps: Vec<((usize, usize), usize, i64)>,
+}
+
+impl Sharing {
+    fn new(storage: &Storage<'_>) -> Self {
+        let mut sharing = Sharing { apart: Vec::new(), sweeps: Vec::new() };
+        let mut first = 0;
+        for execution in &storage.executions {
+            for &(written, read) in &execution.sharing.apart {
+                sharing.apart.push((first + written, first + read));
+                sharing.apart.push((first + read, first + written));
+            }
+            for sweep in execution.sharing.sweeps.iter().filter(|sweep| sweep.is_free) {
+                let of = |request: usize| (first + sweep.output, first + request);
+                let swept = sweep.operands.iter();
+                let apart = swept.map(|swept| (of(swept.request), sweep.firing, sweep.distance(swept)));
+                sharing.sweeps.extend(apart);
+            }
+            first += execution.requests.len();
+        }
+        sharing.apart.sort_unstable();
+        sharing.sweeps.sort_unstable();
+        sharing
+    }
+
+    /// How much higher than the first the second must start at least where the first is meant to lie below: the most, over
+    /// all firings at which both are in use, of the end of what is in use of the first minus the start of what is of
+    /// the second, each from its ring's start.
+    fn distance(&self, pair: [usize; 2], requests: [&Request; 2]) -> i64 {
+        let [lower, upper] = requests;
+        let (begin, end) = (lower.live.0.max(upper.live.0), lower.live.1.min(upper.live.1));
+        let released = upper.filling.as_ref().map_or(&[][..], |filling| &filling.released);
+        let begun = lower.filling.as_ref().map_or(&[][..], |filling| &filling.begun);
+        let mut next = released.partition_point(|(at, _)| *at < begin);
+        let mut made = 0;
+        let mut most = i64::MIN;
+        loop {
+            // Until something is released, what is begun only grows.
+            let firing = released.get(next).map_or(end, |(at, _)| (*at).min(end));
+            made += begun[made..].partition_point(|(at, _)| *at <= firing);
+            let high = made.checked_sub(1).map_or(lower.bytes, |last| begun[last].1);
+            let low = next.checked_sub(1).map_or(0, |last| released[last].1);
+            let key = (pair[0], pair[1]);
+            let sweep = self.sweeps.binary_search_by(|(pair, at, _)| (*pair, *at).cmp(&(key, firing)));
+            let here = sweep.map_or(high as i64 - low as i64, |at| self.sweeps[at].2);
+            most = most.max(here);
+            // From here on only what is released changes, or nothing.
+            if firing >= end || high == lower.bytes && sweep.is_err() {
+                return most;
+            }
+            next += 1;
+        }
+    }
+}

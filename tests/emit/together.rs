@@ -1,0 +1,162 @@
+//! Layers that write in part where they read, row by row and as closely as they may, make what they make elsewhere.
+
+use csdfc::app::partition::Partition;
+use csdfc::app::resolve::{Application, RowsChoice};
+use csdfc::network::{Network, NetworkOutput, Operand};
+use csdfc_codegen::operator::{BinaryFunction, ElementWise, Function, Operator};
+use csdfc_codegen::plan::{Plan, StorageModel};
+use csdfc_codegen::run::{Runner, Value};
+use csdfc_codegen::shape::Shape;
+use csdfc_tests::{generate, outcome, together};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use super::kernels::{constant, groups};
+use super::{Emitted, FRAMES, check_crate, inputs, values_of};
+
+/// One layer, between a layer that stores its operands and one that reads what it makes.
+struct Subject {
+    name: String,
+    network: Network,
+    /// The tensor that it makes.
+    tensor: usize,
+}
+
+fn subject(name: &str, inputs: &[Shape], operator: &Operator) -> Option<Subject> {
+    let mut network = Network::default();
+    // What is stored last lies nearest.
+    let mut read: Vec<Operand> = inputs
+        .iter()
+        .rev()
+        .map(|shape| {
+            let operand = generate::input(&mut network, shape.clone());
+            let halve = constant(BinaryFunction::Mul, &[], false, None);
+            generate::push(&mut network, halve, vec![operand]).expect("a product")
+        })
+        .collect();
+    read.reverse();
+    let made = generate::push(&mut network, operator.clone(), read).expect("a layer");
+    let tensor = made.layer.0;
+    if network.layers[tensor].element_bytes != 4 {
+        return None;
+    }
+    let end = Operator::ElementWise(ElementWise { function: Function::Neg });
+    let operand = generate::push(&mut network, end, vec![made]).expect("a reader");
+    network.outputs.push(NetworkOutput { name: "out".into(), operand });
+    Some(Subject { name: name.into(), network, tensor })
+}
+
+/// A layer of every kind that can go by rows, each operand an image in a ring of all its rows.
+fn subjects() -> Vec<Subject> {
+    let mut all = Vec::new();
+    for group in groups() {
+        let is_plain = group.inputs.iter().all(|[own, seen]| own == seen && own.rank() == 4);
+        for (i, operator) in group.operators.iter().enumerate().filter(|_| is_plain) {
+            let own: Vec<Shape> = group.inputs.iter().map(|[own, _]| own.clone()).collect();
+            all.extend(subject(&format!("{}_{i}", group.name), &own, operator));
+        }
+    }
+    all
+}
+
+fn application(subjects: &[&Subject], threads: usize) -> Application {
+    let cnn = |subject: &&Subject| {
+        let layers = subject.network.ids().collect();
+        let whole = Partition { name: subject.name.clone(), layers, processor: "cpu".into(), schedule: None };
+        generate::of_network(&subject.name, subject.network.clone(), vec![whole])
+    };
+    let parallel = subjects.iter().map(|subject| vec![subject.name.clone()]).collect();
+    let cnns = subjects.iter().map(cnn).collect();
+    let application = generate::of_cnns(cnns, parallel, StorageModel::Tensors, RowsChoice::None);
+    Application { threads, ..application }
+}
+
+fn run(application: &Application, plan: &Plan) -> Vec<Value> {
+    let values = values_of(application);
+    let mut runner = Runner::new(plan, &values).expect("a runner");
+    let frame = |_| runner.infer(0, &inputs(plan, 0)).expect("a frame");
+    (0..FRAMES).map(frame).last().expect("a frame")
+}
+
+/// The plan of one subject with its ring as close to what it is made from as it may be; whether they share bytes.
+fn tight(application: &Application, subject: &Subject) -> (Plan, bool) {
+    let apart = together::apart(&outcome(application).plan);
+    let name = &subject.network.layers[subject.tensor].output;
+    let tensor = apart.tensors.iter().position(|tensor| tensor.name == *name).expect("its tensor");
+    let (plan, _) = together::follow(&apart, tensor);
+    let shares = !together::followers(&plan).is_empty();
+    (plan, shares)
+}
+
+/// Whether every row is made from all rows.
+fn needs_all_rows(operator: &Operator) -> bool {
+    match operator {
+        Operator::InstanceNorm(_) | Operator::Transpose(_) => true,
+        Operator::Reduce(reduce) => reduce.axes.contains(&2),
+        Operator::Softmax(softmax) => softmax.axes.contains(&2),
+        _ => false,
+    }
+}
+
+#[test]
+fn layers_follow_what_they_are_made_from() {
+    let mut followers = 0;
+    for (i, subject) in subjects().iter().enumerate() {
+        let application = application(&[subject], 1 + i % 3);
+        let apart = together::apart(&outcome(&application).plan);
+        let (plan, shares) = tight(&application, subject);
+        let operator = &subject.network.layers[subject.tensor].operator;
+        assert_eq!(shares, !needs_all_rows(operator), "{}", subject.name);
+        let expected = format!("{:?}", run(&application, &apart));
+        assert_eq!(format!("{:?}", run(&application, &plan)), expected, "{}", subject.name);
+        followers += usize::from(shares);
+    }
+    println!("{followers} layers follow");
+}
+
+/// As many of them as build in a moment, in one crate.
+#[test]
+fn layers_that_follow_are_emitted() {
+    let all = subjects();
+    let mut kinds = std::collections::BTreeSet::new();
+    let mut some = Vec::new();
+    for subject in &all {
+        let of_one = application(&[subject], 1);
+        let (plan, shares) = tight(&of_one, subject);
+        if shares && kinds.insert(subject.network.layers[subject.tensor].operator.kind()) {
+            some.push((subject, plan));
+        }
+    }
+    let chosen: Vec<&Subject> = some.iter().map(|(subject, _)| *subject).collect();
+    let application = application(&chosen, 1);
+    let mut plan = outcome(&application).plan;
+    for tensor in &mut plan.tensors {
+        let (_, own) = some.iter().find(|(subject, _)| subject.name == tensor.cnn).expect("its subject");
+        let same = own.tensors.iter().find(|other| other.name == tensor.name).expect("its tensor");
+        tensor.ring = same.ring;
+    }
+    together::settle(&mut plan);
+    assert_eq!(together::followers(&plan).len(), some.len());
+    check_crate(&Emitted::of(&application, plan));
+}
+
+/// Rings that share addresses within the stages of a pipeline, and between CNNs that run in turn.
+#[test]
+fn stages_whose_rings_share_addresses() {
+    let application = csdfc_tests::application(
+        "(cnns: [(model: \"builtin:resnet8\", partitions: [(name: \"a\", upto: \"stack1_conv1\"), (name: \"b\")]),
+            (model: \"builtin:lenet5\")], parallel: [[\"a\", \"b\"], [\"lenet5\"]], rows: none, threads: 2)",
+    );
+    let apart = together::apart(&outcome(&application).plan);
+    let mut random = ChaCha8Rng::seed_from_u64(3);
+    let plan = together::pushed(&apart, &mut |n| random.random_range(0..n));
+    let followers = together::followers(&plan);
+    assert!((0..2).all(|c| followers.iter().any(|(cnn, _)| *cnn == c)), "{followers:?}");
+    let values = values_of(&application);
+    for c in 0..2 {
+        let [mut one, mut other] = [&apart, &plan].map(|plan| Runner::new(plan, &values).expect("a runner"));
+        let inputs = inputs(&plan, c);
+        assert_eq!(one.infer(c, &inputs).expect("a frame"), other.infer(c, &inputs).expect("a frame"));
+    }
+    check_crate(&Emitted::of(&application, plan));
+}

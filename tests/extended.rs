@@ -1,0 +1,120 @@
+//! The extended search: as good as every choice of none and one row where those can be counted, as small as it must be on
+//! known networks, and every plan of its front one that the checker accepts.
+
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use std::path::Path;
+
+use csdfc::app::open;
+use csdfc::app::resolve::RowsChoice;
+use csdfc::cost::{DeviceProfile, Processor};
+use csdfc::driver;
+use csdfc::execution::{CnnTask, Rings};
+use csdfc::lower;
+use csdfc::network::LayerId;
+use csdfc::search::Variant;
+use csdfc::search::choice::Choice;
+use csdfc::search::evaluate::Evaluator;
+use csdfc::search::extended;
+use csdfc::search::watch::Watch;
+use csdfc::storage::Effort;
+use csdfc::units::MemoryGoal;
+use csdfc_codegen::plan::StorageModel;
+use csdfc_tests::{generate, plan};
+use proptest::prelude::*;
+
+/// The front of the first CNN of an application, by its variants.
+fn front(task: &CnnTask<'_>, processors: &[&Processor], storage: StorageModel) -> Vec<Variant> {
+    extended::front(task, processors, storage, 1, "cnn", &Watch::unwatched()).unwrap().variants
+}
+
+/// All choices of one row or all for each layer, if there are not too many.
+fn bits(task: &CnnTask<'_>) -> Option<Vec<Choice>> {
+    let network = task.network;
+    let by_parts: Vec<LayerId> = network.ids().filter(|id| network.layer(*id).shape.rows() > 1).collect();
+    let choice = |bits: usize| {
+        let mut choice = Choice::none(network);
+        let parts = by_parts.iter().enumerate().filter(|(at, _)| bits >> at & 1 == 1);
+        parts.for_each(|(_, id)| choice.rows[id.0] = 1);
+        choice
+    };
+    (by_parts.len() <= 8).then(|| (0..1 << by_parts.len()).map(choice).collect())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_choice_of_bits_is_better(bytes in prop::collection::vec(any::<u8>(), 10..60), edges in any::<bool>()) {
+        let storage = if edges { StorageModel::Edges } else { StorageModel::Tensors };
+        let application = generate::application(&bytes, storage);
+        let device = DeviceProfile::find("generic", Path::new("")).unwrap();
+        for (cnn, task) in application.cnns.iter().zip(driver::tasks(&application)) {
+            let processors: Vec<&Processor> =
+                cnn.partitions.iter().map(|p| device.processor(&p.processor).unwrap()).collect();
+            let Some(choices) = bits(&task) else { continue };
+            let front = front(&task, &processors, storage);
+            let evaluator = Evaluator::new(&task, &processors, storage);
+            for choice in choices {
+                let execution = evaluator.execute(&choice, Rings::OnDemand).unwrap();
+                let buffers = evaluator.buffers(&execution, Effort::Candidate);
+                let period = evaluator.period_ns(&choice.rows);
+                let better = front.iter().any(|v| v.buffers <= buffers && v.period_ns <= period);
+                prop_assert!(better, "{:?}: {buffers} bytes in {period} ns", choice.rows);
+            }
+        }
+    }
+
+    #[test]
+    fn every_plan_of_the_front_is_accepted(bytes in prop::collection::vec(any::<u8>(), 20..120)) {
+        let mut application = generate::application(&bytes, StorageModel::Tensors);
+        application.rows = RowsChoice::Default;
+        let fastest = plan(&application);
+        for point in fastest.pareto.iter().rev().step_by(3).take(4) {
+            application.constraints.memory = Some(MemoryGoal::Bytes(point.memory));
+            let plan = plan(&application);
+            prop_assert!(plan.memory.total <= point.memory);
+        }
+    }
+}
+
+/// The bytes of buffers and the firings beyond one per layer of every variant of a network, its input delivered row by row
+/// and as often as its first reader fires.
+fn figures(name: &str) -> Vec<(u64, u64)> {
+    let application = open::open(&format!("builtin:{name}")).unwrap().resolve().unwrap();
+    let task = &driver::tasks(&application)[0];
+    let device = DeviceProfile::find("generic", Path::new("")).unwrap();
+    let processors = [device.processor("cpu").unwrap()];
+    let evaluator = Evaluator::new(task, &processors, StorageModel::Tensors);
+    let network = task.network;
+    let readers = network.readers();
+    let firings = |id: LayerId, rows: &[u64]| lower::firings(network, id, rows[id.0]);
+    let figure = |variant: Variant| {
+        let mut choice = variant.choice();
+        for id in network.ids().filter(|id| network.layer(*id).is_input()) {
+            let often = readers[id.0].first().map_or(1, |reader| firings(*reader, &choice.rows));
+            choice.rows[id.0] = (network.layer(id).shape.rows() as u64).div_ceil(often);
+        }
+        let execution = evaluator.execute(&choice, Rings::Smallest).unwrap();
+        let extra = network.ids().map(|id| firings(id, &choice.rows) - 1).sum();
+        (evaluator.buffers(&execution, Effort::Final), extra)
+    };
+    front(task, &processors, StorageModel::Tensors).into_iter().map(figure).collect()
+}
+
+#[test]
+fn known_networks_are_as_small_as_they_must_be() {
+    for (name, bytes, extra) in [
+        ("mobilenet_v2", 590_000, 1250),
+        ("mobilenet_v2", 1_405_000, 255),
+        ("efficientnet_b0", 2_250_000, u64::MAX),
+        ("resnet50", 2_700_000, u64::MAX),
+    ] {
+        let figures = figures(name);
+        println!("{name}: bytes and extra firings {figures:?}");
+        assert!(
+            figures.iter().any(|figure| figure.0 <= bytes && figure.1 <= extra),
+            "{name} {bytes} {extra}"
+        );
+    }
+}

@@ -1,0 +1,119 @@
+//! Rings pushed together as far as the checker lets them: a packer that knows nothing of why.
+
+use csdfc_codegen::check::Violation;
+use csdfc_codegen::plan::{Plan, Ring};
+
+/// Places tried for each ring.
+const TRIES: usize = 48;
+
+/// Makes every sum that depends on where rings lie what it is. What the bound is, is the checker's word.
+pub fn settle(plan: &mut Plan) {
+    (plan.certificate.bound, plan.certificate.least) = (None, None);
+    resize(plan);
+    let bound =
+        csdfc_codegen::check(plan).err().into_iter().flatten().find_map(|violation| match violation {
+            Violation::Sum { what, expected, .. } if what == "memory.bound" => expected.parse().ok(),
+            _ => None,
+        });
+    plan.memory.bound = bound.unwrap_or(plan.memory.bound);
+    plan.memory.proven = plan.memory.buffers == plan.memory.bound;
+}
+
+/// The same plan with rings that have all their bytes to themselves, later tensors below earlier ones.
+pub fn apart(plan: &Plan) -> Plan {
+    let mut plan = plan.clone();
+    let mut end = 0;
+    for ring in plan.tensors.iter_mut().rev().filter_map(|tensor| tensor.ring.as_mut()) {
+        (ring.offset, end) = (end, end + ring.bytes);
+    }
+    settle(&mut plan);
+    plan
+}
+
+/// The plan with the ring of a tensor as many bytes higher as the checker lets it be while it lets it be less, in a plan
+/// whose rings are [`apart`]: as close as it may follow what it is made from. Gives the number of bytes, too.
+pub fn follow(plan: &Plan, tensor: usize) -> (Plan, u64) {
+    let moved = |bytes: u64| {
+        let mut plan = plan.clone();
+        if let Some(ring) = &mut plan.tensors[tensor].ring {
+            ring.offset += bytes;
+        }
+        resize(&mut plan);
+        plan
+    };
+    let element = plan.tensors[tensor].element_bytes;
+    let size = plan.tensors[tensor].ring.map_or(0, |ring| ring.bytes);
+    let (mut yes, mut no) = (0, size / element + 1);
+    while yes + 1 < no {
+        let middle = (yes + no) / 2;
+        match csdfc_codegen::check(&moved(middle * element)) {
+            Ok(_) => yes = middle,
+            Err(_) => no = middle,
+        }
+    }
+    (moved(yes * element), yes * element)
+}
+
+/// A plan with the same rings and firings as this one of model `tensors`, one ring after another as low as the checker
+/// lets it be among those before it. `draw` gives a number below its argument.
+pub fn pushed(plan: &Plan, draw: &mut dyn FnMut(usize) -> usize) -> Plan {
+    let mut plan = apart(plan);
+    let mut rings: Vec<usize> = (0..plan.tensors.len()).filter(|&t| plan.tensors[t].ring.is_some()).collect();
+    for i in (1..rings.len()).rev() {
+        rings.swap(i, draw(i + 1));
+    }
+    for (i, &t) in rings.iter().enumerate() {
+        let Some(own) = plan.tensors[t].ring else { continue };
+        let mut places = vec![0];
+        for _ in 0..TRIES {
+            // A row of this ring begins or ends where a row of another does.
+            let other = rings[draw(i.max(1))];
+            let Some(Ring { ring_rows, offset, .. }) = plan.tensors[other].ring else { continue };
+            let at = offset + draw(ring_rows as usize + 1) as u64 * plan.tensors[other].row_bytes;
+            let before = draw(own.ring_rows as usize + 1) as u64 * plan.tensors[t].row_bytes;
+            places.extend(at.checked_sub(before));
+        }
+        places.retain(|&at| at < own.offset);
+        places.sort_unstable();
+        places.dedup();
+        for at in places {
+            let mut moved = plan.clone();
+            moved.tensors[t].ring = Some(Ring { offset: at, ..own });
+            resize(&mut moved);
+            if csdfc_codegen::check(&moved).is_ok() {
+                plan = moved;
+                break;
+            }
+        }
+    }
+    plan
+}
+
+/// Sets the sums that follow from where rings lie, the bound left as it is.
+fn resize(plan: &mut Plan) {
+    let ends = plan.tensors.iter().filter_map(|tensor| tensor.ring).map(|ring| ring.offset + ring.bytes);
+    let buffers = plan.buffers.iter().map(|buffer| buffer.offset + buffer.bytes);
+    plan.memory.buffers = ends.chain(buffers).max().unwrap_or(0);
+    plan.memory.total = plan.memory.parameters_stored + plan.memory.buffers + plan.memory.workspace;
+    plan.constraints.met = plan.constraints.memory.is_none_or(|limit| plan.memory.total <= limit);
+    plan.memory.proven = plan.memory.buffers == plan.memory.bound;
+}
+
+/// The layers, CNN and index, whose ring shares addresses with one that they read.
+pub fn followers(plan: &Plan) -> Vec<(usize, usize)> {
+    let range = |cnn: &str, name: &str| {
+        let tensor = plan.tensors.iter().find(|tensor| tensor.cnn == cnn && tensor.name == name)?;
+        tensor.ring.map(|ring| ring.offset..ring.offset + ring.bytes)
+    };
+    let mut all = Vec::new();
+    for (c, cnn) in plan.cnns.iter().enumerate() {
+        for (l, layer) in cnn.layers.iter().enumerate() {
+            let Some(own) = range(&cnn.name, &layer.output) else { continue };
+            let meets = |read: std::ops::Range<u64>| own.start < read.end && read.start < own.end;
+            if layer.inputs.iter().any(|input| range(&cnn.name, &input.tensor).is_some_and(meets)) {
+                all.push((c, l));
+            }
+        }
+    }
+    all
+}
