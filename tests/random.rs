@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use csdfc::app::spec::Method;
 use csdfc::app::{Application, MemoryGoal, Prefer, RowsChoice};
 use csdfc::front::SavedFront;
 use csdfc::search::known::Start;
@@ -75,6 +76,8 @@ proptest! {
         let (known, mismatches) = SavedFront::of(&old).known(&free);
         prop_assert_eq!((known.len(), mismatches.as_slice()), (1, &[][..]));
         let start = Start::Search(known);
+        // Quick, and there is more to win.
+        free.search.method = Some(Method::Simple);
         free.constraints.memory = Some(MemoryGoal::Bytes(old.memory.total));
         let new = outcome_from(&start, &free).plan;
         prop_assert!(new.constraints.met);

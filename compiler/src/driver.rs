@@ -45,7 +45,7 @@ pub fn plan(
     plan_from(&Start::default(), application, device, model_paths, &Watch::unwatched())
 }
 
-/// Plans an application as [`plan`] does, from what is known, with a search that is watched.
+/// Plans an application as [`plan`] does, from what is known and by a search that is watched.
 ///
 /// # Errors
 /// As [`plan`].

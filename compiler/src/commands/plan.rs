@@ -7,6 +7,7 @@ use csdfc_codegen::check as checker;
 use csdfc_codegen::plan::Plan;
 use tracing::warn;
 
+use super::watcher::Watcher;
 use crate::app::open;
 use crate::app::resolve::{Application, RowsChoice};
 use crate::app::spec::RowsSpec;
