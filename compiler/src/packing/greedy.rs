@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use super::part::Part;
-use super::{Packing, Problem};
+use super::{Block, Link, Member, Packing, Problem};
 
 /// The usual baseline: the largest block first, each in the gap that it fits tightest.
 pub fn by_size(problem: &Problem) -> Packing {
@@ -13,8 +13,41 @@ pub fn by_size(problem: &Problem) -> Packing {
     place(&part, &order, Fit::Tightest)
 }
 
-/// The best of several orders, each with both fits, then mended. Ties go to the order tried first. Stops at `enough`.
+/// The best of several orders, each with both fits, then mended; where blocks are in use in part also from the top
+/// downwards. Ties go to the order tried first. Stops at `enough`.
 pub(super) fn portfolio(part: &Part, enough: u64) -> Packing {
+    let best = upwards(part, enough);
+    if best.bytes <= enough || part.easy || !part.free {
+        return best;
+    }
+    let downwards = upwards(&upside_down(part), enough);
+    if downwards.bytes >= best.bytes {
+        return best;
+    }
+    let from_top = |(at, block): (&u64, &Block)| downwards.bytes - at - block.bytes;
+    let offsets = downwards.offsets.iter().zip(&part.blocks).map(from_top).collect();
+    Packing { offsets, bytes: downwards.bytes }
+}
+
+/// A part of which every packing is one of this part, upside down.
+fn upside_down(part: &Part) -> Part {
+    let size = |i: usize| part.blocks[i].bytes as i64;
+    let turn = |i: usize, link: &Link| Link {
+        above: link.below + size(i) - size(link.other),
+        below: link.above + size(link.other) - size(i),
+        ..*link
+    };
+    let links = part.links.iter().enumerate();
+    let links = links.map(|(i, links)| links.iter().map(|link| turn(i, link)).collect()).collect();
+    let member = |member: &Member| {
+        let bytes = part.blocks[member.block].bytes;
+        Member { low: bytes - member.high, high: bytes - member.low, ..*member }
+    };
+    let cliques = part.cliques.iter().map(|clique| clique.iter().map(member).collect()).collect();
+    Part { blocks: part.blocks.clone(), links, cliques, rise: part.rise.clone(), ..*part }
+}
+
+fn upwards(part: &Part, enough: u64) -> Packing {
     let mut best: Option<(Packing, Vec<usize>)> = None;
     for order in orders(part) {
         for fit in [Fit::Lowest, Fit::Tightest] {
