@@ -11,7 +11,9 @@ use csdfc::cost::{DeviceProfile, Processor};
 use csdfc::driver;
 use csdfc::network::LayerId;
 use csdfc::units::MemoryGoal;
+use csdfc_codegen::operator::Operator;
 use csdfc_codegen::plan::{Plan, StorageModel};
+use csdfc_codegen::run::{Data, Runner, Value, input_dims};
 use csdfc_tests::{app, generate};
 
 /// Most layers with a choice of the applications that are searched by exhaustion.
@@ -155,7 +157,29 @@ fn algorithm_2_finds_the_front_of_small_applications() {
     assert!(sizes.iter().filter(|size| **size > 2).count() >= 12, "{sizes:?}");
 }
 
-/// What each method may share shows in its sums, and every plan is accepted.
+/// What the CNNs of a plan make of the same inputs, element by element.
+fn outputs(application: &Application, plan: &Plan) -> Vec<String> {
+    let values = |cnn: usize, layer: usize, parameter: usize| {
+        application.cnns[cnn].network.layers[layer].parameters[parameter].values().map_err(|e| e.to_string())
+    };
+    let mut runner = Runner::new(plan, &values).unwrap();
+    let of_cnn = |(c, cnn): (usize, &csdfc_codegen::plan::Cnn)| {
+        let input = |name: &String| {
+            let layer = cnn.layers.iter().find(|layer| layer.name == *name).unwrap();
+            let Operator::Input(input) = &layer.operator else { unreachable!("{name} is an input") };
+            let dims = input_dims(input, &layer.output_shape);
+            let elements = dims.iter().product();
+            let data = Data::F32((0..elements).map(|i| (i * 7919 % 1013) as f32 / 507.0 - 1.0).collect());
+            Value { dims, data }
+        };
+        let inputs: Vec<Value> = cnn.inputs.iter().map(input).collect();
+        // As text, in which what is not a number equals itself.
+        runner.infer(c, &inputs).unwrap().iter().map(|output| format!("{output:?}")).collect::<Vec<_>>()
+    };
+    plan.cnns.iter().enumerate().flat_map(of_cnn).collect()
+}
+
+/// What each method may share shows in its sums, every plan is accepted, and all give the same outputs.
 #[test]
 fn every_method_plans_random_applications() {
     for seed in 0..150 {
@@ -179,5 +203,9 @@ fn every_method_plans_random_applications() {
         assert!(parts.cnns.iter().flat_map(|cnn| &cnn.layers).all(|layer| layer.rows_per_firing == 1));
         let paper = plan_by(Method::Paper);
         assert!(paper.memory.total <= parts.memory.total, "seed {seed}");
+        let expected = outputs(&application, &none);
+        for plan in [reuse, parts, paper] {
+            assert_eq!(outputs(&application, &plan), expected, "seed {seed}, {}", plan.search.method);
+        }
     }
 }

@@ -86,7 +86,8 @@ What deviates, and why:
 - *\\[23\\]*, greedy reuse within each CNN, is Algorithm 1 without its sharing among CNNs. Pisarchyk and Lee's own order, the
   largest buffer first, gives 21.35 MB for application 1 (5 % off, where Algorithm 1's gives 3 %) and 170.97 for
   application 5 (2.3 % off, where Algorithm 1's gives 0.6 %): Algorithm 1's is nearer to the print. Application 2's 39.14 is
-  that of a graph in which the swish of EfficientNet is a layer of its own and keeps another buffer; folded, it needs less.
+  what three edges of 4.8 MB and two of 1.8 MB take: EfficientNet's swish, where it is a sigmoid and a multiplication, has
+  three such edges at once. Folded into the convolution it has none.
   A pipeline's partitions run one after another here, so that applications 3 and 4 are 1 and 2 again, in the print too.
 - *\\[17\\]*, every layer by parts and no reuse, is within 1 % for applications 1, 2 and 4. In application 3 the cut is a
   double buffer of a whole tensor here as there; what else differs is not known. For the applications of three CNNs the
@@ -94,7 +95,8 @@ What deviates, and why:
   though parts alone need less than whole buffers in each of those CNNs.
 - The print has application 6's \\[23\\] and \\[17\\] swapped, and Table 11's column heads shifted by one; here they stand right.
 - *Algorithm 2* at its least is as small as the print or smaller in every application. Its first generation holds simple
-  chromosomes and a descent from the best of them, beside random ones; the print says nothing of how it begins.
+  chromosomes and a descent from the best of them, beside random ones, and Algorithm 1 may visit the largest edges first
+  where that saves more than one part in 64; the print says nothing of how it begins, nor of the order of edges.
 
 ";
 
@@ -283,28 +285,35 @@ mod tests {
         }
     }
 
-    /// Megabytes that the least plan of each application may take, and how far off the baselines may be, in per cent.
+    /// Megabytes that the least plan of each application may take, and by how many per cent `reuse` and `parts` may be off.
     #[test]
     fn the_bars_are_met() {
-        let least = [14.95, 27.30, 16.08, 31.34, 162.0, 157.1];
-        let off = [
-            [4.0, 1.0],
-            [f64::INFINITY, 1.0],
-            [f64::INFINITY; 2],
-            [f64::INFINITY, 1.0],
-            [2.0, f64::INFINITY],
+        let bars = [
+            (14.95, [Some(4.0), Some(1.0)]),
+            (27.30, [None, Some(1.0)]),
+            (16.08, [None, None]),
+            (31.34, [None, Some(1.0)]),
+            (162.0, [Some(2.0), None]),
+            (157.1, [None, None]),
         ];
-        for (application, (most, off)) in
-            APPLICATIONS.iter().zip(least.into_iter().zip(off.into_iter().chain([[f64::INFINITY; 2]])))
-        {
-            let plan = |method| plan(application.file, 1, method, Some(MemoryGoal::Min)).unwrap();
-            let name = application.name;
-            let found = plan(Method::Paper);
+        for (application, (most, off)) in APPLICATIONS.iter().zip(bars) {
+            let plan = |method| {
+                let mut opened = opened(application.file).unwrap();
+                opened.spec.search.method = Some(method);
+                opened.spec.constraints.memory = Some(MemoryGoal::Min);
+                // Three CNNs take long, and a short search is enough.
+                if application.cnns.len() > 1 {
+                    (opened.spec.search.population, opened.spec.search.generations) = (8, 4);
+                }
+                checked(&opened).unwrap()
+            };
+            let (name, found) = (application.name, plan(Method::Paper));
             assert!(size(&found) <= most, "{name}: {}", size(&found));
             assert!(found.memory.parameters_stored as f64 <= 1.01 * found.memory.parameters as f64, "{name}");
-            for ((method, printed), off) in BASELINES[1..].iter().zip(&application.baselines[1..]).zip(off) {
-                let deviation = 100.0 * (size(&plan(*method)) / printed.memory - 1.0);
-                assert!(deviation.abs() <= off, "{name}, {}: {deviation:+} %", method.name());
+            for (i, off) in off.into_iter().enumerate() {
+                let (method, printed) = (BASELINES[i + 1], application.baselines[i + 1].memory);
+                let deviation = 100.0 * (size(&plan(method)) / printed - 1.0);
+                assert!(off.is_none_or(|off| deviation.abs() <= off), "{name}, {method:?}: {deviation:+} %");
             }
         }
     }

@@ -142,7 +142,7 @@ impl<'a> Chromosomes<'a> {
         let shares: Vec<Arc<Share>> = shares.collect::<Result<_, _>>()?;
         let executions = shares.iter().map(|share| &share.execution).collect();
         let storage = Storage { executions, elements: self.subject.elements };
-        let buffers: u64 = reuse_buffers(&storage, |_, _| true).iter().map(|buffer| buffer.bytes).sum();
+        let buffers: u64 = reuse_buffers(&storage).iter().map(|buffer| buffer.bytes).sum();
         Ok(Point {
             chromosome: chromosome.to_vec(),
             memory: self.subject.parameters + buffers,
