@@ -182,7 +182,6 @@ fn rings_of_networks_share_addresses() {
                     r => (r * 3).min(layer.shape.rows() as u64),
                 })
                 .collect(),
-            barriers: None,
         };
         let prefix = Choice::prefix(network, network.layers.len() / 4);
         check_application(&application, &[Choice::none(network), prefix, some]);

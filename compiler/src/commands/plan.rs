@@ -21,8 +21,6 @@ use crate::search::known::Start;
 use crate::search::watch::{Limit, Watch};
 use crate::{identity, output, report};
 
-use super::watcher::Watcher;
-
 /// Where a plan goes that our own checker refuses, unless `-o` names a file.
 const REFUSED_PLAN: &str = "csdfc-refused-plan.json";
 
