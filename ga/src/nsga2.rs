@@ -55,6 +55,9 @@ pub struct Settings<'a> {
 impl Settings<'_> {
     /// Generations where nothing limits a search.
     pub const GENERATIONS: u64 = 200;
+
+    /// Generations without a new genome after which a search without a limit on generations ends: a small space runs out.
+    pub const STALE: u64 = 50;
 }
 
 impl Default for Settings<'_> {
@@ -94,6 +97,8 @@ pub enum StopReason {
     Time,
     /// Who was told of the progress said so.
     Asked,
+    /// Nothing new came up for [`Settings::STALE`] generations, and their number is not what limits the search.
+    Stale,
 }
 
 /// What a search found.
@@ -148,9 +153,14 @@ pub fn search_with(
     };
     let mut population = run.evaluate(run.first(size));
     let mut generation = 0;
+    // How many genomes were known when there were last more than before, and in which generation.
+    let mut grown = (0, 0);
     let stopped = loop {
         population = ranked(population, size);
         let evaluations = run.known.len() as u64;
+        if evaluations > grown.0 {
+            grown = (evaluations, generation);
+        }
         let front = run.archive.members();
         if !progress(&Progress { generation, evaluations, front }) {
             break StopReason::Asked;
@@ -160,6 +170,8 @@ pub fn search_with(
             break StopReason::Evaluations;
         } else if generation >= most {
             break StopReason::Generations;
+        } else if most == u64::MAX && generation - grown.1 >= Settings::STALE {
+            break StopReason::Stale;
         }
         generation += 1;
         let children = run.children(&population, size, generation);

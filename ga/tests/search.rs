@@ -46,6 +46,20 @@ impl Problem for Mixed {
     }
 }
 
+/// Fewer genomes than most limits: the bits that are set against those that are not.
+struct Small(Space);
+
+impl Problem for Small {
+    fn space(&self) -> &Space {
+        &self.0
+    }
+
+    fn evaluate(&self, genome: &[i64]) -> Evaluation {
+        let bits: i64 = genome.iter().sum();
+        Evaluation::of([bits as f64, (genome.len() as i64 - bits) as f64])
+    }
+}
+
 fn on_threads<T: Send>(threads: usize, job: impl FnOnce() -> T + Send) -> T {
     rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(job)
 }
@@ -81,6 +95,9 @@ fn limits_end_a_search() {
     assert_eq!((default.generations, default.stopped), (200, StopReason::Generations));
     let evaluated = run(Settings { evaluations: Some(55), ..base() });
     assert_eq!((evaluated.evaluations, evaluated.stopped), (55, StopReason::Evaluations));
+    let small = Small(Space::new(vec![Section::Bits(3)]));
+    let all = search(&small, &Settings { evaluations: Some(100), mutation_rate: 1.0, ..base() });
+    assert_eq!((all.evaluations, all.stopped), (8, StopReason::Stale));
     let one = run(Settings { evaluations: Some(0), ..base() });
     assert_eq!((one.evaluations, one.population.len()), (1, 1));
     let late = run(Settings { time: Some(Duration::ZERO), ..base() });

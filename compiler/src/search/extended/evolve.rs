@@ -87,7 +87,7 @@ pub(super) fn evolve(
         (StopReason::Asked, _) => Stopped::Asked,
         (StopReason::Time, _) => Stopped::Time,
         (StopReason::Evaluations, Limit::Evaluations(_)) => Stopped::Evaluations,
-        (StopReason::Evaluations | StopReason::Generations, _) => Stopped::Complete,
+        (StopReason::Evaluations | StopReason::Generations | StopReason::Stale, _) => Stopped::Complete,
     };
     let genomes = outcome.front.into_iter().map(|member| member.genome).collect();
     Found { genomes, evaluations: outcome.evaluations, stopped }
