@@ -89,13 +89,12 @@ What deviates, and why:
   what three edges of 4.8 MB and two of 1.8 MB take: EfficientNet's swish, where it is a sigmoid and a multiplication, has
   three such edges at once. Folded into the convolution it has none.
   A pipeline's partitions run one after another here, so that applications 3 and 4 are 1 and 2 again, in the print too.
-- *\\[17\\]*, every layer by parts and no reuse, is within 1 % for applications 1, 2 and 4. In application 3 the cut is a
-  double buffer of a whole tensor here as there; what else differs is not known. For the applications of three CNNs the
+- *\\[17\\]*, every layer by parts and no reuse, is within 1 % for applications 1 to 4. For those of three CNNs the
   print exceeds what the sum over their CNNs can be made of, 226 against 159 and 291 against 168 MB: it is above \\[23\\] even,
   though parts alone need less than whole buffers in each of those CNNs.
 - The print has application 6's \\[23\\] and \\[17\\] swapped, and Table 11's column heads shifted by one; here they stand right.
 - *Algorithm 2* at its least is as small as the print or smaller in applications 1, 2, 4 and 5; in 3 and 6 it takes about
-  1 % more: in 3 two edges cross the cut, each a double buffer of 0.6 MB. Its first generation holds simple
+  1 % more; why is not known. Its first generation holds simple
   chromosomes and a descent from the best of them, beside random ones, and Algorithm 1 may visit the largest edges first
   where that saves more than one part in 64; the print says nothing of how it begins, nor of the order of edges.
 
@@ -103,7 +102,7 @@ What deviates, and why:
 
 const RATE_NOTES: &str = "
 Rates are measured in the print and modelled here, by device profile `jetson-tx2`: six figures of a GPU fitted to the
-print's own rates of seven CNNs, with the residuals listed in `compiler/src/targets/jetson-tx2.ron`, and an analytic CPU for
+print's own rates of six CNNs, with the residuals listed in `compiler/src/targets/jetson-tx2.ron`, and an analytic CPU for
 the first stage of the pipelines. Deviations are those residuals: the profile has EfficientNet-B0 five times too slow, since
 no model of arithmetic and traffic gives it a quarter of MobileNetV2's time, and MobileNetV1 0.25 a third too slow. What a
 method costs relative to no reduction is the better figure, since a firing's cost is what the CNNs agree on. In a pipeline
