@@ -90,7 +90,7 @@ fn chains_take_what_they_say() {
             let (least, most) =
                 (evaluator.bound(&execution), evaluator.buffers(&execution, Effort::Candidate));
             assert!(least <= paced.bytes && paced.bytes <= most, "{name}: {least} {} {most}", paced.bytes);
-            exact += usize::from(paced.bytes == most);
+            exact += usize::from(paced.bytes == least || paced.bytes == most);
         }
         assert!(2 * exact > chains.len(), "{name}: {exact} of {}", chains.len());
     }
