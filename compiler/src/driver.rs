@@ -45,10 +45,10 @@ pub fn plan(
     plan_from(&Start::default(), application, device, model_paths, &Watch::unwatched())
 }
 
-/// Plans an application as [`plan`] does, from what is known and by a search that is watched.
+/// Plans an application as [`plan()`] does, from what is known and by a search that is watched.
 ///
 /// # Errors
-/// As [`plan`].
+/// As [`plan()`].
 pub fn plan_from(
     start: &Start,
     application: &Application,

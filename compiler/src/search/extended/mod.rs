@@ -2,7 +2,7 @@
 //!
 //! A network is a chain of blocks with cut tensors between them ([`cuts`]). Streaming any run of blocks at any pace is a
 //! segment whose bytes and time are known ([`stream`]), and chains of segments have an exact front ([`chains`]). These,
-//! and the simple choices, are where a genetic search ([`family`], [`evolve`]) starts that also changes single layers.
+//! and the simple choices, are where a genetic search (`family`, `evolve`) starts that also changes single layers.
 //! What it finds is placed in memory, with the smallest rings, as any other choice.
 
 pub mod chains;

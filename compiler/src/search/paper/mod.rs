@@ -3,7 +3,7 @@
 //!
 //! A chromosome is worth its memory, Algorithm 1 over the whole application on the buffers and schedule that it gives
 //! (`EvalMemory`), and the modelled frame rate of each CNN (`EvalThroughput`). As printed but for two things: the first
-//! generation does not begin at random only ([`starts`]), and Algorithm 1 may visit the largest edges first
+//! generation does not begin at random only (`starts`), and Algorithm 1 may visit the largest edges first
 //! ([`reuse_buffers`](crate::storage::edges::reuse_buffers)).
 
 mod chromosomes;
