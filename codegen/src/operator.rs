@@ -110,7 +110,9 @@ pub enum ColourOrder {
     Bgr,
 }
 
-/// Attributes of [`Operator::Conv`]. Parameters: filters `[filters, C / groups, kernel_y, kernel_x]`, then the bias
+/// Attributes of [`Operator::Conv`]. Operands: the image, or its parts, which hold its channels in this order (`[N, Cᵢ, H,
+/// W]`, the Cᵢ adding up to C; several only where `groups` is 1); then, if there is a `residual`, what is added, of the
+/// output's shape. Parameters: filters `[filters, C / groups, kernel_y, kernel_x]`, then the bias
 /// `[filters]` if any, then scale `[C]` and shift `[C]` of an affine `pre`, then the slopes of a PRelu activation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -132,6 +134,9 @@ pub struct Conv {
     /// Applied to every input element as it is loaded; the zeros of the padding come after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pre: Option<Pre>,
+    /// Whether the last operand is added to the sums, before the activation. Not of a depthwise convolution.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub residual: bool,
     /// Applied to every output element.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub activation: Option<Function>,

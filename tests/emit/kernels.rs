@@ -174,14 +174,25 @@ fn windows() -> Vec<Group> {
             groups,
             bias: true,
             pre: None,
+            residual: false,
             activation,
         })
     };
     let before = |filters, groups, affine, activation| {
         let (kernel, stride, dilation, pads) = ([3, 2], [1, 2], [1, 1], [1; 4]);
         let (pre, after) = (Some(Pre { affine, activation }), slopes(&[filters, 1, 1]));
-        let conv =
-            Conv { filters, kernel, stride, dilation, pads, groups, bias: false, pre, activation: after };
+        let conv = Conv {
+            filters,
+            kernel,
+            stride,
+            dilation,
+            pads,
+            groups,
+            bias: false,
+            pre,
+            residual: false,
+            activation: after,
+        };
         Operator::Conv(conv)
     };
     let convolutions = vec![

@@ -126,6 +126,7 @@ fn grow(network: &mut Network, random: &mut Choices<'_>) {
                 groups,
                 bias: true,
                 pre: None,
+                residual: false,
                 activation: None,
             };
             (Operator::Conv(conv), vec![x])
@@ -264,6 +265,7 @@ fn grow(network: &mut Network, random: &mut Choices<'_>) {
                 groups,
                 bias,
                 pre: None,
+                residual: false,
                 activation: None,
             };
             (Operator::Conv(conv), vec![x])

@@ -183,8 +183,18 @@ impl Builder {
     ) -> Result<Operand, BuildError> {
         let ConvOptions { stride, pads, groups, dilation, bias } = options;
         let pads = pads.resolve(&x.shape, kernel, stride, dilation);
-        let conv =
-            Conv { filters, kernel, stride, dilation, pads, groups, bias, pre: None, activation: None };
+        let conv = Conv {
+            filters,
+            kernel,
+            stride,
+            dilation,
+            pads,
+            groups,
+            bias,
+            pre: None,
+            residual: false,
+            activation: None,
+        };
         self.add_layer(Operator::Conv(conv), &[x])
     }
 

@@ -43,6 +43,7 @@ fn conv(filters: usize, kernel: usize, stride: usize, groups: usize) -> Operator
         groups,
         bias: true,
         pre: None,
+        residual: false,
         activation: None,
     })
 }
@@ -225,6 +226,7 @@ fn operators() -> impl Strategy<Value = Operator> {
                 groups,
                 bias,
                 pre: None,
+                residual: false,
                 activation,
             })
         },

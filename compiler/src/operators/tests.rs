@@ -27,6 +27,7 @@ fn conv(filters: usize, kernel: usize, stride: usize, dilation: usize, pad: usiz
         groups,
         bias: true,
         pre: None,
+        residual: false,
         activation: None,
     }
 }

@@ -125,6 +125,7 @@ mod tests {
             groups: 1,
             bias: false,
             pre: None,
+            residual: false,
             activation: None,
         };
         check(Operator::Conv(conv), &["input", "transpose", "conv"]);

@@ -30,6 +30,7 @@ fn conv(filters: usize) -> Operator {
         groups: 1,
         bias: true,
         pre: None,
+        residual: false,
         activation: None,
     })
 }

@@ -26,6 +26,7 @@ pub(super) fn conv(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> 
         groups: groups(node)?,
         bias: bias.is_some(),
         pre: None,
+        residual: false,
         activation: None,
     });
     builder.layer(node, operator, &[x], [filters].into_iter().chain(bias).collect())

@@ -169,6 +169,7 @@ fn conv(filters: usize, groups: usize, bias: bool) -> Operator {
         groups,
         bias,
         pre: None,
+        residual: false,
         activation: None,
     })
 }
@@ -304,6 +305,7 @@ fn several_convolutions_take_what_is_before_them() {
         groups: 1,
         bias: true,
         pre: None,
+        residual: false,
         activation: None,
     };
     assert_eq!(left(&[norm, tanh], &[Operator::Conv(pointwise)], false), 3);
@@ -492,7 +494,7 @@ proptest! {
             let y = LayerId(y.index(count));
             match kind {
                 0 => { let (kernel, stride, dilation, pads) = ([3, 3], [1, 1], [1, 1], [1; 4]);
-                    b.add(Operator::Conv(Conv { filters: 2, kernel, stride, dilation, pads, groups: 1 + y.0 % 2, bias: false, pre: None, activation: None }), &[x]) }
+                    b.add(Operator::Conv(Conv { filters: 2, kernel, stride, dilation, pads, groups: 1 + y.0 % 2, bias: false, pre: None, residual: false, activation: None }), &[x]) }
                 1 => b.norm(x),
                 2 => b.function(Function::Sigmoid, x),
                 3 => b.function(Function::Tanh, x),
