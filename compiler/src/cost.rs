@@ -183,6 +183,7 @@ impl Processor {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pass::{self, Fusion};
 
     #[test]
     fn every_shipped_profile_reads() {
@@ -209,7 +210,7 @@ mod tests {
             ("densenet121", [52.0, 37.0], [26, 14]),
             ("mobilenet_v1", [59.0, 50.0], [7, 12]),
         ] {
-            let network = crate::pass::normalise(crate::builtin::network(name).unwrap(), true);
+            let network = pass::normalise(crate::builtin::network(name).unwrap(), Fusion::Paper);
             let fps = |rows: &dyn Fn(LayerId) -> u64| {
                 1e9 / network.ids().map(|id| gpu.layer_ns(&network, id, rows(id))).sum::<f64>()
             };

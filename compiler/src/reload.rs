@@ -10,6 +10,7 @@ use crate::app::load::{self, ModelRequest};
 use crate::error::Error;
 use crate::identity;
 use crate::network::{LayerId, Network};
+use crate::pass::Fusion;
 
 /// The networks of a plan, in the order of its CNNs, their layers those of the plan.
 #[derive(Debug, Clone)]
@@ -44,9 +45,9 @@ fn network(cnn: &Cnn, folder: &Path) -> Result<Network, Error> {
         false => inputs.map(|layer| (layer.name.clone(), layer.output_shape.dims.clone())).collect(),
     };
     let mut difference = String::new();
-    // A plan does not say whether batch norms and activations were folded, but its layers do.
-    for fuse in [true, false] {
-        let request = ModelRequest { model: &cnn.model.path, folder, shapes: &shapes, fuse };
+    // A plan does not say what was made one layer of, but its layers do.
+    for fusion in Fusion::ALL {
+        let request = ModelRequest { model: &cnn.model.path, folder, shapes: &shapes, fusion };
         let loaded = load::load(&request).map_err(|error| Error::Model {
             cnn: cnn.name.clone(),
             model: cnn.model.path.clone(),

@@ -8,6 +8,7 @@ use csdfc::app::resolve::{Application, Cnn, Constraints, RowsChoice};
 use csdfc::app::spec::{Prefer, SearchSpec};
 use csdfc::network::{Layer, LayerId, Network, NetworkOutput, Operand};
 use csdfc::operators::{output_shape, parameter_dims};
+use csdfc::pass::Fusion;
 use csdfc::weights::{Source, Weights};
 use csdfc_codegen::operator::{
     BatchNorm, Binary, BinaryFunction, Concat, Conv, ConvTranspose, Coordinates, DepthToSpace, ElementWise,
@@ -306,8 +307,8 @@ fn network(random: &mut Choices<'_>) -> Network {
 
 /// A CNN cut at random places, and which of its neighbouring partitions run at the same time.
 fn cnn(name: &str, random: &mut Choices<'_>) -> (Cnn, Vec<Vec<String>>) {
-    let (network, fuse) = (network(random), random.flag());
-    let network = csdfc::pass::normalise(network, fuse);
+    let (network, fusion) = (network(random), random.pick(1, 2));
+    let network = csdfc::pass::normalise(network, Fusion::ALL[fusion]);
     let mut partitions: Vec<Partition> = Vec::new();
     let mut together: Vec<Vec<String>> = Vec::new();
     for id in network.ids() {
@@ -380,7 +381,7 @@ pub fn of_cnns(
         search: SearchSpec::default(),
         storage,
         rows,
-        fuse: true,
+        fusion: Fusion::default(),
         threads: 1,
         prefer: Prefer::default(),
     }

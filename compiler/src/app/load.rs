@@ -8,7 +8,7 @@ use miette::Diagnostic;
 use crate::builtin;
 use crate::import::{self, ImportOptions, Imported};
 use crate::network::Network;
-use crate::pass;
+use crate::pass::{self, Fusion};
 
 /// What to load.
 #[derive(Debug, Clone, Copy)]
@@ -19,8 +19,8 @@ pub struct ModelRequest<'a> {
     pub folder: &'a Path,
     /// Shapes of its inputs, by name.
     pub shapes: &'a BTreeMap<String, Vec<usize>>,
-    /// Whether to fold batch norms and activations.
-    pub fuse: bool,
+    /// How much to make one layer of.
+    pub fusion: Fusion,
 }
 
 /// A loaded model.
@@ -83,7 +83,7 @@ pub fn load(request: &ModelRequest) -> Result<Loaded, LoadError> {
         }
         None => return Err(LoadError::Kind),
     };
-    let network = tracing::info_span!("normalise").in_scope(|| pass::normalise(network, request.fuse));
+    let network = tracing::info_span!("normalise").in_scope(|| pass::normalise(network, request.fusion));
     Ok(Loaded { network, source })
 }
 

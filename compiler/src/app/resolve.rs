@@ -12,6 +12,7 @@ use super::partition::{self, Partition, find_layer};
 use super::spec::{AppSpec, CnnSpec, Precision, Prefer, RowsSpec, SearchSpec};
 use super::{AppError, Fault, Origin, inputs, order};
 use crate::network::{LayerId, Network};
+use crate::pass::Fusion;
 use crate::suggest::{self, clip};
 use crate::units::MemoryGoal;
 
@@ -40,8 +41,8 @@ pub struct Application {
     pub storage: StorageModel,
     /// Rows per firing.
     pub rows: RowsChoice,
-    /// Whether batch norms and activations were folded.
-    pub fuse: bool,
+    /// How much was made one layer of.
+    pub fusion: Fusion,
     /// Workers that share one firing, 1 to 256.
     pub threads: usize,
     /// What the best of the plans that meet the constraints has most or least of.
@@ -112,13 +113,14 @@ fn bind(
     check_unique(spec, &names)?;
     // Before any model is loaded: what can be said at once is said at once.
     let fps = bind_fps(spec, &names)?;
-    let mut cnns = Vec::new();
-    for (i, (cnn, name)) in spec.cnns.iter().zip(&names).enumerate() {
-        cnns.push(bind_cnn(cnn, name, &["cnns".into(), i.into()], folder, spec.fuse, load)?);
-    }
-    let parallel = bind_parallel(spec, &cnns)?;
     let method = spec.search.method.unwrap_or_default();
     let storage = spec.storage.unwrap_or(method.storage());
+    let fusion = Fusion::of(spec.fuse, storage);
+    let mut cnns = Vec::new();
+    for (i, (cnn, name)) in spec.cnns.iter().zip(&names).enumerate() {
+        cnns.push(bind_cnn(cnn, name, &["cnns".into(), i.into()], folder, fusion, load)?);
+    }
+    let parallel = bind_parallel(spec, &cnns)?;
     // The paper's model is for the paper's order.
     if storage == StorageModel::Tensors {
         cnns.iter_mut().for_each(|cnn| order::reorder(cnn, &parallel));
@@ -131,7 +133,7 @@ fn bind(
         search: spec.search.clone(),
         storage,
         rows: bind_rows(&spec.rows, &cnns)?,
-        fuse: spec.fuse,
+        fusion,
         threads: spec.threads,
         prefer: spec.prefer.unwrap_or(method.prefer()),
         cnns,
@@ -285,7 +287,7 @@ fn bind_cnn(
     name: &str,
     path: &[Segment],
     folder: &Path,
-    fuse: bool,
+    fusion: Fusion,
     load: &mut dyn FnMut(&ModelRequest) -> Result<Loaded, LoadError>,
 ) -> Result<Cnn, Fault> {
     let at = |field: &str| [path, &[Segment::from(field)]].concat();
@@ -299,7 +301,7 @@ fn bind_cnn(
     if let Some((layer, precision)) = spec.precisions.iter().find(|(_, p)| **p != Precision::Fp32) {
         return Err(half(&[&at("precisions")[..], &[layer.as_str().into()]].concat(), *precision));
     }
-    let request = ModelRequest { model: &spec.model, folder, shapes: &spec.shapes, fuse };
+    let request = ModelRequest { model: &spec.model, folder, shapes: &spec.shapes, fusion };
     let Loaded { mut network, source } = load(&request).map_err(|error| {
         let fault = Fault::new(&at("model"), format!("cannot load `{}`", clip(&spec.model)), "this model");
         let help = error.help().map(|help| help.to_string());

@@ -6,6 +6,7 @@ use super::optimise::{Answer, Budget, best_heuristic, optimise};
 use super::problem::Options;
 use super::{Accelerator, Convolution, OffloadError, Problem, Spec};
 use crate::network::Network;
+use crate::operators;
 
 /// Changes that a chain of the annealer proposes for a layer of a model, by default.
 pub const BUDGET: Budget = Budget::Work(20_000);
@@ -19,11 +20,13 @@ pub struct NamedLayer {
     pub spec: Spec,
 }
 
-/// The convolutions of a network, in its order. Transposed ones are none.
+/// The convolutions of a network, in its order. Transposed ones are none. An image in parts is one image; what is added
+/// to the sums is no part of the work, like biases and activations.
 pub fn convolutions(network: &Network) -> Vec<NamedLayer> {
     let named = network.layers.iter().filter_map(|layer| {
         let Operator::Conv(conv) = &layer.operator else { return None };
-        let [_, channels, height, width] = *layer.inputs.first()?.shape.dims.as_slice() else { return None };
+        let [_, _, height, width] = *layer.inputs.first()?.shape.dims.as_slice() else { return None };
+        let channels = operators::image_channels(conv, &layer.input_shapes());
         let spec = Spec {
             pads: conv.pads,
             stride: conv.stride,

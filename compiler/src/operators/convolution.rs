@@ -3,10 +3,39 @@
 use csdfc_codegen::operator::{Conv, ConvTranspose, Function};
 use csdfc_codegen::shape::Shape;
 
-use super::{AXES, RowAccess, ShapeError, bounded, dimension, fail, image, product};
+use super::{AXES, RowAccess, ShapeError, bounded, check_size, dimension, fail, image, product, window};
 
-pub(super) fn conv_shape(conv: &Conv, x: &Shape) -> Result<Shape, ShapeError> {
-    let [n, channels, height, width] = image(x, "conv")?;
+/// How many of so many operands of a convolution are parts of its image; what is added, if anything, comes after them.
+pub fn image_parts(conv: &Conv, operands: usize) -> usize {
+    operands.saturating_sub(usize::from(conv.residual))
+}
+
+/// Channels of the image that a convolution reads from operands of these shapes.
+pub fn image_channels(conv: &Conv, inputs: &[Shape]) -> usize {
+    // Sizes are bounded, and so is the whole image's.
+    inputs[..image_parts(conv, inputs.len())].iter().fold(0, |sum, part| sum.saturating_add(part.channels()))
+}
+
+/// Whether each channel of so many has one filter of its own.
+pub fn is_depthwise(conv: &Conv, channels: usize) -> bool {
+    conv.groups == channels && conv.groups == conv.filters
+}
+
+pub(super) fn conv_shape(conv: &Conv, inputs: &[Shape]) -> Result<Shape, ShapeError> {
+    let (parts, residual) = inputs.split_at(image_parts(conv, inputs.len()));
+    let Some(first) = parts.first() else { return fail("conv needs an image".into()) };
+    let [n, _, height, width] = image(first, "conv")?;
+    for part in parts {
+        let [others, _, rows, columns] = image(part, "conv")?;
+        if [n, height, width] != [others, rows, columns] {
+            return fail(format!("{first} and {part} are no parts of one image"));
+        }
+    }
+    let channels = image_channels(conv, inputs);
+    check_size(&Shape::new([n, channels, height, width]))?;
+    if conv.residual && is_depthwise(conv, channels) {
+        return fail("nothing can be added to a depthwise conv".into());
+    }
     check_groups(conv.groups, channels, conv.filters)?;
     let before = conv.pre.as_ref().and_then(|pre| pre.activation.as_ref());
     if matches!(before, Some(Function::PRelu { .. })) {
@@ -17,7 +46,13 @@ pub(super) fn conv_shape(conv: &Conv, x: &Shape) -> Result<Shape, ShapeError> {
         let window = Window::of(axis, conv.kernel, conv.stride, conv.dilation, conv.pads)?;
         size[axis] = window.floor_count([height, width][axis], AXES[axis])?;
     }
-    Ok(Shape::new([n, conv.filters, size[0], size[1]]))
+    let output = Shape::new([n, conv.filters, size[0], size[1]]);
+    match residual.first() {
+        Some(added) if *added != output => {
+            fail(format!("{added} cannot be added to a conv of shape {output}"))
+        }
+        _ => Ok(output),
+    }
 }
 
 pub(super) fn conv_transpose_shape(conv: &ConvTranspose, x: &Shape) -> Result<Shape, ShapeError> {
@@ -33,8 +68,9 @@ pub(super) fn conv_transpose_shape(conv: &ConvTranspose, x: &Shape) -> Result<Sh
     Ok(Shape::new([n, conv.filters, size[0], size[1]]))
 }
 
-pub(super) fn conv_parameters(conv: &Conv, channels: usize) -> Vec<Vec<usize>> {
+pub(super) fn conv_parameters(conv: &Conv, inputs: &[Shape]) -> Vec<Vec<usize>> {
     let [y, x] = conv.kernel;
+    let channels = image_channels(conv, inputs);
     let mut dims = vec![vec![conv.filters, channels / conv.groups.max(1), y, x]];
     if conv.bias {
         dims.push(vec![conv.filters]);
@@ -54,9 +90,18 @@ pub(super) fn conv_transpose_parameters(conv: &ConvTranspose, channels: usize) -
     dims
 }
 
-pub(super) fn conv_macs(conv: &Conv, x: &Shape, output: &Shape) -> u64 {
+pub(super) fn conv_macs(conv: &Conv, inputs: &[Shape], output: &Shape) -> u64 {
     let [ky, kx] = conv.kernel;
-    product(&[output.elements(), x.channels() / conv.groups.max(1), ky, kx])
+    product(&[output.elements(), image_channels(conv, inputs) / conv.groups.max(1), ky, kx])
+}
+
+/// Every part of the image by the same window; what is added row by row.
+pub(super) fn conv_rows(conv: &Conv, operands: usize, index: usize) -> RowAccess {
+    if index < image_parts(conv, operands) {
+        window(conv.kernel[0], conv.stride[0], conv.dilation[0], conv.pads[0])
+    } else {
+        window(1, 1, 1, 0)
+    }
 }
 
 pub(super) fn conv_transpose_macs(conv: &ConvTranspose, x: &Shape) -> u64 {

@@ -8,6 +8,7 @@ use std::ops::Range;
 use csdfc_codegen::operator::{Function, Operator};
 use csdfc_codegen::shape::{Order, Shape};
 
+pub(crate) use convolution::{image_channels, image_parts, is_depthwise};
 pub(crate) use element_wise::broadcast;
 
 mod convolution;
@@ -66,7 +67,7 @@ pub fn output_shape(operator: &Operator, inputs: &[Shape]) -> Result<Shape, Shap
     expect_inputs(operator, inputs)?;
     let x = inputs.first();
     let output = match (operator, x) {
-        (Operator::Conv(conv), Some(x)) => convolution::conv_shape(conv, x),
+        (Operator::Conv(conv), Some(_)) => convolution::conv_shape(conv, inputs),
         (Operator::ConvTranspose(conv), Some(x)) => convolution::conv_transpose_shape(conv, x),
         (Operator::Gemm(gemm), Some(x)) => dense::gemm_shape(gemm, x),
         (Operator::MatMul, _) => dense::mat_mul_shape(inputs),
@@ -104,7 +105,7 @@ pub fn output_shape(operator: &Operator, inputs: &[Shape]) -> Result<Shape, Shap
 pub fn parameter_dims(operator: &Operator, inputs: &[Shape]) -> Vec<Vec<usize>> {
     let channels = inputs.first().map_or(0, Shape::channels);
     let mut dims = match operator {
-        Operator::Conv(conv) => convolution::conv_parameters(conv, channels),
+        Operator::Conv(conv) => convolution::conv_parameters(conv, inputs),
         Operator::ConvTranspose(conv) => convolution::conv_transpose_parameters(conv, channels),
         Operator::Gemm(gemm) => dense::gemm_parameters(gemm),
         Operator::BatchNorm(norm) => vec![vec![norm.channels]; 2],
@@ -135,7 +136,7 @@ pub fn parameter_dims(operator: &Operator, inputs: &[Shape]) -> Vec<Vec<usize>> 
 pub fn macs(operator: &Operator, inputs: &[Shape], output: &Shape) -> u64 {
     let Some(x) = inputs.first() else { return 0 };
     match operator {
-        Operator::Conv(conv) => convolution::conv_macs(conv, x, output),
+        Operator::Conv(conv) => convolution::conv_macs(conv, inputs, output),
         Operator::ConvTranspose(conv) => convolution::conv_transpose_macs(conv, x),
         Operator::Gemm(gemm) => product(&[x.elements(), gemm.units]),
         Operator::MatMul => product(&[output.elements(), x.dims.last().copied().unwrap_or(1)]),
@@ -172,7 +173,7 @@ pub fn row_access(operator: &Operator, inputs: &[Shape], output: &Shape, index: 
     }
     let rows = [x.rows(), output.rows()];
     match operator {
-        Operator::Conv(conv) => window(conv.kernel[0], conv.stride[0], conv.dilation[0], conv.pads[0]),
+        Operator::Conv(conv) => convolution::conv_rows(conv, inputs.len(), index),
         Operator::Pool(pool) => window(pool.kernel[0], pool.stride[0], pool.dilation[0], pool.pads[0]),
         Operator::ConvTranspose(conv) => convolution::conv_transpose_rows(conv, rows),
         Operator::MatMul if index == 1 => RowAccess::Whole,
@@ -221,6 +222,10 @@ fn expect_inputs(operator: &Operator, inputs: &[Shape]) -> Result<(), ShapeError
         Operator::MatMul => (2, 2),
         Operator::Binary(binary) if binary.constant.is_none() => (2, 2),
         Operator::Concat(_) => (1, usize::MAX),
+        Operator::Conv(conv) => {
+            let added = usize::from(conv.residual);
+            (1 + added, if conv.groups == 1 { usize::MAX } else { 1 + added })
+        }
         _ => (1, 1),
     };
     if !(least..=most).contains(&inputs.len()) {

@@ -147,6 +147,12 @@ fn multiplications() {
     let gemm = Gemm { inner: 1280, units: 1000, transposed: true, bias: true, activation: None };
     check(Operator::Gemm(gemm), &[Shape::new([1, 1280])], 1_280_000);
     check(Operator::MatMul, &[Shape::new([8, 40, 15]), Shape::new([8, 15, 7])], 8 * 40 * 15 * 7);
+    // DenseNet-121's second dense layer, its image in two parts.
+    let parts = [Shape::image(64, 56, 56), Shape::image(32, 56, 56)];
+    check(conv(128, 1, 1, 1), &parts, 96 * 128 * 56 * 56);
+    let Operator::Conv(plain) = conv(64, 3, 2, 1) else { unreachable!() };
+    let adds = Operator::Conv(Conv { residual: true, ..plain });
+    check(adds, &[Shape::image(3, 8, 8), Shape::image(64, 4, 4)], 3 * 64 * 9 * 16);
     check(pad(PadMode::Edge, 1, 1), &[Shape::image(1, 2, 3)], 0);
 }
 
@@ -203,6 +209,58 @@ proptest! {
     }
 }
 
+proptest! {
+    /// Each part of an image is read where the window lies, and what is added where its row is made.
+    #[test]
+    fn operands_of_a_convolution(
+        [kernel, stride, dilation] in [1usize..5, 1usize..4, 1usize..3],
+        [top, bottom, height, parts] in [0usize..3, 0usize..3, 1usize..12, 1usize..4],
+        residual in any::<bool>(),
+    ) {
+        let conv = Conv {
+            filters: 2,
+            kernel: [kernel, 1],
+            stride: [stride, 1],
+            dilation: [dilation, 1],
+            pads: [top, 0, bottom, 0],
+            groups: 1,
+            bias: false,
+            pre: None,
+            residual: false,
+            activation: None,
+        };
+        let mut inputs: Vec<Shape> = (1..=parts).map(|channels| Shape::image(channels, height, 3)).collect();
+        let Ok(output) = output_shape(&Operator::Conv(conv.clone()), &inputs) else { return Ok(()) };
+        if residual {
+            inputs.push(output.clone());
+        }
+        let operator = Operator::Conv(Conv { residual, ..conv });
+        prop_assert_eq!(output_shape(&operator, &inputs), Ok(output.clone()));
+        for index in 0..inputs.len() {
+            let access = row_access(&operator, &inputs, &output, index);
+            let rows_in = inputs[index].rows() as u64;
+            let (acquire, release) = acquire_release(&access, rows_in, output.rows() as u64, 1);
+            let (mut acquired, mut released) = (0, 0);
+            for y in 0..output.rows() {
+                let read: Vec<u64> = if index == parts {
+                    vec![y as u64]
+                } else {
+                    let taps = (0..kernel).map(|k| (y * stride + k * dilation).checked_sub(top));
+                    taps.flatten().filter(|row| *row < height).map(|row| row as u64).collect()
+                };
+                acquired += acquire[y];
+                prop_assert!(read.iter().all(|row| (released..acquired).contains(row)));
+                if let (Some(last), true) = (read.last(), stride <= kernel && dilation == 1) {
+                    // No sooner than it must; the last firing takes what nobody reads.
+                    prop_assert!(y + 1 == output.rows() || acquired == last + 1);
+                }
+                released += release[y];
+            }
+            prop_assert_eq!((acquired, released), (rows_in, rows_in));
+        }
+    }
+}
+
 /// Attributes that a hostile model may have, most of them small enough to be accepted.
 fn size() -> impl Strategy<Value = usize> {
     prop_oneof![12 => 0usize..6, 1 => prop::sample::select(vec![1 << 20, i32::MAX as usize, 1 << 35, usize::MAX])]
@@ -214,8 +272,8 @@ fn offset() -> impl Strategy<Value = i64> {
 
 fn operators() -> impl Strategy<Value = Operator> {
     let window = || ([size(), size()], [size(), size()], [size(), size()], [size(), size(), size(), size()]);
-    let conv = (size(), window(), size(), any::<bool>()).prop_map(
-        |(filters, (kernel, stride, dilation, pads), groups, bias)| {
+    let conv = (size(), window(), size(), any::<bool>(), any::<bool>()).prop_map(
+        |(filters, (kernel, stride, dilation, pads), groups, bias, residual)| {
             let activation = None;
             Operator::Conv(Conv {
                 filters,
@@ -226,7 +284,7 @@ fn operators() -> impl Strategy<Value = Operator> {
                 groups,
                 bias,
                 pre: None,
-                residual: false,
+                residual,
                 activation,
             })
         },
@@ -293,15 +351,24 @@ proptest! {
     fn hostile_attributes(
         operator in operators(),
         x in prop::collection::vec(prop_oneof![20 => 1usize..7, 1 => size()], 3..5),
+        others in prop::collection::vec((0usize..4, size()), 0..3),
     ) {
         let mut x = x;
         x[0] = 1;
-        let inputs = [Shape::new(x)];
+        let mut inputs = vec![Shape::new(x.clone())];
+        if matches!(operator, Operator::Conv(_)) {
+            inputs.extend(others.into_iter().map(|(axis, dim)| {
+                let mut other = x.clone();
+                other.get_mut(axis).into_iter().for_each(|other| *other = dim);
+                Shape::new(other)
+            }));
+        }
         let Ok(output) = output_shape(&operator, &inputs) else { return Ok(()) };
         parameter_dims(&operator, &inputs);
         macs(&operator, &inputs, &output);
-        let access = row_access(&operator, &inputs, &output, 0);
-        let (rows_in, rows_out) = (inputs[0].rows(), output.rows());
+        let last = inputs.len() - 1;
+        let access = row_access(&operator, &inputs, &output, last);
+        let (rows_in, rows_out) = (inputs[last].rows(), output.rows());
         if let RowAccess::Rows(table) = &access {
             prop_assert_eq!(table.len(), rows_out);
             prop_assert!(table.iter().all(|rows| rows.start <= rows.end && rows.end <= rows_in));

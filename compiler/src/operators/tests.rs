@@ -1,12 +1,12 @@
 //! Shapes against the ONNX specification's examples and published networks.
 
 use csdfc_codegen::operator::{
-    Binary, BinaryFunction, Concat, ConstantOperand, Conv, ConvTranspose, Gemm, Operator, Pad, PadMode, Pool,
-    PoolKind, Reduce, ReduceFunction, Slice, Transpose,
+    Binary, BinaryFunction, Concat, ConstantOperand, Conv, ConvTranspose, Function, Gemm, Operator, Pad,
+    PadMode, Pool, PoolKind, Pre, Reduce, ReduceFunction, Slice, Transpose,
 };
 use csdfc_codegen::shape::{Order, Shape};
 
-use super::{output_shape, parameter_dims};
+use super::{MAX_ELEMENTS, output_shape, parameter_dims};
 
 /// The output's dimensions, or the error's text.
 fn shape(operator: Operator, inputs: &[&[usize]]) -> String {
@@ -60,6 +60,37 @@ fn convolution() {
         &[1, 4, 9, 9],
         "a tensor of shape 1×8×2147483657×2147483657 has more than 68719476736 elements",
     );
+}
+
+/// The image of a convolution may come in parts, and something may be added.
+#[test]
+fn convolution_of_several_operands() {
+    let check = |c: Conv, inputs: &[&[usize]], expected: &str| {
+        assert_eq!(shape(Operator::Conv(c), inputs), expected);
+    };
+    let plain = conv(8, 3, 2, 1, 1, 1);
+    let adds = |groups| Conv { residual: true, ..conv(8, 3, 2, 1, 1, groups) };
+    let (x, y, added): (&[usize], &[usize], &[usize]) = (&[1, 3, 9, 7], &[1, 5, 9, 7], &[1, 8, 5, 4]);
+    check(plain.clone(), &[x, y, x], "1×8×5×4");
+    check(plain.clone(), &[x, y, added], "1×3×9×7 and 1×8×5×4 are no parts of one image");
+    check(plain, &[x, &[5, 9, 7]], "conv needs a tensor of rank 4, got 5×9×7");
+    check(adds(1), &[x, y, added], "1×8×5×4");
+    check(adds(1), &[x, y, x], "1×3×9×7 cannot be added to a conv of shape 1×8×5×4");
+    check(adds(1), &[added], "conv takes 2 inputs, got 1");
+    check(adds(2), &[&[1, 4, 9, 7], added], "1×8×5×4");
+    check(adds(2), &[&[1, 4, 9, 7], &[1, 4, 9, 7], added], "conv takes 2 inputs, got 3");
+    check(adds(8), &[&[1, 8, 9, 7], added], "nothing can be added to a depthwise conv");
+    let half = [1, MAX_ELEMENTS / 2 + 1, 1, 1];
+    let wide = format!("a tensor of shape 1×{}×1×1 has more than {MAX_ELEMENTS} elements", MAX_ELEMENTS + 2);
+    check(conv(8, 1, 1, 1, 0, 1), &[&half, &half], &wide);
+    let parts = [x, y, added].map(Shape::new);
+    let expected = [vec![8, 8, 3, 3], vec![8], vec![8], vec![8], vec![8, 1, 1]];
+    let adds = Conv {
+        pre: Some(Pre { affine: true, activation: None }),
+        activation: Some(Function::PRelu { slope: vec![8, 1, 1] }),
+        ..adds(1)
+    };
+    assert_eq!(parameter_dims(&Operator::Conv(adds), &parts), expected);
 }
 
 #[test]

@@ -10,6 +10,7 @@ use csdfc_codegen::operator::{Conv, Function, Operator, Pre};
 use super::fold::{Affine, affine_of};
 use super::rewrite::drop_dead;
 use crate::network::{Layer, Network, Operand};
+use crate::operators::is_depthwise;
 use crate::weights::Weights;
 
 /// Moves each batch norm, and each activation, addition, subtraction, multiplication or division by per-channel or
@@ -92,8 +93,7 @@ impl Step {
         let (Operator::Conv(conv), [operand]) = (&reader.operator, reader.inputs.as_slice()) else {
             return None;
         };
-        let channels = operand.shape.channels();
-        let is_depthwise = conv.groups == channels && conv.groups == conv.filters;
+        let is_depthwise = is_depthwise(conv, operand.shape.channels());
         if operand != own || !self.pays(conv, is_depthwise, many) {
             return None;
         }

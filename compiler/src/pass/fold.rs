@@ -105,7 +105,8 @@ pub(super) struct Affine {
 fn folded(before: &Layer, layer: &Layer) -> Option<(Operator, Vec<Weights>)> {
     let mut operator = before.operator.clone();
     let (axis, bias) = match &mut operator {
-        Operator::Conv(conv) => (1, &mut conv.bias),
+        // What is added to the sums is not in the filters.
+        Operator::Conv(conv) if !conv.residual => (1, &mut conv.bias),
         Operator::ConvTranspose(conv) => (1, &mut conv.bias),
         Operator::Gemm(gemm) => (before.shape.rank().checked_sub(1)?, &mut gemm.bias),
         _ => return None,

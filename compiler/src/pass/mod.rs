@@ -3,16 +3,47 @@
 //! Each pass leaves every ONNX node's name with the layer that now does its work, and a network output's tensor
 //! as it was.
 
+use csdfc_codegen::plan::StorageModel;
+
 use crate::network::Network;
 
 mod before;
 mod copies;
 mod fold;
 mod fuse;
+mod parts;
 mod recognise;
+mod residual;
 mod rewrite;
 
-/// Brings a network to the form that planning expects; `fuse: false` keeps the source's layers.
+/// How much passes make one layer of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Fusion {
+    /// Nothing: the source's layers.
+    None,
+    /// As the papers count layers: padding, batch norms and activations go into the layers beside them; concats and
+    /// additions are layers.
+    Paper,
+    /// All that there is a pass for.
+    #[default]
+    Full,
+}
+
+impl Fusion {
+    /// All of them, the most first.
+    pub const ALL: [Fusion; 3] = [Fusion::Full, Fusion::Paper, Fusion::None];
+
+    /// What an application fuses, if it does, in this storage model: `edges` is the papers', for their figures.
+    pub fn of(fuse: bool, storage: StorageModel) -> Self {
+        match storage {
+            _ if !fuse => Fusion::None,
+            StorageModel::Edges => Fusion::Paper,
+            StorageModel::Tensors => Fusion::Full,
+        }
+    }
+}
+
+/// Brings a network to the form that planning expects.
 ///
 /// In this order, each pass leaving what it establishes for the next:
 /// 1. padding: no zero padding stands alone before a convolution or a mean that can pad by itself;
@@ -22,20 +53,33 @@ mod rewrite;
 ///    of a convolution or fully connected layer: it is in the filters and the bias;
 /// 4. activations: no activation stands alone after a layer that can apply it;
 /// 5. pre-activations: no batch norm, activation or per-channel constant stands before convolutions alone: each of these
-///    does it as it loads its input.
+///    does it as it loads its input;
 ///
-/// Whether it fuses or not, layers that no output depends on are gone, and what no kernel would read as it lies is
-/// moved by a layer of its own.
-pub fn normalise(mut network: Network, fuse: bool) -> Network {
+/// and, with [`Fusion::Full`],
+///
+/// 6. residuals: no addition of whole tensors is the only reader of a convolution that has no activation: the
+///    convolution adds to its sums. After all that goes into filters or follows an addition;
+/// 7. parts: no concat along the channels is read by dense convolutions alone: they read its operands.
+///
+/// Whatever is fused, layers that no output depends on are gone, and what no kernel would read as it lies is moved by a
+/// layer of its own.
+pub fn normalise(mut network: Network, fusion: Fusion) -> Network {
     type Pass = fn(Network) -> Network;
-    let passes: [(&str, Pass); 5] = [
+    let passes: [(&str, Pass); 7] = [
         ("fold_pads", fold::pads),
         ("recognise_activations", recognise::activations),
         ("fold_affine", fold::affine),
         ("fuse_activations", fuse::activations),
         ("fold_before_convolutions", before::convolutions),
+        ("fuse_additions", residual::additions),
+        ("read_parts", parts::concats),
     ];
-    for (name, pass) in if fuse { &passes[..] } else { &[] } {
+    let passes = match fusion {
+        Fusion::None => &[],
+        Fusion::Paper => &passes[..5],
+        Fusion::Full => &passes[..],
+    };
+    for (name, pass) in passes {
         let span = tracing::info_span!("pass", name, layers = network.layers.len());
         network = span.in_scope(|| pass(network));
     }

@@ -55,6 +55,17 @@ impl Rewrite {
         self.uses[producer.0] = self.uses[reader.0];
     }
 
+    /// Lets `producer` stand where `reader`, its only reader, stood: as [`Rewrite::absorb_reader`], for a producer that
+    /// now reads what is made between them.
+    pub(super) fn move_to_reader(&mut self, producer: LayerId, reader: LayerId) {
+        self.absorb_reader(producer, reader);
+        self.network.layers.swap(producer.0, reader.0);
+        self.stands_for[reader.0] = reader;
+        self.uses[producer.0] = 0;
+        // Nobody reads what is left of the reader, and it reads what comes after it.
+        self.network.layers[producer.0].inputs.clear();
+    }
+
     /// The network, without the absorbed layers.
     pub(super) fn finish(mut self) -> Network {
         for output in &mut self.network.outputs {

@@ -14,6 +14,7 @@ use super::load::{LoadError, Loaded, ModelRequest, ModelSource};
 use super::resolve::{Application, RowsChoice, resolve};
 use super::{AppError, Origin, spec};
 use crate::network::{Layer, LayerId, Network, Operand};
+use crate::pass::Fusion;
 use crate::units::MemoryGoal;
 
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
@@ -105,7 +106,7 @@ fn defaults_fill_everything() {
     assert_eq!((app.name.as_str(), app.device.as_str(), app.threads), ("my_net+resnet8", "generic", 1));
     assert_eq!(app.parallel, [["my_net"], ["resnet8.p1"], ["resnet8.p2"]]);
     assert_eq!((app.constraints.memory, app.rows.clone()), (None, RowsChoice::Default));
-    assert!(app.fuse && app.constraints.fps.is_empty());
+    assert!(app.fusion == Fusion::Full && app.constraints.fps.is_empty());
 }
 
 #[test]

@@ -35,10 +35,14 @@ fn compute(layer: &Layer, operands: &[&[f64]]) -> Vec<f64> {
     let mut result = match &layer.operator {
         Operator::Conv(conv) => {
             let place = 1 + usize::from(conv.bias);
+            let parts = operands.len() - usize::from(conv.residual);
+            let mut dims = dims.clone();
+            dims[1] = layer.inputs[..parts].iter().map(|part| part.shape.dims[1]).sum();
+            let x = together(layer, &operands[..parts]);
             let x = match &conv.pre {
-                None => x.to_vec(),
-                Some(pre) => each(dims, |i| {
-                    let x = at(x, dims, i);
+                None => x,
+                Some(pre) => each(&dims, |i| {
+                    let x = at(&x, &dims, i);
                     let x = if pre.affine {
                         x * parameters[place][i[1]] + parameters[place + 1][i[1]]
                     } else {
@@ -56,9 +60,9 @@ fn compute(layer: &Layer, operands: &[&[f64]]) -> Vec<f64> {
                         (o[3] * conv.stride[1] + i[2] * conv.dilation[1]) as i64 - conv.pads[1] as i64;
                     let channel = o[1] / c_out * c_in + i[0];
                     let filter = at(&parameters[0], &layer.parameters[0].dims, &[o[1], i[0], i[1], i[2]]);
-                    sum += filter * padded(&x, dims, &[0, channel as i64, row, column], 0.0);
+                    sum += filter * padded(&x, &dims, &[0, channel as i64, row, column], 0.0);
                 }
-                sum
+                sum + if conv.residual { at(operands[parts], out, o) } else { 0.0 }
             })
         }
         Operator::ConvTranspose(conv) => {
@@ -134,6 +138,7 @@ fn compute(layer: &Layer, operands: &[&[f64]]) -> Vec<f64> {
                 PoolKind::Lp { .. } => panic!("no test has one"),
             }
         }),
+        Operator::Concat(concat) if concat.axis == 1 => together(layer, operands),
         other => panic!("no test has a {}", other.kind()),
     };
     if let Some(activation) = layer.operator.activation() {
@@ -141,6 +146,12 @@ fn compute(layer: &Layer, operands: &[&[f64]]) -> Vec<f64> {
         result = values.map(|(i, v)| apply(activation, v, &position(out, i), parameters.last())).collect();
     }
     result
+}
+
+/// The channels of all operands, one after another: of one image they lie so.
+fn together(layer: &Layer, operands: &[&[f64]]) -> Vec<f64> {
+    assert!(layer.inputs.iter().all(|x| x.shape.rank() == 4 && x.shape.dims[0] == 1));
+    operands.concat()
 }
 
 fn apply(function: &Function, x: f64, position: &[usize], slope: Option<&Vec<f64>>) -> f64 {

@@ -9,12 +9,13 @@ use proptest::prelude::*;
 
 use BinaryFunction::{Add, Div, Mul, Sub};
 
-use super::normalise;
+use super::{Fusion, normalise};
 use crate::network::{Layer, LayerId, Network, NetworkOutput, Operand};
 use crate::operators::{output_shape, parameter_dims};
 use crate::weights::{Source, Weights};
 
 mod interpret;
+mod operands;
 mod spellings;
 
 /// A network under construction; layers are called `0`, `1`, … and their tensors `t0`, `t1`, ….
@@ -99,6 +100,9 @@ fn text(network: &Network) -> String {
         if let Operator::Conv(Conv { pre: Some(pre), .. }) = &layer.operator {
             what = format!("{}{:?}+{what}", if pre.affine { "affine+" } else { "" }, pre.activation);
         }
+        if matches!(&layer.operator, Operator::Conv(conv) if conv.residual) {
+            what += "+residual";
+        }
         if let Some(activation) = layer.operator.activation() {
             what += &format!("+{activation:?}");
         }
@@ -117,9 +121,9 @@ fn text(network: &Network) -> String {
 }
 
 /// That the network computes the same before and after, and is well-formed; what became of it.
-fn same(network: &Network, fuse: bool) -> Network {
-    let after = normalise(network.clone(), fuse);
-    let again = normalise(after.clone(), fuse);
+fn same(network: &Network, fusion: Fusion) -> Network {
+    let after = normalise(network.clone(), fusion);
+    let again = normalise(after.clone(), fusion);
     assert_eq!(text(&again), text(&after), "what is normal stays");
     let mut names: Vec<&str> = after.layers.iter().map(|layer| layer.name.as_str()).collect();
     names.sort_unstable();
@@ -154,8 +158,12 @@ fn same(network: &Network, fuse: bool) -> Network {
 }
 
 fn check(network: &Network, expected: &str) {
+    becomes(network, Fusion::Paper, expected);
+}
+
+fn becomes(network: &Network, fusion: Fusion, expected: &str) {
     let expected: Vec<&str> = expected.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    assert_eq!(text(&same(network, true)), expected.join("\n"));
+    assert_eq!(text(&same(network, fusion)), expected.join("\n"));
 }
 
 fn conv(filters: usize, groups: usize, bias: bool) -> Operator {
@@ -215,7 +223,7 @@ fn a_residual_block() {
         4 conv [4 5] (t3) -> t5 2
         6 binary+Relu [6 7] (t5 t0) -> t7 0";
     check(&b.0, expected);
-    assert_eq!(text(&normalise(b.0.clone(), false)), text(&b.0));
+    assert_eq!(text(&normalise(b.0.clone(), Fusion::None)), text(&b.0));
 }
 
 #[test]
@@ -263,7 +271,7 @@ fn before(links: &[fn(&mut Builder, LayerId) -> LayerId], readers: &[Operator], 
     if is_output {
         b.output(linked);
     }
-    same(&b.0, true)
+    same(&b.0, Fusion::Paper)
 }
 
 #[test]
@@ -317,7 +325,7 @@ fn several_convolutions_take_what_is_before_them() {
     let y = b.norm(y);
     let y = b.add(depthwise, &[y]);
     b.output(y);
-    assert_eq!(same(&b.0, true).layers.len(), 4);
+    assert_eq!(same(&b.0, Fusion::Paper).layers.len(), 4);
 }
 
 #[test]
@@ -369,7 +377,7 @@ fn padding() {
         let padded = b.add(pad(before, after, value), &[x]);
         let y = b.add(reader, &[padded]);
         b.output(y);
-        same(&b.0, true).layers.len() == 2
+        same(&b.0, Fusion::Paper).layers.len() == 2
     };
     assert!(folds([0, 0, 1, 2], [0, 0, 3, 0], 0.0, conv(2, 1, true)));
     assert!(!folds([0, 0, 1, 2], [0, 0, 3, 0], 0.5, conv(2, 1, true)));
@@ -473,7 +481,7 @@ proptest! {
             y = b.function(Function::Relu, y);
         }
         b.output(y);
-        let after = same(&b.0, true);
+        let after = same(&b.0, Fusion::Paper);
         prop_assert_eq!(after.layers.len(), 2, "{}", text(&after));
         prop_assert_eq!(after.layers[1].onnx_nodes.len(), b.0.layers.len() - 1);
         prop_assert_eq!(after.layers[1].operator.activation().is_some(), relu);
@@ -512,7 +520,8 @@ proptest! {
             let id = LayerId(output.index(b.0.layers.len()));
             b.output(id);
         }
-        same(&b.0, true);
-        same(&b.0, false);
+        for fusion in Fusion::ALL {
+            same(&b.0, fusion);
+        }
     }
 }

@@ -3,7 +3,7 @@
 use csdfc_codegen::operator::BinaryFunction::{Add, Div, Min, Mul, Pow};
 use csdfc_codegen::operator::{ElementWise, Function, Operator};
 
-use super::{Builder, conv, same, text};
+use super::{Builder, Fusion, conv, same, text};
 use crate::network::LayerId;
 
 /// A spelling adds layers after its argument and returns the last.
@@ -181,7 +181,7 @@ fn activations_spelled_out() {
         let x = b.input(&[1, 2, 5, 6]);
         let y = spelling(&mut b, x);
         b.output(y);
-        let after = same(&b.0, true);
+        let after = same(&b.0, Fusion::Paper);
         assert_eq!(after.layers.len(), 2, "spelling {i}:\n{}", text(&after));
         let layer = &after.layers[1];
         assert_eq!(layer.operator, Operator::ElementWise(ElementWise { function: function.clone() }));
@@ -193,7 +193,7 @@ fn activations_spelled_out() {
         let x = b.add(conv(2, 1, true), &[x]);
         let y = spelling(&mut b, x);
         b.output(y);
-        let after = same(&b.0, true);
+        let after = same(&b.0, Fusion::Paper);
         assert_eq!(after.layers.len(), 2, "spelling {i}:\n{}", text(&after));
         assert_eq!(after.layers[1].operator.activation(), Some(function));
 
@@ -204,7 +204,7 @@ fn activations_spelled_out() {
         for id in 1..=y.0 {
             b.output(LayerId(id));
         }
-        assert_eq!(text(&same(&b.0, true)), text(&b.0));
+        assert_eq!(text(&same(&b.0, Fusion::Paper)), text(&b.0));
     }
 }
 
@@ -234,7 +234,7 @@ fn near_misses_stay() {
         let x = b.input(&[1, 2, 5, 6]);
         let y = spelling(&mut b, x);
         b.output(y);
-        let after = same(&b.0, true);
+        let after = same(&b.0, Fusion::Paper);
         let last = after.layers.last().unwrap();
         assert!(matches!(last.operator, Operator::Binary(_)), "{}", text(&after));
     }

@@ -60,7 +60,7 @@ proptest! {
 }
 
 fn network(name: &str) -> Network {
-    pass::normalise(builtin::network(name).unwrap(), true)
+    pass::normalise(builtin::network(name).unwrap(), pass::Fusion::Full)
 }
 
 fn task(network: &Network) -> CnnTask<'_> {

@@ -1,0 +1,71 @@
+//! Additions move into the convolutions before them.
+//!
+//! A convolution that adds another tensor to its sums before the activation needs no tensor for the sums alone, and what
+//! it adds may make room for the result row by row.
+
+use csdfc_codegen::operator::{BinaryFunction, Conv, Operator};
+
+use super::rewrite::Rewrite;
+use crate::network::{LayerId, Network, Operand};
+use crate::operators::is_depthwise;
+
+/// Moves each addition of two tensors of its own shape, with its activation, into a convolution that made one of them
+/// for it alone; of two such, into the later. Not into a depthwise one, nor into one that has an activation of its own.
+/// One that has to wait for what it adds keeps its image for so long, not its sums: only if the image is no larger.
+pub(super) fn additions(network: Network) -> Network {
+    let mut rewrite = Rewrite::new(network);
+    for id in rewrite.network.ids() {
+        rewrite.visit(id);
+        if let Some((conv, added)) = addition(&rewrite, id) {
+            add(&mut rewrite, id, conv, added);
+        }
+    }
+    rewrite.finish()
+}
+
+/// The convolution that can do what a layer does, and what it adds then.
+fn addition(rewrite: &Rewrite, id: LayerId) -> Option<(LayerId, Operand)> {
+    let (network, layer) = (&rewrite.network, rewrite.network.layer(id));
+    let (Operator::Binary(binary), [left, right]) = (&layer.operator, layer.inputs.as_slice()) else {
+        return None;
+    };
+    let unchanged = |x: &Operand| x.shape == layer.shape && network.layer(x.layer).shape == x.shape;
+    if binary.function != BinaryFunction::Add || !unchanged(left) || !unchanged(right) {
+        return None;
+    }
+    let can = |x: &Operand| {
+        let producer = network.layer(x.layer);
+        let Operator::Conv(conv) = &producer.operator else { return false };
+        let is_free = !conv.residual && conv.activation.is_none();
+        let channels = producer.inputs.first().map_or(0, |image| image.shape.channels());
+        is_free && !is_depthwise(conv, channels) && rewrite.read_once(x.layer)
+    };
+    let waits_well = |x: &Operand| {
+        let image: usize = network.layer(x.layer).inputs.iter().map(|part| part.shape.elements()).sum();
+        image <= x.shape.elements()
+    };
+    let mut sides = [(left, right), (right, left)];
+    // The later of two that are convolutions finds the other there.
+    sides.sort_by_key(|(conv, _)| std::cmp::Reverse(conv.layer));
+    let mut able = sides.into_iter().filter(|(conv, _)| can(conv));
+    let (conv, added) = able.find(|(conv, added)| added.layer < conv.layer || waits_well(conv))?;
+    Some((conv.layer, added.clone()))
+}
+
+/// Makes one layer of a convolution and the addition that alone reads its tensor.
+fn add(rewrite: &mut Rewrite, id: LayerId, conv: LayerId, added: Operand) {
+    let sum = rewrite.network.layer(id);
+    let (activation, slopes) = (sum.operator.activation().cloned(), sum.parameters.clone());
+    let is_there = added.layer < conv;
+    let layer = &mut rewrite.network.layers[conv.0];
+    if let Operator::Conv(before) = &layer.operator {
+        layer.operator = Operator::Conv(Conv { residual: true, activation, ..before.clone() });
+    }
+    layer.parameters.extend(slopes);
+    layer.inputs.push(added);
+    if is_there {
+        rewrite.absorb_reader(conv, id);
+    } else {
+        rewrite.move_to_reader(conv, id);
+    }
+}
