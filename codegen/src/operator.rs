@@ -142,6 +142,13 @@ pub struct Conv {
     pub activation: Option<Function>,
 }
 
+impl Conv {
+    /// How many of so many operands are the image or its parts: all but a residual.
+    pub fn parts(&self, operands: usize) -> usize {
+        operands.saturating_sub(usize::from(self.residual))
+    }
+}
+
 /// A batch norm, an activation, or one after the other, that a convolution applies to its input.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
