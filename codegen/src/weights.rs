@@ -191,8 +191,8 @@ fn bias_and_slopes<'a>(
 }
 
 /// How the parameters of a convolution or of a matrix product by constants are packed, and whether the slopes of a
-/// PRelu are to follow in place, because they differ within a channel. `input` is the operand as seen.
-pub(crate) fn panels(operator: &Operator, input: &Shape) -> Option<(Part, bool)> {
+/// PRelu are to follow in place, because they differ within a channel. `inputs` are the operands as seen.
+pub(crate) fn panels(operator: &Operator, inputs: &[&Shape]) -> Option<(Part, bool)> {
     let (filters, bias) = match operator {
         Operator::Conv(conv) => (conv.filters, conv.bias),
         Operator::ConvTranspose(conv) => (conv.filters, conv.bias),
@@ -205,12 +205,17 @@ pub(crate) fn panels(operator: &Operator, input: &Shape) -> Option<(Part, bool)>
     };
     let in_place = slopes == Some(false);
     let activation = if in_place { Activation::None } else { activation(operator.activation()) };
-    let channels = input.channels();
+    let parts = match operator {
+        Operator::Conv(conv) => conv.parts(inputs.len()),
+        _ => 1,
+    };
+    let channels = inputs.get(..parts)?.iter().map(|part| part.channels()).sum();
     let packing = match operator {
         Operator::Conv(conv) => {
-            let &operator::Conv { kernel, stride, dilation, pads, groups, .. } = conv;
+            let &operator::Conv { kernel, stride, dilation, pads, groups, residual, .. } = conv;
             let pre = conv.pre.as_ref().map(pre);
-            let conv = Conv { channels, filters, kernel, stride, dilation, pads, groups, pre, activation };
+            let conv =
+                Conv { channels, filters, kernel, stride, dilation, pads, groups, pre, residual, activation };
             Packing::Conv { conv, bias }
         }
         Operator::ConvTranspose(conv) => {
@@ -239,10 +244,10 @@ fn slope_per_channel(operator: &Operator, slope: &[usize], filters: usize) -> bo
     elements == 1 || (elements == filters && at_channels == Some(filters))
 }
 
-/// Bytes that a layer's parameters take as packed. `input` is the shape in which the layer sees its first operand,
+/// Bytes that a layer's parameters take as packed. `inputs` are the shapes in which the layer sees its operands,
 /// `elements` how many parameters it has.
-pub fn stored_bytes(operator: &Operator, input: Option<&Shape>, elements: u64) -> u64 {
-    let in_panels = input.and_then(|input| panels(operator, input)).map(|(part, in_place)| {
+pub fn stored_bytes(operator: &Operator, inputs: &[&Shape], elements: u64) -> u64 {
+    let in_panels = panels(operator, inputs).map(|(part, in_place)| {
         let slopes = match operator.activation() {
             Some(Function::PRelu { slope }) if in_place => slope.iter().product(),
             _ => 0,

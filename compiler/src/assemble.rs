@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use csdf::Rates;
+use csdfc_codegen::shape::Shape;
 use csdfc_codegen::{plan, weights};
 
 use crate::app::resolve::Application;
@@ -278,8 +279,8 @@ impl Parts<'_> {
 pub fn parameters_stored(tasks: &[CnnTask<'_>]) -> u64 {
     let layers = tasks.iter().flat_map(|task| &task.network.layers);
     let bytes = |layer: &Layer| {
-        let input = layer.inputs.first().map(|operand| &operand.shape);
-        weights::stored_bytes(&layer.operator, input, layer.parameter_elements())
+        let inputs: Vec<&Shape> = layer.inputs.iter().map(|operand| &operand.shape).collect();
+        weights::stored_bytes(&layer.operator, &inputs, layer.parameter_elements())
     };
     layers.map(bytes).sum()
 }

@@ -195,6 +195,13 @@ fn windows() -> Vec<Group> {
         };
         Operator::Conv(conv)
     };
+    let of_operands = |filters, kernel, pre, residual, activation| {
+        let (stride, dilation, pads) = ([1, 1], [1, 1], [0; 4]);
+        let (groups, bias) = (1, true);
+        let conv = Conv { filters, kernel, stride, dilation, pads, groups, bias, pre, residual, activation };
+        Operator::Conv(conv)
+    };
+    let norm = Some(Pre { affine: true, activation: Some(Function::Relu) });
     let convolutions = vec![
         conv(1, [3, 3], Some(Function::Relu)),
         conv(4, [3, 2], slopes(&[8, 1, 1])),
@@ -248,6 +255,23 @@ fn windows() -> Vec<Group> {
     let images = vec![plain(image())];
     let mut groups = vec![
         Group { name: "conv", inputs: images.clone(), operators: convolutions },
+        Group {
+            name: "conv_parts",
+            inputs: vec![plain(image()), plain(Shape::image(5, 6, 8)), plain(image())],
+            operators: vec![
+                of_operands(8, [3, 2], None, false, Some(Function::Relu)),
+                of_operands(4, [1, 1], norm.clone(), true, Some(Function::Swish)),
+                of_operands(4, [1, 1], None, true, slopes(&[4, 6, 8])),
+            ],
+        },
+        Group {
+            name: "conv_added",
+            inputs: vec![plain(Shape::image(2, 6, 8)), plain(image())],
+            operators: vec![
+                of_operands(4, [1, 1], norm, true, Some(Function::Relu)),
+                of_operands(4, [1, 1], None, true, slopes(&[4, 1, 1])),
+            ],
+        },
         Group {
             name: "conv_transpose",
             inputs: images,

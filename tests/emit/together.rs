@@ -123,7 +123,8 @@ fn layers_that_follow_are_emitted() {
     for subject in &all {
         let of_one = application(&[subject], 1);
         let (plan, shares) = tight(&of_one, subject);
-        if shares && kinds.insert(subject.network.layers[subject.tensor].operator.kind()) {
+        let layer = &subject.network.layers[subject.tensor];
+        if shares && kinds.insert((layer.operator.kind(), layer.inputs.len())) {
             some.push((subject, plan));
         }
     }

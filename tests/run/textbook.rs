@@ -50,6 +50,12 @@ impl Tensor<'_> {
     }
 }
 
+/// Images of batch 1 one after the other, and their channels.
+fn concatenated(parts: &[Tensor<'_>]) -> (Vec<f64>, usize) {
+    let data = parts.iter().flat_map(|part| part.data).copied().collect();
+    (data, parts.iter().map(|part| part.dims[1]).sum())
+}
+
 fn compute(layer: &Layer, operands: &[Tensor<'_>]) -> Vec<f64> {
     let parameters: Vec<Vec<f64>> = layer
         .parameters
@@ -62,6 +68,9 @@ fn compute(layer: &Layer, operands: &[Tensor<'_>]) -> Vec<f64> {
     let mut made = match &layer.operator {
         Operator::Conv(conv) => {
             let place = 1 + usize::from(conv.bias);
+            let (parts, residual) = operands.split_at(operands.len() - usize::from(conv.residual));
+            let (whole, channels) = concatenated(parts);
+            let x = Tensor { data: &whole, dims: &[x.dims[0], channels, x.dims[2], x.dims[3]] };
             let before = each(x.dims, |i| {
                 let c = i[1];
                 match &conv.pre {
@@ -85,7 +94,7 @@ fn compute(layer: &Layer, operands: &[Tensor<'_>]) -> Vec<f64> {
                     sum +=
                         filter(&[o[1], i[0], i[1], i[2]]) * x.get(&[0, channel, row, column]).unwrap_or(0.0);
                 }
-                sum
+                sum + residual.iter().map(|added| added.at(o)).sum::<f64>()
             })
         }
         Operator::BatchNorm(_) => each(out, |o| x.at(o) * parameters[0][o[1]] + parameters[1][o[1]]),

@@ -34,6 +34,7 @@ impl Gemm {
             pads: [0; 4],
             groups: 1,
             pre: None,
+            residual: false,
             activation: self.activation,
         }
     }
@@ -76,7 +77,7 @@ impl Gemm {
 pub fn gemm(isa: Isa, p: &Gemm, input: &[f32], weights: &[f32], output: &mut [f32]) {
     let input = Rows { data: Span::new(input), shape: Gemm::dense(input.len(), p.inner) };
     let shape = Gemm::dense(output.len(), p.units);
-    conv(isa, &p.as_conv(), 0..1, input, weights, &mut RowsMut { data: SpanMut::new(output), shape });
+    conv(isa, &p.as_conv(), 0..1, &[input], weights, &mut RowsMut { data: SpanMut::new(output), shape });
 }
 
 /// Makes rows `y` of the product where operand or output do not lie in the order in which they are seen.
@@ -137,7 +138,7 @@ pub unsafe fn gemm_shared(
 ) {
     let input = Rows { data: Span::new(input), shape: Gemm::dense(input.len(), p.inner) };
     // SAFETY: the caller's.
-    unsafe { conv_shared(isa, &p.as_conv(), 0..1, tiles, input, weights, output) }
+    unsafe { conv_shared(isa, &p.as_conv(), 0..1, tiles, &[input], weights, output) }
 }
 
 #[cfg(test)]

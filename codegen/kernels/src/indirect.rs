@@ -35,6 +35,10 @@ pub(crate) struct Table<'a> {
     len: usize,
     /// Element of the output at which each pixel begins.
     outputs: [usize; MOST_PIXELS],
+    /// Elements that are added to the sums of each pixel, for all output channels.
+    residuals: [*const f32; MOST_PIXELS],
+    /// Whether there are any.
+    has_residuals: bool,
     /// How many pixels there are.
     count: usize,
     input: core::marker::PhantomData<&'a [f32]>,
@@ -47,6 +51,8 @@ impl<'a> Table<'a> {
             spans: [(0, 0); SPANS],
             len: 0,
             outputs: [0; MOST_PIXELS],
+            residuals: [ZEROS.as_ptr(); MOST_PIXELS],
+            has_residuals: false,
             count: 0,
             input: core::marker::PhantomData,
         }
@@ -56,8 +62,22 @@ impl<'a> Table<'a> {
     #[inline(always)]
     pub fn start(&mut self, count: usize, mut output: impl FnMut(usize) -> usize) {
         self.count = count;
+        self.has_residuals = false;
         for (i, start) in self.outputs[..count].iter_mut().enumerate() {
             *start = output(i);
+        }
+    }
+
+    /// These elements of each pixel of the tile, one for each output channel, are added to its sums, before the
+    /// activation.
+    ///
+    /// # Panics
+    /// If there are fewer than `channels`.
+    #[inline(always)]
+    pub fn add_residuals(&mut self, channels: usize, mut pixel: impl FnMut(usize) -> &'a [f32]) {
+        self.has_residuals = true;
+        for (i, place) in self.residuals[..self.count].iter_mut().enumerate() {
+            *place = pixel(i)[..channels].as_ptr();
         }
     }
 
@@ -272,7 +292,7 @@ impl TileWork for Block<'_, '_> {
         let weights = &self.panels[..const { N / panel_vectors::<S>() } * stride];
         // SAFETY: this is within a job of this instruction set. The pointers stay within `weights`, since steps and slopes
         // lie within a panel, which `Table::add`'s callers take from the same shape; pixels have been seen to be as long as
-        // their spans, and outputs are by `pointer`.
+        // their spans, and residuals as all output channels; outputs are by `pointer`.
         unsafe {
             let at: [*const f32; N] = core::array::from_fn(|v| {
                 weights.as_ptr().add(v / per_panel * stride + v % per_panel * S::LANES)
@@ -293,6 +313,15 @@ impl TileWork for Block<'_, '_> {
                 let pixels: [*const f32; M] = core::array::from_fn(|i| table.pixels[span][i]);
                 let weights = at.map(|p| p.add(PANEL * (1 + step)));
                 accumulate::<S, M, N>(&mut tile, &pixels, &weights, PANEL, steps);
+            }
+            if self.is_last && table.has_residuals {
+                for (i, sums) in tile.iter_mut().enumerate() {
+                    let residual = table.residuals[i].add(first);
+                    for (v, sum) in sums.iter_mut().enumerate() {
+                        let left = channels.saturating_sub(v * S::LANES);
+                        *sum = S::add(*sum, S::load_part(residual.wrapping_add(v * S::LANES), left));
+                    }
+                }
             }
             let ending = if self.is_last { Ending::of(*activation) } else { Ending::NONE };
             let slopes = at.map(|p| p.wrapping_add(PANEL * (1 + panels.steps)));

@@ -16,6 +16,7 @@ pub const SOURCES: &[(&str, &str)] = &[
     ("conv/mod.rs", include_str!("conv/mod.rs")),
     ("conv/pre.rs", include_str!("conv/pre.rs")),
     ("conv/transpose.rs", include_str!("conv/transpose.rs")),
+    ("conv/window.rs", include_str!("conv/window.rs")),
     ("depth_space.rs", include_str!("depth_space.rs")),
     ("element_wise.rs", include_str!("element_wise.rs")),
     ("elements.rs", include_str!("elements.rs")),

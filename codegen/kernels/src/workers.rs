@@ -67,15 +67,15 @@ pub fn conv(
     isa: Isa,
     p: &Conv,
     y: Range<usize>,
-    input: Rows<'_>,
+    inputs: &[Rows<'_>],
     weights: &[f32],
     output: &mut RowsMut<'_>,
 ) {
     let steps = p.kernel[0] * p.kernel[1] * (p.channels / p.groups.max(1));
     if workers.count() < 2 || y.len() * output.shape.width * p.filters * steps < LEAST {
-        return conv::conv(isa, p, y, input, weights, output);
+        return conv::conv(isa, p, y, inputs, weights, output);
     }
-    share(workers, isa, p, y, input, weights, output);
+    share(workers, isa, p, y, inputs, weights, output);
 }
 
 /// As [`conv()`], whatever the work.
@@ -84,7 +84,7 @@ fn share(
     isa: Isa,
     p: &Conv,
     y: Range<usize>,
-    input: Rows<'_>,
+    inputs: &[Rows<'_>],
     weights: &[f32],
     output: &mut RowsMut<'_>,
 ) {
@@ -101,7 +101,7 @@ fn share(
         if !y.is_empty() && !tiles.is_empty() {
             // SAFETY: rows or output channels are each of one worker only, and the caller's borrow of the output lasts
             // until all are done.
-            unsafe { conv::conv_shared(isa, p, y, tiles, input, weights, output) }
+            unsafe { conv::conv_shared(isa, p, y, tiles, inputs, weights, output) }
         }
     });
 }
@@ -346,6 +346,7 @@ mod tests {
                 pads: [1; 4],
                 groups,
                 pre: None,
+                residual: false,
                 activation: Activation::None,
             };
             let input = random.floats(height * width * channels);
@@ -359,7 +360,7 @@ mod tests {
             let make = |workers: &mut Workers| {
                 let mut made = vec![f32::NAN; height * width * filters];
                 let mut output = RowsMut { data: SpanMut::new(&mut made), shape };
-                share(workers, Isa::detect(), &p, y.clone(), input, &packed, &mut output);
+                share(workers, Isa::detect(), &p, y.clone(), &[input], &packed, &mut output);
                 made.iter().map(|x| x.to_bits()).collect::<Vec<u32>>()
             };
             let alone = make(&mut crews[0]);

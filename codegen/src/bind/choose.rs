@@ -3,7 +3,6 @@
 use csdfc_kernels::activation::Activation;
 use csdfc_kernels::binary::Binary;
 use csdfc_kernels::concat::ImageAxis;
-use csdfc_kernels::conv::Conv;
 use csdfc_kernels::depth_space::DepthToSpace;
 use csdfc_kernels::lrn::Lrn;
 use csdfc_kernels::pad::Pad;
@@ -13,11 +12,11 @@ use csdfc_kernels::softmax::Softmax;
 
 use crate::operator::{self, Function, Operator};
 use crate::shape::{Order, Shape};
-use crate::weights::{self, Packing, Part};
+use crate::weights::{Packing, Part};
 
 use super::access::{self, Access, Input, image_rows};
 use super::kernel::{Kernel, Operand, Site};
-use super::translate;
+use super::{products, translate};
 
 /// A kernel with its constants not yet placed; fields as in [`super::Call`].
 pub(super) struct Choice {
@@ -34,8 +33,8 @@ pub(super) fn choose(site: &Site<'_>) -> Result<Choice, String> {
         return Err(format!("a {} without operands cannot be computed", site.operator.kind()));
     };
     match site.operator {
-        Operator::Conv(_) | Operator::ConvTranspose(_) => convolution(site, x),
-        Operator::Gemm(gemm) => self::gemm(site, x, gemm),
+        Operator::Conv(_) | Operator::ConvTranspose(_) => products::convolution(site),
+        Operator::Gemm(gemm) => products::gemm(site, x, gemm),
         Operator::ElementWise(element_wise) => self::element_wise(site, x, &element_wise.function),
         Operator::BatchNorm(norm) => batch_norm(site, x, norm),
         Operator::Binary(binary) => self::binary(site, binary),
@@ -48,12 +47,12 @@ pub(super) fn choose(site: &Site<'_>) -> Result<Choice, String> {
 
 impl Site<'_> {
     /// The output's rows, if it is an image.
-    fn image(&self) -> Option<RowShape> {
+    pub(super) fn image(&self) -> Option<RowShape> {
         image_rows(self.output, self.ring_rows)
     }
 
     /// The output as one row of so many pixels, if its elements lie in row-major order.
-    fn flat(&self, pixels: usize) -> Option<Access> {
+    pub(super) fn flat(&self, pixels: usize) -> Option<Access> {
         let channels = self.output.elements() / pixels.max(1);
         let is_flat = self.output.rows() == 1 && access::is_row_major(self.output, self.output.order);
         is_flat.then_some(Access::Rows(RowShape::dense(1, pixels, channels, self.ring_rows)))
@@ -71,7 +70,7 @@ impl Site<'_> {
     }
 
     /// A kernel element by element.
-    fn by_elements(&self, kernel: Kernel) -> Result<Choice, String> {
+    pub(super) fn by_elements(&self, kernel: Kernel) -> Result<Choice, String> {
         let inputs = self.inputs.iter().map(Operand::elements).collect::<Result<_, _>>()?;
         let output = access::elements(self.output, self.output.order, self.output, self.ring_rows)?;
         Ok(Choice::new(kernel, inputs, output))
@@ -87,7 +86,7 @@ impl Site<'_> {
         }
     }
 
-    fn unsupported<T>(&self) -> Result<T, String> {
+    pub(super) fn unsupported<T>(&self) -> Result<T, String> {
         let shapes: Vec<String> = self
             .inputs
             .iter()
@@ -102,7 +101,7 @@ impl Site<'_> {
 }
 
 impl Choice {
-    fn new(kernel: Kernel, inputs: Vec<Input>, output: Access) -> Self {
+    pub(super) fn new(kernel: Kernel, inputs: Vec<Input>, output: Access) -> Self {
         Choice { kernel, inputs, output, parts: Vec::new(), p_relu: false }
     }
 
@@ -112,7 +111,7 @@ impl Choice {
     }
 
     /// With parameters in panels.
-    fn with_panels(self, site: &Site<'_>, part: Part, in_place: bool) -> Result<Self, String> {
+    pub(super) fn with_panels(self, site: &Site<'_>, part: Part, in_place: bool) -> Result<Self, String> {
         let next = part.parameters.end;
         let choice = self.with(part.packing, part.parameters);
         if in_place { choice.with_p_relu(site, site.operator.activation(), next) } else { Ok(choice) }
@@ -172,46 +171,6 @@ fn split(output: &[usize], dims: &[usize], channels: usize) -> Option<[usize; 2]
         elements => (own == all).then_some(elements),
     };
     Some([side(&dims[..cut], &output[..cut])?, side(&dims[cut..], &output[cut..])?])
-}
-
-fn convolution(site: &Site<'_>, x: &Operand<'_>) -> Result<Choice, String> {
-    let Some((part, in_place)) = weights::panels(site.operator, x.seen) else { return site.unsupported() };
-    let kernel = match part.packing {
-        Packing::Conv { conv, .. } if !is_computed(&conv) => return site.unsupported(),
-        Packing::Conv { conv, .. } => Kernel::Conv(conv),
-        Packing::ConvTranspose { conv, .. } => Kernel::ConvTranspose(conv),
-        _ => return site.unsupported(),
-    };
-    let Some(choice) = site.by_rows(x, || kernel) else { return site.unsupported() };
-    choice.with_panels(site, part, in_place)
-}
-
-/// Whether the kernel does what becomes of the input: it knows no slopes there.
-fn is_computed(conv: &Conv) -> bool {
-    conv.pre.is_none_or(|pre| {
-        pre.activation != Activation::PRelu && (!conv.is_depthwise() || pre.suits_depthwise())
-    })
-}
-
-fn gemm(site: &Site<'_>, x: &Operand<'_>, gemm: &operator::Gemm) -> Result<Choice, String> {
-    let Some((mut part, in_place)) = weights::panels(site.operator, x.seen) else {
-        return site.unsupported();
-    };
-    let pixels = x.seen.elements() / gemm.inner.max(1);
-    let Packing::Gemm { gemm, image, .. } = &mut part.packing else { return site.unsupported() };
-    let (kernel, by_elements) = (Kernel::Conv(gemm.as_conv()), Kernel::GemmElements(*gemm));
-    let mut input = x.flat(pixels);
-    if input.is_none() && pixels == 1 && site.flat(1).is_some() {
-        // An image seen as one vector: its elements are taken as they lie, and the weights in the same order.
-        let channels = x.own.channels();
-        *image = Some([channels, x.own.elements() / channels]);
-        input = x.block(1);
-    }
-    let choice = match (input, site.flat(pixels)) {
-        (Some(input), Some(output)) => Choice::new(kernel, vec![input], output),
-        _ => site.by_elements(by_elements)?,
-    };
-    choice.with_panels(site, part, in_place)
 }
 
 /// Products of two tensors. Of an image only some rows may be asked for, and only those of the first operand be there.

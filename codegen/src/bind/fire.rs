@@ -101,7 +101,9 @@ impl Call {
         match &self.kernel {
             Kernel::Conv(p) => {
                 let weights = &weights[self.constants[0].range.clone()];
-                workers::conv(workers, isa, p, y, x, weights, output);
+                let operands: Option<Vec<Rows<'_>>> =
+                    (0..inputs.len()).map(|i| self.rows(inputs, i)).collect();
+                workers::conv(workers, isa, p, y, &operands.unwrap_or_default(), weights, output);
             }
             Kernel::ConvTranspose(p) => {
                 let weights = &weights[self.constants[0].range.clone()];

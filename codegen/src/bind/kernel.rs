@@ -77,7 +77,8 @@ pub struct Constant {
 #[derive(Debug, Clone)]
 #[allow(missing_docs, reason = "the fields are the arguments of the kernel")]
 pub enum Kernel {
-    /// A convolution, or a matrix product by constants as a convolution of single pixels. Constant 0: panels.
+    /// A convolution, or a matrix product by constants as a convolution of single pixels; it takes all operands. Constant
+    /// 0: panels.
     Conv(Conv),
     /// Constant 0: panels.
     ConvTranspose(ConvTranspose),

@@ -7,6 +7,7 @@ mod access;
 mod choose;
 mod fire;
 mod kernel;
+mod products;
 mod translate;
 
 pub use access::{Access, Input};

@@ -6,7 +6,7 @@ use crate::shape::Shape;
 /// Weights, biases and other constants of a layer, in elements; `None` beyond 64 bits. The shapes have been checked
 /// against the operator.
 pub(super) fn elements(operator: &Operator, inputs: &[&Shape]) -> Option<u64> {
-    let channels = inputs.first().map_or(0, |x| x.channels());
+    let channels = channels(operator, inputs)?;
     let bias = |present: bool, size: usize| if present { vec![size] } else { vec![] };
     let lists = match operator {
         Operator::Conv(conv) => {
@@ -54,7 +54,7 @@ pub(super) fn elements(operator: &Operator, inputs: &[&Shape]) -> Option<u64> {
 /// channels for convolutions and matrix products, with room for biases and, one per channel, slopes; scales and shifts of
 /// a convolution's input beside them; rounded up to 64.
 pub(super) fn stored(operator: &Operator, inputs: &[&Shape]) -> Option<u64> {
-    let channels = inputs.first().map_or(0, |x| x.channels());
+    let channels = channels(operator, inputs)?;
     // Groups, output channels of each, and products of each sum.
     let (groups, filters, steps) = match operator {
         Operator::Conv(conv) => {
@@ -90,6 +90,16 @@ pub(super) fn stored(operator: &Operator, inputs: &[&Shape]) -> Option<u64> {
     let beside = if scales_input(operator) { channels.checked_mul(2)?.checked_add(beside)? } else { beside };
     let elements = panels.checked_mul(panel)?.checked_add(beside)? as u64;
     elements.checked_mul(4)?.checked_next_multiple_of(64)
+}
+
+/// Channels of what an operator reads: of a convolution, those of all parts of its image.
+fn channels(operator: &Operator, inputs: &[&Shape]) -> Option<usize> {
+    let read = match (operator, inputs) {
+        (Operator::Conv(conv), [parts @ .., _]) if conv.residual => parts,
+        (Operator::Conv(_), parts) => parts,
+        (_, inputs) => &inputs[..inputs.len().min(1)],
+    };
+    read.iter().try_fold(0usize, |sum, x| sum.checked_add(x.channels()))
 }
 
 /// Whether a convolution multiplies each channel of its input by a scale, and adds a shift.

@@ -35,6 +35,7 @@ pub(super) fn spans(
     let (rows, height) = (seen.rows() as i64, output.rows() as i64);
     let same = (rows == height).then(|| (0..height).map(|y| (y, y + 1)).collect());
     match operator {
+        Operator::Conv(conv) if conv.residual && operand + 1 == inputs.len() => same,
         Operator::Conv(conv) => {
             Some(windows(height, conv.kernel[0], conv.stride[0], conv.dilation[0], conv.pads[0]))
         }

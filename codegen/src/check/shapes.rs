@@ -1,6 +1,6 @@
 //! Rule 2: each layer's output shape is what its operator makes of its inputs, by the definition in ONNX.
 
-use crate::operator::{ConvTranspose, Function, Operator, Pad, PadMode, Slice};
+use crate::operator::{Conv, ConvTranspose, Function, Operator, Pad, PadMode, Slice};
 use crate::shape::{Order, Shape};
 
 use super::index::Index;
@@ -39,7 +39,8 @@ fn output_shape(operator: &Operator, inputs: &[&Shape], stated: &Shape) -> Resul
         Operator::MatMul => 2..=2,
         Operator::Binary(binary) if binary.constant.is_some() => 1..=1,
         Operator::Binary(_) => 2..=2,
-        Operator::Concat(_) => 1..=usize::MAX,
+        Operator::Conv(conv) if conv.residual => 2..=usize::MAX,
+        Operator::Conv(_) | Operator::Concat(_) => 1..=usize::MAX,
         _ => 1..=1,
     };
     if !arity.contains(&inputs.len()) {
@@ -48,28 +49,7 @@ fn output_shape(operator: &Operator, inputs: &[&Shape], stated: &Shape) -> Resul
     let Some(&x) = inputs.first() else { return Ok(stated.clone()) };
     let shape = match operator {
         Operator::Input(_) => Ok(stated.clone()),
-        Operator::Conv(conv) => {
-            let [n, c, h, w] = image(x)?;
-            let (groups, filters) = (positive(conv.groups)?, positive(conv.filters)?);
-            if c % groups != 0 || filters % groups != 0 {
-                return Err(format!("{c} channels, {filters} filters and {groups} groups do not divide"));
-            }
-            let before = conv.pre.as_ref().and_then(|pre| pre.activation.as_ref());
-            if matches!(before, Some(Function::PRelu { .. })) {
-                return Err("a PRelu of a convolution's input has no slopes".into());
-            }
-            let side = |axis: usize, size: i128| {
-                windows(
-                    size,
-                    conv.kernel[axis],
-                    conv.stride[axis],
-                    conv.dilation[axis],
-                    ends(&conv.pads, axis)?,
-                    false,
-                )
-            };
-            dims(&[n, filters, side(0, h)?, side(1, w)?])
-        }
+        Operator::Conv(conv) => self::conv(conv, inputs),
         Operator::ConvTranspose(conv) => conv_transpose(conv, x),
         Operator::Gemm(gemm) => match x.dims.split_last() {
             Some((&last, outer)) if last == gemm.inner => {
@@ -218,6 +198,48 @@ fn windows(
         count += 1;
     }
     Ok(count)
+}
+
+/// The last operand is what is added, if anything is; the others are the image or its parts.
+fn conv(conv: &Conv, inputs: &[&Shape]) -> Result<Shape, String> {
+    let (residual, parts) = match inputs.split_last() {
+        Some((residual, parts)) if conv.residual => (Some(*residual), parts),
+        _ => (None, inputs),
+    };
+    let first = parts[0];
+    let [n, mut c, h, w] = image(first)?;
+    for part in &parts[1..] {
+        let [part_n, part_c, part_h, part_w] = image(part)?;
+        if [part_n, part_h, part_w] != [n, h, w] || part.order != first.order {
+            return Err(format!("{first} and {part} are no parts of one image"));
+        }
+        c += part_c;
+    }
+    let (groups, filters) = (positive(conv.groups)?, positive(conv.filters)?);
+    if parts.len() > 1 && groups > 1 {
+        return Err(format!("an image in {} parts for {groups} groups", parts.len()));
+    }
+    if c % groups != 0 || filters % groups != 0 {
+        return Err(format!("{c} channels, {filters} filters and {groups} groups do not divide"));
+    }
+    let before = conv.pre.as_ref().and_then(|pre| pre.activation.as_ref());
+    if matches!(before, Some(Function::PRelu { .. })) {
+        return Err("a PRelu of a convolution's input has no slopes".into());
+    }
+    let side = |axis: usize, size: i128| {
+        let (kernel, stride, dilation) = (conv.kernel[axis], conv.stride[axis], conv.dilation[axis]);
+        windows(size, kernel, stride, dilation, ends(&conv.pads, axis)?, false)
+    };
+    let output = dims(&[n, filters, side(0, h)?, side(1, w)?])?;
+    match residual {
+        Some(_) if groups == c && groups == filters => {
+            Err("a depthwise convolution to which something is added".into())
+        }
+        Some(residual) if !same(residual, &output) => {
+            Err(format!("what is added is {residual}, not {output} as the output"))
+        }
+        _ => Ok(output),
+    }
 }
 
 fn conv_transpose(conv: &ConvTranspose, x: &Shape) -> Result<Shape, String> {

@@ -160,7 +160,17 @@ pub(super) fn write(
                 source.list(&name, &finish(before, &[x(i)]), ";");
             }
         }
-        Kernel::Conv(_) | Kernel::ConvTranspose(_) | Kernel::GemmElements(_) | Kernel::PRelu => {
+        Kernel::Conv(_) => {
+            let read = match operands.len() {
+                1 => "&[x1]".to_owned(),
+                count => {
+                    source.list("let operands = [", &(0..count).map(x).collect::<Vec<_>>(), ";");
+                    "&operands".to_owned()
+                }
+            };
+            source.list(&name, &finish(before, &[read, constant(0)]), ";");
+        }
+        Kernel::ConvTranspose(_) | Kernel::GemmElements(_) | Kernel::PRelu => {
             source.list(&name, &finish(before, &[x(0), constant(0)]), ";")
         }
         Kernel::BatchNorm(_) | Kernel::InstanceNorm { .. } => {
@@ -204,6 +214,7 @@ fn function(call: &Call) -> Function {
                 field("pads", &p.pads),
                 field("groups", &p.groups),
                 if p.pre.is_some() { "pre: Some(PRE)" } else { "pre: None" }.to_owned(),
+                field("residual", &p.residual),
                 activation_field(p.activation),
             ];
             vector("conv", "conv", vec![Argument::Struct("Conv", fields)])

@@ -54,6 +54,12 @@ unsafe impl Simd for Avx2 {
     }
 
     #[inline(always)]
+    unsafe fn add(a: Self::V, b: Self::V) -> Self::V {
+        // SAFETY: the caller's.
+        unsafe { _mm256_add_ps(a, b) }
+    }
+
+    #[inline(always)]
     unsafe fn mul_add(a: Self::V, b: Self::V, c: Self::V) -> Self::V {
         // SAFETY: the caller's.
         unsafe { _mm256_fmadd_ps(a, b, c) }

@@ -52,6 +52,12 @@ unsafe impl Simd for Avx512 {
     }
 
     #[inline(always)]
+    unsafe fn add(a: Self::V, b: Self::V) -> Self::V {
+        // SAFETY: the caller's.
+        unsafe { _mm512_add_ps(a, b) }
+    }
+
+    #[inline(always)]
     unsafe fn mul_add(a: Self::V, b: Self::V, c: Self::V) -> Self::V {
         // SAFETY: the caller's.
         unsafe { _mm512_fmadd_ps(a, b, c) }

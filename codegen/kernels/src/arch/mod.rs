@@ -161,6 +161,8 @@ pub(crate) unsafe trait Simd: Copy + 'static {
             core::ptr::copy_nonoverlapping(whole.as_ptr(), p, count.min(Self::LANES));
         }
     }
+    /// `a + b`.
+    unsafe fn add(a: Self::V, b: Self::V) -> Self::V;
     /// `a · b + c`, fused but in the portable set.
     unsafe fn mul_add(a: Self::V, b: Self::V, c: Self::V) -> Self::V;
     /// `bound > x ? bound : x`: a NaN in `x` stays.

@@ -46,6 +46,12 @@ unsafe impl Simd for Neon {
     }
 
     #[inline(always)]
+    unsafe fn add(a: Self::V, b: Self::V) -> Self::V {
+        // SAFETY: the caller's.
+        unsafe { vaddq_f32(a, b) }
+    }
+
+    #[inline(always)]
     unsafe fn mul_add(a: Self::V, b: Self::V, c: Self::V) -> Self::V {
         // SAFETY: the caller's.
         unsafe { vfmaq_f32(c, a, b) }

@@ -34,6 +34,11 @@ unsafe impl Simd for Portable {
     }
 
     #[inline(always)]
+    unsafe fn add(a: Self::V, b: Self::V) -> Self::V {
+        core::array::from_fn(|i| a[i] + b[i])
+    }
+
+    #[inline(always)]
     unsafe fn mul_add(a: Self::V, b: Self::V, c: Self::V) -> Self::V {
         core::array::from_fn(|i| a[i] * b[i] + c[i])
     }

@@ -4,10 +4,11 @@
 use core::ops::Range;
 
 use super::super::arch::{Job, Simd};
-use super::super::indirect::{InPlace, Load, MOST_PIXELS, PADDED_SPAN, Spans, Sums, Table};
-use super::super::rows::Rows;
+use super::super::indirect::{InPlace, Load, Sums, Table};
+use super::super::rows::{RowShape, Rows};
 use super::super::shared::SharedRows;
 use super::pre::{BLOCK, Before, Loaded};
+use super::window::{Parts, Pixels, Window};
 use super::{Conv, inside};
 
 /// The convolution's rows `y` and panels `tiles`.
@@ -15,7 +16,10 @@ pub(super) struct Dense<'a> {
     pub p: &'a Conv,
     pub y: Range<usize>,
     pub tiles: Range<usize>,
-    pub input: Rows<'a>,
+    /// The image, or what its channels are, part by part.
+    pub parts: &'a [Rows<'a>],
+    /// What is added to the sums.
+    pub residual: Option<Rows<'a>>,
     /// What becomes of the input as it is loaded.
     pub before: Option<Before<'a>>,
     pub weights: &'a [f32],
@@ -25,51 +29,73 @@ pub(super) struct Dense<'a> {
 impl Job for Dense<'_> {
     #[inline(always)]
     fn run<S: Simd>(self) {
-        if self.before.is_some() {
-            #[allow(unsafe_code, reason = "vector instructions")]
-            // SAFETY: this is within a job of this instruction set.
-            unsafe {
-                S::call(WithBefore(self));
+        let has_parts = self.parts.len() > 1;
+        #[allow(unsafe_code, reason = "vector instructions")]
+        // SAFETY: this is within a job of this instruction set.
+        unsafe {
+            match (self.before, has_parts) {
+                (None, false) => self.make::<S, _, false>(&mut InPlace),
+                (None, true) => S::call(AsItIs(self)),
+                (Some(before), false) => S::call(WithBefore::<false>(self, before)),
+                (Some(before), true) => S::call(WithBefore::<true>(self, before)),
             }
-        } else {
-            self.make::<S, _>(&mut InPlace);
         }
     }
 }
 
-/// The same, where something becomes of the input: a function of its own, so that no other has the block on its stack.
-struct WithBefore<'a>(Dense<'a>);
+/// The same of several parts.
+struct AsItIs<'a>(Dense<'a>);
 
-impl Job for WithBefore<'_> {
+impl Job for AsItIs<'_> {
     #[inline(always)]
     fn run<S: Simd>(self) {
-        let WithBefore(dense) = self;
-        let Some(before) = dense.before else { return };
+        self.0.make::<S, _, true>(&mut InPlace);
+    }
+}
+
+/// The same, where something becomes of the input: a function of its own, so that no other has the block on its stack.
+struct WithBefore<'a, const PARTS: bool>(Dense<'a>, Before<'a>);
+
+impl<const PARTS: bool> Job for WithBefore<'_, PARTS> {
+    #[inline(always)]
+    fn run<S: Simd>(self) {
+        let WithBefore(dense, before) = self;
         let mut block = [0.0; BLOCK];
         let channels = dense.p.channels / dense.p.groups;
-        dense.make::<S, _>(&mut Loaded::new(before, channels, &mut block));
+        dense.make::<S, _, PARTS>(&mut Loaded::new(before, channels, &mut block));
     }
 }
 
 impl Dense<'_> {
-    /// Makes everything from elements that come before the micro-kernel so.
+    /// Makes everything from elements that come before the micro-kernel so, of one image or several `PARTS`.
     #[inline(always)]
-    fn make<S: Simd, L: Load>(&self, load: &mut L) {
+    fn make<S: Simd, L: Load, const PARTS: bool>(&self, load: &mut L) {
         let Dense { p, weights, output, .. } = *self;
         let sums = Sums { panels: p.panels(), weights, activation: p.activation, output };
         let mut table = Table::new();
         for run in sums.runs::<S>(self.tiles.clone(), self.y.len() * output.width()) {
             let group = run.start / sums.panels.per_group();
             self.tiles::<S>(|y, x, count, taps| {
-                let window = Window::new(self, group, [y, x], count, taps);
+                let pixels = Pixels::new(&output, [y, x], count);
                 table.start(count, |i| {
-                    let (row, x) = window.at[i];
-                    output.pixel(window.starts[row], x)
+                    let (row, x) = pixels.at[i];
+                    output.pixel(pixels.starts[row], x)
                 });
+                if let Some(residual) = self.residual {
+                    let RowShape { pixel_stride, channel_offset, .. } = residual.shape;
+                    table.add_residuals(p.filters, |i| {
+                        let (row, x) = pixels.at[i];
+                        &residual.row(y + row)[x * pixel_stride + channel_offset..]
+                    });
+                }
                 #[allow(unsafe_code, reason = "vector instructions")]
                 // SAFETY: this is within a job of this instruction set; the caller of the convolution has the elements.
                 unsafe {
-                    sums.make::<S, _>(&run, &mut table, &window, load);
+                    if PARTS {
+                        sums.make::<S, _>(&run, &mut table, &Parts::new(self, &pixels, taps), load);
+                    } else {
+                        sums.make::<S, _>(&run, &mut table, &Window::new(self, group, &pixels, taps), load);
+                    }
                 }
             });
         }
@@ -79,9 +105,9 @@ impl Dense<'_> {
     /// of each tile. Rows go together for which those are the same.
     #[inline(always)]
     fn tiles<S: Simd>(&self, mut f: impl FnMut(usize, usize, usize, Range<usize>)) {
-        let Dense { p, y, input, output, .. } = self;
-        let taps =
-            |y: usize| inside(y * p.stride[0], p.pads[0], p.kernel[0], p.dilation[0], input.shape.height);
+        let Dense { p, y, parts, output, .. } = self;
+        let height = parts[0].shape.height;
+        let taps = |y: usize| inside(y * p.stride[0], p.pads[0], p.kernel[0], p.dilation[0], height);
         let width = output.width();
         let mut row = y.start;
         while row < y.end {
@@ -97,97 +123,6 @@ impl Dense<'_> {
                 f(row + from / width, from % width, to - from, here.clone());
             }
             row = end;
-        }
-    }
-}
-
-/// The windows of the pixels of a tile.
-struct Window<'a> {
-    conv: &'a Dense<'a>,
-    /// Rows of the filter that lie within the input.
-    taps: Range<usize>,
-    /// First row of the tile.
-    y: usize,
-    /// Row within the tile, and column, of each pixel.
-    at: [(usize, usize); MOST_PIXELS],
-    /// Where each output row of the tile begins.
-    starts: [usize; MOST_PIXELS],
-    /// Spans of a row of a filter, of a pixel, and their longest.
-    spans: [usize; 2],
-    longest: usize,
-    /// Elements of a row of a filter that lie on end.
-    run: usize,
-    /// First channel of the group.
-    offset: usize,
-}
-
-impl<'a> Window<'a> {
-    #[inline(always)]
-    fn new(conv: &'a Dense<'a>, group: usize, [y, x]: [usize; 2], count: usize, taps: Range<usize>) -> Self {
-        let Dense { p, input, output, .. } = conv;
-        let (shape, width) = (&input.shape, output.width());
-        let channels = p.channels / p.groups;
-        let (mut at, mut starts) = ([(0, 0); MOST_PIXELS], [0; MOST_PIXELS]);
-        let (mut row, mut column) = (0, x);
-        starts[0] = output.start(y);
-        for at in &mut at[..count] {
-            if column == width {
-                (row, column) = (row + 1, 0);
-                starts[row] = output.start(y + row);
-            }
-            *at = (row, column);
-            column += 1;
-        }
-        let reach = (p.kernel[1] - 1) * p.dilation[1];
-        let is_within = |x: usize| {
-            let left = x * p.stride[1];
-            left >= p.pads[1] && left - p.pads[1] + reach < shape.width
-        };
-        let within = at[..count].iter().all(|&(_, x)| is_within(x));
-        let as_they_are = conv.before.is_none();
-        let on_end = p.kernel[1] == 1 || as_they_are && p.dilation[1] == 1 && shape.pixel_stride == channels;
-        // A window's row is one run of elements if its pixels lie on end, and are taken as they are.
-        let (columns, run) =
-            if within && on_end { (1, p.kernel[1] * channels) } else { (p.kernel[1], channels) };
-        let longest = if within && as_they_are { run } else { PADDED_SPAN };
-        let offset = shape.channel_offset + group * channels;
-        Window { conv, taps, y, at, starts, spans: [columns, run.div_ceil(longest)], longest, run, offset }
-    }
-}
-
-impl<'a> Spans<'a> for Window<'a> {
-    #[inline(always)]
-    fn len(&self) -> usize {
-        self.taps.len() * self.spans[0] * self.spans[1]
-    }
-
-    #[inline(always)]
-    fn steps(&self, span: usize) -> (usize, usize) {
-        let p = self.conv.p;
-        let [columns, pieces] = self.spans;
-        let (tap, piece) = (span / pieces, span % pieces * self.longest);
-        let (ky, kx) = (self.taps.start + tap / columns, tap % columns);
-        let step = (ky * p.kernel[1] + kx) * (p.channels / p.groups) + piece;
-        (step, self.longest.min(self.run - piece))
-    }
-
-    #[inline(always)]
-    fn pixels(&self, span: usize) -> impl FnMut(usize) -> Option<&'a [f32]> {
-        let Dense { p, input, .. } = self.conv;
-        let shape = &input.shape;
-        let [columns, pieces] = self.spans;
-        let (tap, piece) = (span / pieces, span % pieces * self.longest);
-        let (ky, kx) = (self.taps.start + tap / columns, tap % columns);
-        let right = kx * p.dilation[1];
-        let (mut last, mut row): (usize, &'a [f32]) = (usize::MAX, &[]);
-        move |i| {
-            let (below, x) = self.at[i];
-            if below != last {
-                last = below;
-                row = input.row((self.y + below) * p.stride[0] + ky * p.dilation[0] - p.pads[0]);
-            }
-            let ix = (x * p.stride[1] + right).wrapping_sub(p.pads[1]);
-            (ix < shape.width).then(|| &row[ix * shape.pixel_stride + self.offset + piece..])
         }
     }
 }

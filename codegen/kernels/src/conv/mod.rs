@@ -6,6 +6,7 @@ mod pre;
 #[cfg(test)]
 mod tests;
 pub mod transpose;
+mod window;
 
 pub use pre::Pre;
 
@@ -17,7 +18,8 @@ use super::panel::Panels;
 use super::rows::{Rows, RowsMut};
 use super::shared::SharedRows;
 
-/// A 2-D convolution, `[H, W, channels]` → `[H', W', filters]`.
+/// A 2-D convolution, `[H, W, channels]` → `[H', W', filters]`. Its operands are the image or, if it has one group, parts
+/// of it, which hold its channels in this order; then what is added, if there is a [`Conv::residual`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Conv {
     /// Input channels.
@@ -36,6 +38,8 @@ pub struct Conv {
     pub groups: usize,
     /// What becomes of the input as it is loaded.
     pub pre: Option<Pre>,
+    /// Whether the last operand, of the output's shape, is added to the sums. Not of a depthwise convolution.
+    pub residual: bool,
     /// Applied to every output element.
     pub activation: Activation,
 }
@@ -108,13 +112,21 @@ fn inside(at: usize, pad: usize, kernel: usize, dilation: usize, size: usize) ->
 /// Makes rows `y` of the convolution. `weights` are packed by [`Conv::pack`].
 ///
 /// # Panics
-/// If a slice is shorter than the shapes say, or the convolution is depthwise and [`Conv::pre`] does not suit it.
+/// If a slice is shorter than the shapes say, the operands are not those of [`Conv`], or the convolution is depthwise and
+/// [`Conv::pre`] does not suit it.
 #[inline]
-pub fn conv(isa: Isa, p: &Conv, y: Range<usize>, input: Rows<'_>, weights: &[f32], output: &mut RowsMut<'_>) {
+pub fn conv(
+    isa: Isa,
+    p: &Conv,
+    y: Range<usize>,
+    inputs: &[Rows<'_>],
+    weights: &[f32],
+    output: &mut RowsMut<'_>,
+) {
     #[allow(unsafe_code, reason = "the only worker")]
     // SAFETY: no one else has the rows.
     unsafe {
-        conv_shared(isa, p, y, 0..p.tiles(), input, weights, SharedRows::new(output));
+        conv_shared(isa, p, y, 0..p.tiles(), inputs, weights, SharedRows::new(output));
     }
 }
 
@@ -132,15 +144,23 @@ pub unsafe fn conv_shared(
     p: &Conv,
     y: Range<usize>,
     tiles: Range<usize>,
-    input: Rows<'_>,
+    inputs: &[Rows<'_>],
     weights: &[f32],
     output: SharedRows<'_>,
 ) {
     let (weights, constants) = weights[..p.packed_len()].split_at(p.panels().len());
     let before = p.pre.map(|pre| pre::Before::new(pre, constants));
     if p.is_depthwise() {
+        assert!(inputs.len() == 1, "operands of a depthwise convolution");
+        let input = inputs[0];
         isa.run(depthwise::Depthwise { p, y, tiles, input, before, weights, output });
     } else {
-        isa.run(dense::Dense { p, y, tiles, input, before, weights, output });
+        let (parts, residual) = match inputs.split_last() {
+            Some((&residual, parts)) if p.residual => (parts, Some(residual)),
+            _ => (inputs, None),
+        };
+        let channels: usize = parts.iter().map(|part| part.shape.channels).sum();
+        assert!(parts.len() == 1 || p.groups == 1 && channels == p.channels, "parts of an image");
+        isa.run(dense::Dense { p, y, tiles, parts, residual, before, weights, output });
     }
 }

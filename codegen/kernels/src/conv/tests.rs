@@ -4,7 +4,8 @@ extern crate std;
 use std::vec;
 use std::vec::Vec;
 
-use super::super::element_wise::batch_norm;
+use super::super::binary::{Binary, BinaryFunction, binary};
+use super::super::element_wise::{batch_norm, p_relu_in_place};
 use super::super::rows::RowShape;
 use super::super::span::{Span, SpanMut};
 use super::super::testing::{Random, close, ring};
@@ -75,6 +76,7 @@ fn random_conv(random: &mut Random) -> Conv {
         pads: core::array::from_fn(|i| random.within(0, (kernel[i % 2] - 1) * dilation[i % 2])),
         groups,
         pre: None,
+        residual: false,
         activation: *random.pick(&[
             Activation::None,
             Activation::Relu,
@@ -126,8 +128,8 @@ fn rows_and_channels_in_any_division_are_the_textbook_ones() {
                     // SAFETY: one after the other.
                     unsafe {
                         let output = SharedRows::new(&mut output);
-                        conv_shared(isa, &p, from..to, cut..p.tiles(), input, &packed, output);
-                        conv_shared(isa, &p, from..to, 0..cut, input, &packed, output);
+                        conv_shared(isa, &p, from..to, cut..p.tiles(), &[input], &packed, output);
+                        conv_shared(isa, &p, from..to, 0..cut, &[input], &packed, output);
                     }
                     for y in from..to {
                         for pixel in output.row(y).chunks(p.filters + 2) {
@@ -299,7 +301,7 @@ fn what_comes_before_is_as_in_layers_of_its_own() {
             let mut want = vec![f32::NAN; out[0] * out[1] * p.filters];
             let mut output = RowsMut { data: SpanMut::new(&mut want), shape: whole };
             let x = Rows { data: Span::new(&before), shape: dense };
-            conv(isa, &p, 0..out[0], x, &packed, &mut output);
+            conv(isa, &p, 0..out[0], &[x], &packed, &mut output);
 
             let mut got = vec![f32::NAN; want.len()];
             let mut output = RowsMut { data: SpanMut::new(&mut got), shape: whole };
@@ -312,12 +314,120 @@ fn what_comes_before_is_as_in_layers_of_its_own() {
                 // SAFETY: one after the other.
                 unsafe {
                     let output = SharedRows::new(&mut output);
-                    conv_shared(isa, &with, y.clone(), cut..p.tiles(), x, &packed_with, output);
-                    conv_shared(isa, &with, y, 0..cut, x, &packed_with, output);
+                    conv_shared(isa, &with, y.clone(), cut..p.tiles(), &[x], &packed_with, output);
+                    conv_shared(isa, &with, y, 0..cut, &[x], &packed_with, output);
                 }
             }
             let bits = |v: &[f32]| v.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
             assert_eq!(bits(&got), bits(&want), "case {case} {} rows {rows} {with:?} {size:?}", isa.name());
+        }
+    }
+}
+
+/// Channels `from .. to` of an image of so many.
+fn channels_of(image: &[f32], channels: usize, part: Range<usize>) -> Vec<f32> {
+    image.chunks_exact(channels).flat_map(|pixel| &pixel[part.clone()]).copied().collect()
+}
+
+/// Parts of an image, and what is added, against the convolution of the whole image and an addition of its own: the same
+/// bits, for any parts, rings, rows and channels at a time.
+#[test]
+fn operands_are_read_where_they_lie() {
+    let mut random = Random(10);
+    for case in 0..400 {
+        let mut p = random_conv(&mut random);
+        if p.is_depthwise() {
+            (p.channels, p.filters, p.groups) = (random.within(2, 9), random.within(1, 40), 1);
+        }
+        let has_parts = p.groups == 1 && case % 4 > 0;
+        if case % 16 == 1 {
+            // Several spans a part, and several tables a tile.
+            (p.channels, p.filters, p.groups) = (random.within(600, 1300), random.within(1, 20), 1);
+        }
+        p.residual = !has_parts || random.within(0, 2) > 0;
+        if random.within(0, 1) == 0 {
+            let activation = *random.pick(&[Activation::None, Activation::Relu, Activation::Tanh]);
+            p.pre = Some(Pre { affine: random.within(0, 1) == 0, activation });
+        }
+        let mut cuts = vec![0, p.channels];
+        if has_parts {
+            cuts.extend((0..random.within(1, 5)).map(|_| random.within(0, p.channels)));
+            cuts.sort_unstable();
+            cuts.dedup();
+        }
+        let reach = |axis: usize| (p.kernel[axis] - 1) * p.dilation[axis] + 1;
+        let least = |axis: usize| reach(axis).saturating_sub(p.pads[axis] + p.pads[axis + 2]).max(1);
+        let size = [random.within(least(0), least(0) + 5), random.within(least(1), least(1) + 20)];
+        let image = random.floats(size[0] * size[1] * p.channels);
+        let weights = random.floats(p.filters * p.channels / p.groups * p.kernel[0] * p.kernel[1]);
+        let bias = random.floats(p.filters);
+        let slopes = if p.activation == Activation::PRelu { random.floats(p.filters) } else { vec![] };
+        let constants = match p.pre {
+            Some(Pre { affine: true, .. }) => [random.floats(p.channels), random.floats(p.channels)],
+            _ => [vec![], vec![]],
+        };
+        let packed = |p: &Conv, slopes: &[f32]| {
+            let mut packed = vec![f32::NAN; p.packed_len()];
+            p.pack(&weights, &bias, slopes, [&constants[0], &constants[1]], &mut packed);
+            packed
+        };
+        let extent =
+            |axis: usize| (size[axis] + p.pads[axis] + p.pads[axis + 2] - reach(axis)) / p.stride[axis] + 1;
+        let out = [extent(0), extent(1)];
+        let dense = |[height, width]: [usize; 2], channels| RowShape::dense(height, width, channels, height);
+        let residual = random.floats(out[0] * out[1] * p.filters);
+        let whole = dense(out, p.filters);
+        let plain = Conv { residual: false, activation: Activation::None, ..p };
+        for isa in Isa::all() {
+            // The layers by themselves.
+            let mut want = vec![f32::NAN; residual.len()];
+            let mut output = RowsMut { data: SpanMut::new(&mut want), shape: whole };
+            let x = Rows { data: Span::new(&image), shape: dense(size, p.channels) };
+            conv(isa, &plain, 0..out[0], &[x], &packed(&plain, &[]), &mut output);
+            let sums = want.clone();
+            let zeros = vec![-0.0; residual.len()];
+            let added = if p.residual { &residual } else { &zeros };
+            let [x, r] = [&sums, added].map(|data| Rows { data: Span::new(data), shape: whole });
+            let is_p_relu = p.activation == Activation::PRelu;
+            let activation = if is_p_relu { Activation::None } else { p.activation };
+            let mut output = RowsMut { data: SpanMut::new(&mut want), shape: whole };
+            let add = Binary { function: BinaryFunction::Add, activation };
+            binary(isa, &add, 0..out[0], x, r, &mut output);
+            if is_p_relu {
+                let shape = RowShape::dense(1, 1, p.filters, 1);
+                p_relu_in_place(0..out[0], Rows { data: Span::new(&slopes), shape }, &mut output);
+            }
+
+            let mut got = vec![f32::NAN; want.len()];
+            let packed = packed(&p, &slopes);
+            let rows = random.within(1, out[0]);
+            for from in (0..out[0]).step_by(rows) {
+                let y = from..(from + rows).min(out[0]);
+                // Rings that hold what these rows read and nothing else.
+                let first = (from * p.stride[0]).saturating_sub(p.pads[0]).min(size[0]);
+                let span = (rows - 1) * p.stride[0] + reach(0);
+                let mut rings: Vec<(Vec<f32>, RowShape)> = Vec::new();
+                for cut in cuts.windows(2) {
+                    let part = channels_of(&image, p.channels, cut[0]..cut[1]);
+                    rings.push(ring(&mut random, &part, [size[0], size[1], cut[1] - cut[0]], first, span));
+                }
+                if p.residual {
+                    rings.push(ring(&mut random, &residual, [out[0], out[1], p.filters], from, rows));
+                }
+                let inputs: Vec<Rows<'_>> =
+                    rings.iter().map(|(data, shape)| Rows { data: Span::new(data), shape: *shape }).collect();
+                let mut output = RowsMut { data: SpanMut::new(&mut got), shape: whole };
+                let cut = random.within(0, p.tiles());
+                #[allow(unsafe_code)]
+                // SAFETY: one after the other.
+                unsafe {
+                    let output = SharedRows::new(&mut output);
+                    conv_shared(isa, &p, y.clone(), cut..p.tiles(), &inputs, &packed, output);
+                    conv_shared(isa, &p, y, 0..cut, &inputs, &packed, output);
+                }
+            }
+            let bits = |v: &[f32]| v.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+            assert_eq!(bits(&got), bits(&want), "case {case} {} rows {rows} {p:?} {cuts:?}", isa.name());
         }
     }
 }

@@ -312,6 +312,35 @@ pub fn drain() -> Plan {
     plan
 }
 
+/// A convolution 3×3 of an image in two parts, to which a third is added, each row in the place of the one added before:
+/// at its first two rows all but one of the 16 rows of 32 bytes, and three more, are occupied.
+pub fn operands() -> Plan {
+    let mut plan = empty(StorageModel::Tensors);
+    plan.add_cnn("operands");
+    let image = || Shape::image(2, 4, 4);
+    let whole = |tensor| [(tensor, "4", "4")];
+    plan.add("in", "p", input(), &[], image(), 4, 0, None);
+    plan.add("z", "p", relu(), &whole("t_in"), image(), 4, 0, Some((4, 32)));
+    plan.add("a", "p", relu(), &whole("t_z"), image(), 4, 0, Some((4, 160)));
+    plan.add("b", "p", relu(), &whole("t_a"), image(), 4, 0, Some((4, 288)));
+    let Operator::Conv(conv) = conv(2) else { unreachable!() };
+    let (kernel, pads) = ([3, 3], [1; 4]);
+    let conv = Operator::Conv(Conv { kernel, pads, residual: true, ..conv });
+    let window = |tensor| (tensor, "2,2*1,0", "0,2*1,2");
+    let reads = [window("t_b"), window("t_a"), ("t_z", "4*1", "4*1")];
+    plan.add("c", "p", conv, &reads, image(), 1, 4 * (2 * 4 * 9 + 2), Some((4, 0)));
+    plan.add("d", "p", relu(), &whole("t_c"), image(), 4, 0, None);
+    plan.output("t_d");
+    let [i, z, a, b, c, d] = ["in", "z", "a", "b", "c", "d"].map(fire);
+    plan.add_partition("p", &[i, z, a, b, repeat(4, &[c]), d], "[in],[z],[a],[b],[c]×4,[d]");
+    plan.parallel = vec![vec!["p".into()]];
+    plan.memory(4 * 74, 416, 4 * 128, 416, (128, 128));
+    // A panel of 16 biases and 36 weights for each.
+    plan.memory.parameters_stored = 16 * 4 * (1 + 36);
+    plan.memory.total = plan.memory.parameters_stored + 416;
+    plan
+}
+
 /// Two CNNs that exclude each other in time and share the arena.
 pub fn two() -> Plan {
     let mut plan = pair();
@@ -379,6 +408,7 @@ pub fn all() -> Vec<(&'static str, Plan)> {
         ("branch", branch()),
         ("follow", follow()),
         ("drain", drain()),
+        ("operands", operands()),
         ("two", two()),
         ("edges", edges()),
         ("double_buffered", double_buffered()),

@@ -1,11 +1,13 @@
 //! One corruption, one reason.
 
 use crate::check::check;
-use crate::operator::{Function, Operator, Pre};
-use crate::plan::{Plan, Step, Workspace};
+use crate::operator::{Conv, Function, Operator, Pre};
+use crate::plan::{LayerInput, Plan, Step, Workspace};
 use crate::shape::Shape;
 
-use super::plans::{branch, double_buffered, drain, edges, fire, follow, pair, pipelined, repeat, two};
+use super::plans::{
+    branch, double_buffered, drain, edges, fire, follow, operands, pair, pipelined, repeat, two,
+};
 
 type Corrupt = fn(&mut Plan);
 
@@ -131,6 +133,67 @@ fn shapes_and_rates() {
         ("early release", pair, |p| p.cnns[0].layers[1].inputs[0].release = "1*0,30*1,2".into(), "rate"),
         ("a rate too many", pair, |p| p.cnns[0].layers[1].inputs[0].release = "2*0,29*1,3,0".into(), "rate"),
         ("garbage", pair, |p| p.cnns[0].layers[1].inputs[0].acquire = "30*".into(), "rate"),
+    ];
+    table.iter().for_each(|&(name, plan, corrupt, variant)| refused(name, plan(), corrupt, variant));
+}
+
+#[test]
+fn operands_of_a_convolution() {
+    fn layer(plan: &mut Plan, layer: usize, change: impl Fn(&mut Conv, &mut Vec<LayerInput>)) {
+        let layer = &mut plan.cnns[0].layers[layer];
+        match &mut layer.operator {
+            Operator::Conv(conv) => change(conv, &mut layer.inputs),
+            other => panic!("{other:?}"),
+        }
+    }
+    fn changed(plan: &mut Plan, change: impl Fn(&mut Conv, &mut Vec<LayerInput>)) {
+        layer(plan, 4, change);
+    }
+    let table: &[Case] = &[
+        (
+            "a part of another size",
+            operands,
+            |p| changed(p, |_, x| x[1].view = Some(Shape::image(4, 2, 4))),
+            "operator",
+        ),
+        (
+            "a part that is no image",
+            operands,
+            |p| changed(p, |_, x| x[1].view = Some(Shape::new([1, 32]))),
+            "operator",
+        ),
+        ("parts for groups", operands, |p| changed(p, |conv, _| conv.groups = 2), "operator"),
+        ("a residual of another shape", operands, |p| changed(p, |conv, _| conv.filters = 3), "operator"),
+        (
+            "a residual in another order",
+            operands,
+            |p| changed(p, |_, x| x[2].view = Some(Shape::image(4, 4, 2))),
+            "operator",
+        ),
+        ("a residual that is a part", operands, |p| changed(p, |conv, _| conv.residual = false), "rate"),
+        ("nothing but a residual", pair, |p| layer(p, 1, |conv, _| conv.residual = true), "operator"),
+        (
+            "a residual of a depthwise convolution",
+            pair,
+            |p| {
+                layer(p, 1, |conv, x| {
+                    (conv.groups, conv.filters, conv.residual) = (3, 3, true);
+                    x.push(x[0].clone());
+                });
+            },
+            "operator",
+        ),
+        ("a residual by windows", operands, |p| changed(p, |_, x| x[2].acquire = "2,2*1,0".into()), "rate"),
+        ("a part by rows", operands, |p| changed(p, |_, x| x[1].acquire = "4*1".into()), "rate"),
+        ("parameters of one part", operands, |p| p.cnns[0].layers[4].parameters = 4 * (2 * 2 * 9 + 2), "sum"),
+        (
+            "parameters stored of one part",
+            operands,
+            |p| p.memory.parameters_stored = 16 * 4 * (1 + 18),
+            "sum",
+        ),
+        ("over what is still to be added", operands, |p| moved(p, 4, 4), "overwrites_needed"),
+        ("over a window of a part", operands, |p| moved(p, 4, 128), "overwrites_needed"),
     ];
     table.iter().for_each(|&(name, plan, corrupt, variant)| refused(name, plan(), corrupt, variant));
 }

@@ -1,6 +1,10 @@
 //! The operators of a network, with every attribute normalised: defaults filled in, axes counted from 0, padding
 //! explicit. A plan holds them as they stand here, so that it can be checked, run and emitted without the model.
 
+mod windows;
+
+pub use windows::{Conv, ConvTranspose, Coordinates, Pool, PoolKind, Pre, Resize, ResizeMode, Rounding};
+
 use serde::{Deserialize, Serialize};
 
 use crate::shape::Shape;
@@ -108,75 +112,6 @@ pub enum ColourOrder {
     Rgb,
     /// Reversed.
     Bgr,
-}
-
-/// Attributes of [`Operator::Conv`]. Operands: the image, or its parts, which hold its channels in this order (`[N, Cᵢ, H,
-/// W]`, the Cᵢ adding up to C; several only where `groups` is 1); then, if there is a `residual`, what is added, of the
-/// output's shape. Parameters: filters `[filters, C / groups, kernel_y, kernel_x]`, then the bias
-/// `[filters]` if any, then scale `[C]` and shift `[C]` of an affine `pre`, then the slopes of a PRelu activation.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Conv {
-    /// Output channels.
-    pub filters: usize,
-    /// Height and width of the filters.
-    pub kernel: [usize; 2],
-    /// Stride in y and x.
-    pub stride: [usize; 2],
-    /// Dilation in y and x.
-    pub dilation: [usize; 2],
-    /// `[top, left, bottom, right]`, zeros.
-    pub pads: [usize; 4],
-    /// Groups; equal to the input channels for a depthwise convolution.
-    pub groups: usize,
-    /// Whether there is one bias per filter.
-    pub bias: bool,
-    /// Applied to every input element as it is loaded; the zeros of the padding come after it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pre: Option<Pre>,
-    /// Whether the last operand is added to the sums, before the activation. Not of a depthwise convolution.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub residual: bool,
-    /// Applied to every output element.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub activation: Option<Function>,
-}
-
-/// A batch norm, an activation, or one after the other, that a convolution applies to its input.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Pre {
-    /// Whether each channel is multiplied by a scale, and a shift added: parameters of the convolution.
-    pub affine: bool,
-    /// Applied after that. Not a PRelu; of a depthwise convolution nothing but bounds, as Relu and Clip are.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub activation: Option<Function>,
-}
-
-/// Attributes of [`Operator::ConvTranspose`]. Parameters: filters `[C, filters / groups, kernel_y, kernel_x]`, bias.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ConvTranspose {
-    /// Output channels.
-    pub filters: usize,
-    /// Height and width of the filters.
-    pub kernel: [usize; 2],
-    /// Stride in y and x.
-    pub stride: [usize; 2],
-    /// Dilation in y and x.
-    pub dilation: [usize; 2],
-    /// `[top, left, bottom, right]`, cropped from the full result. The output height is
-    /// `(H − 1)·stride − top − bottom + (kernel − 1)·dilation + 1 + output_padding`.
-    pub pads: [usize; 4],
-    /// Rows and columns added at the bottom and right of the output.
-    pub output_padding: [usize; 2],
-    /// Groups.
-    pub groups: usize,
-    /// Whether there is one bias per filter.
-    pub bias: bool,
-    /// Applied to every output element.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub activation: Option<Function>,
 }
 
 /// Attributes of [`Operator::Gemm`]. Parameters: weights `[inner, units]` or, `transposed`, `[units, inner]`; bias `[units]`.
@@ -314,42 +249,6 @@ pub enum BinaryFunction {
     Pow,
 }
 
-/// Attributes of [`Operator::Pool`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Pool {
-    /// What becomes of a window.
-    pub kind: PoolKind,
-    /// Height and width of the window.
-    pub kernel: [usize; 2],
-    /// Stride in y and x.
-    pub stride: [usize; 2],
-    /// Dilation in y and x.
-    pub dilation: [usize; 2],
-    /// `[top, left, bottom, right]`.
-    pub pads: [usize; 4],
-    /// Whether the output size is rounded up, so that the last window may hang over the edge.
-    pub ceil: bool,
-}
-
-/// What becomes of a pooling window.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum PoolKind {
-    /// Largest element; padding counts as −∞.
-    Max,
-    /// Mean, over the padding too if `count_include_pad`.
-    Average {
-        /// Whether padded elements count in the divisor.
-        count_include_pad: bool,
-    },
-    /// `(Σ |x|^p)^(1/p)`.
-    Lp {
-        /// The exponent.
-        p: i64,
-    },
-}
-
 /// Attributes of [`Operator::Reduce`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -440,56 +339,6 @@ pub enum PadMode {
     Reflect,
     /// The nearest element.
     Edge,
-}
-
-/// Attributes of [`Operator::Resize`], of height and width.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Resize {
-    /// How an output element is made.
-    pub mode: ResizeMode,
-    /// How an output coordinate becomes an input coordinate.
-    pub coordinates: Coordinates,
-    /// Scale in y and x, output over input, as the model states it (not always the ratio of sizes).
-    pub scales: [f32; 2],
-    /// Height and width of the output.
-    pub size: [usize; 2],
-}
-
-/// How a resize makes an output element.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ResizeMode {
-    /// The nearest input element, ties and fractions by this rule.
-    Nearest {
-        /// The rounding.
-        rounding: Rounding,
-    },
-    /// Between the two nearest in each direction.
-    Linear,
-}
-
-/// Rounding of a nearest-neighbour coordinate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[allow(missing_docs, reason = "each is ONNX's nearest_mode of that name")]
-pub enum Rounding {
-    RoundPreferFloor,
-    RoundPreferCeil,
-    Floor,
-    Ceil,
-}
-
-/// How a resize's output coordinate becomes an input coordinate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[allow(missing_docs, reason = "each is ONNX's coordinate_transformation_mode of that name")]
-pub enum Coordinates {
-    HalfPixel,
-    PytorchHalfPixel,
-    AlignCorners,
-    Asymmetric,
-    TfHalfPixelForNn,
 }
 
 /// Attributes of [`Operator::Transpose`].

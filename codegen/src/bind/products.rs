@@ -1,0 +1,102 @@
+//! Which kernel computes a layer whose parameters lie in panels.
+
+use csdfc_kernels::activation::Activation;
+use csdfc_kernels::conv::Conv;
+
+use crate::operator;
+use crate::shape::Shape;
+use crate::weights::{self, Packing};
+
+use super::access::{Access, Input};
+use super::choose::Choice;
+use super::kernel::{Kernel, Operand, Site};
+
+/// A convolution, of all its operands, or a transposed one.
+pub(super) fn convolution(site: &Site<'_>) -> Result<Choice, String> {
+    let seen: Vec<&Shape> = site.inputs.iter().map(|x| x.seen).collect();
+    let Some((part, in_place)) = weights::panels(site.operator, &seen) else { return site.unsupported() };
+    let kernel = match part.packing {
+        Packing::Conv { conv, .. } if !is_computed(&conv) => return site.unsupported(),
+        Packing::Conv { conv, .. } => Kernel::Conv(conv),
+        Packing::ConvTranspose { conv, .. } => Kernel::ConvTranspose(conv),
+        _ => return site.unsupported(),
+    };
+    let inputs = site.inputs.iter().map(|x| x.image().map(|rows| Input::of(Access::Rows(rows))));
+    let (Some(inputs), Some(output)) = (inputs.collect(), site.image()) else { return site.unsupported() };
+    Choice::new(kernel, inputs, Access::Rows(output)).with_panels(site, part, in_place)
+}
+
+/// Whether the kernel does what becomes of the input: it knows no slopes there.
+fn is_computed(conv: &Conv) -> bool {
+    conv.pre.is_none_or(|pre| {
+        pre.activation != Activation::PRelu && (!conv.is_depthwise() || pre.suits_depthwise())
+    })
+}
+
+/// A matrix product by constants.
+pub(super) fn gemm(site: &Site<'_>, x: &Operand<'_>, gemm: &operator::Gemm) -> Result<Choice, String> {
+    let Some((mut part, in_place)) = weights::panels(site.operator, &[x.seen]) else {
+        return site.unsupported();
+    };
+    let pixels = x.seen.elements() / gemm.inner.max(1);
+    let Packing::Gemm { gemm, image, .. } = &mut part.packing else { return site.unsupported() };
+    let (kernel, by_elements) = (Kernel::Conv(gemm.as_conv()), Kernel::GemmElements(*gemm));
+    let mut input = x.flat(pixels);
+    if input.is_none() && pixels == 1 && site.flat(1).is_some() {
+        // An image seen as one vector: its elements are taken as they lie, and the weights in the same order.
+        let channels = x.own.channels();
+        *image = Some([channels, x.own.elements() / channels]);
+        input = x.block(1);
+    }
+    let choice = match (input, site.flat(pixels)) {
+        (Some(input), Some(output)) => Choice::new(kernel, vec![input], output),
+        _ => site.by_elements(by_elements)?,
+    };
+    choice.with_panels(site, part, in_place)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operator::Operator;
+    use crate::shape::Order;
+
+    /// Binds a convolution 1×1 to these operands, as they are and as they are seen, the last of which is added.
+    fn check(operands: &[[Shape; 2]], expected: Result<usize, &str>) {
+        let conv = operator::Conv {
+            filters: 4,
+            kernel: [1, 1],
+            stride: [1, 1],
+            dilation: [1, 1],
+            pads: [0; 4],
+            groups: 1,
+            bias: false,
+            pre: None,
+            residual: true,
+            activation: None,
+        };
+        let inputs = operands.iter().map(|[own, seen]| Operand { own, seen, ring_rows: own.rows() });
+        let (operator, output) = (Operator::Conv(conv), Shape::image(4, 3, 5));
+        let site = Site { operator: &operator, inputs: inputs.collect(), output: &output, ring_rows: 3 };
+        let channels = convolution(&site).map(|choice| match choice.kernel {
+            Kernel::Conv(conv) => conv.channels,
+            other => panic!("{other:?}"),
+        });
+        assert_eq!(channels, expected.map_err(String::from));
+    }
+
+    #[test]
+    fn every_operand_is_read_as_it_lies_or_not_at_all() {
+        let image = |c| Shape::image(c, 3, 5);
+        let plain = |c| [image(c), image(c)];
+        let last = Shape { dims: vec![1, 3, 5, 2], order: Order::ChannelsLast };
+        check(&[plain(3), plain(4)], Ok(3));
+        check(&[plain(3), [last.clone(), image(2)], plain(1), plain(4)], Ok(6));
+        let cut = [Shape::image(2, 5, 3), image(2)];
+        let why = "no kernel computes a conv from 1×3×3×5 and 1×2×5×3 seen as 1×2×3×5 and 1×4×3×5 to 1×4×3×5";
+        check(&[plain(3), cut, plain(4)], Err(why));
+        let vector = [Shape::new([1, 60]), image(4)];
+        let why = "no kernel computes a conv from 1×3×3×5 and 1×60 seen as 1×4×3×5 to 1×4×3×5";
+        check(&[plain(3), vector], Err(why));
+    }
+}
