@@ -83,9 +83,13 @@ impl Dense<'_> {
                 });
                 if let Some(residual) = self.residual {
                     let RowShape { pixel_stride, channel_offset, .. } = residual.shape;
+                    let (mut last, mut row): (usize, &[f32]) = (usize::MAX, &[]);
                     table.add_residuals(p.filters, |i| {
-                        let (row, x) = pixels.at[i];
-                        &residual.row(y + row)[x * pixel_stride + channel_offset..]
+                        let (below, x) = pixels.at[i];
+                        if below != last {
+                            (last, row) = (below, residual.row(y + below));
+                        }
+                        &row[x * pixel_stride + channel_offset..]
                     });
                 }
                 #[allow(unsafe_code, reason = "vector instructions")]
