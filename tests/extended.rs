@@ -6,8 +6,7 @@
 use std::path::Path;
 
 use csdfc::app::open;
-use csdfc::app::resolve::{Application, Constraints, RowsChoice};
-use csdfc::app::spec::{Method, SearchSpec};
+use csdfc::app::resolve::RowsChoice;
 use csdfc::cost::{DeviceProfile, Processor};
 use csdfc::driver;
 use csdfc::execution::{CnnTask, Rings};
@@ -20,8 +19,8 @@ use csdfc::search::extended;
 use csdfc::search::watch::Watch;
 use csdfc::storage::Effort;
 use csdfc::units::MemoryGoal;
-use csdfc_codegen::plan::{ParetoPoint, StorageModel};
-use csdfc_tests::{app, generate, plan};
+use csdfc_codegen::plan::StorageModel;
+use csdfc_tests::{generate, plan};
 use proptest::prelude::*;
 
 /// The front of the first CNN of an application, by its variants.
@@ -119,33 +118,5 @@ fn known_networks_are_as_small_as_they_must_be() {
             figures.iter().any(|figure| figure.0 <= bytes && figure.1 <= extra),
             "{name} {bytes} {extra}"
         );
-    }
-}
-
-/// For whatever plan of the paper's method there is one of no more memory that is as fast.
-#[test]
-fn the_papers_method_is_never_better() {
-    for name in ["adaptive_classifier.ron", "mobilenet_v2.ron", "pipeline.ron"] {
-        let mut application = app(name).resolve().unwrap();
-        application.constraints = Constraints::default();
-        (application.rows, application.storage) = (RowsChoice::Default, StorageModel::Tensors);
-        let extended = plan(&application);
-        let search = SearchSpec {
-            method: Some(Method::Paper),
-            population: 30,
-            generations: 20,
-            ..SearchSpec::default()
-        };
-        let paper = plan(&Application { search, storage: StorageModel::Edges, ..application });
-        println!(
-            "{name}: {} plans of the paper's method, {} of ours",
-            paper.pareto.len(),
-            extended.pareto.len()
-        );
-        for theirs in &paper.pareto {
-            let as_fast = |ours: &ParetoPoint| ours.fps.iter().all(|(cnn, fps)| *fps >= theirs.fps[cnn]);
-            let better = extended.pareto.iter().any(|ours| ours.memory <= theirs.memory && as_fast(ours));
-            assert!(better, "{name}: {theirs:?}");
-        }
     }
 }

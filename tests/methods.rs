@@ -4,17 +4,24 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use csdfc::app::resolve::{Application, RowsChoice};
 use csdfc::app::spec::{Method, RowsSpec};
 use csdfc::cost::{DeviceProfile, Processor};
 use csdfc::driver;
 use csdfc::network::LayerId;
+use csdfc::search::known::Start;
+use csdfc::search::watch::{Limit, Watch};
 use csdfc::units::MemoryGoal;
 use csdfc_codegen::operator::Operator;
 use csdfc_codegen::plan::{Plan, StorageModel};
 use csdfc_codegen::run::{Data, Runner, Value, input_dims};
 use csdfc_tests::{app, generate};
+
+/// Genomes that the extended search evaluates for each of hundreds of CNNs.
+const SHORT: u64 = 60;
 
 /// Most layers with a choice of the applications that are searched by exhaustion.
 const MOST_GENES: usize = 8;
@@ -42,8 +49,13 @@ fn generic() -> DeviceProfile {
 
 /// A plan that the checker accepts.
 fn plan(application: &Application, device: &DeviceProfile) -> Plan {
+    watched(application, device, &Watch::unwatched())
+}
+
+/// A plan that the checker accepts, by a search that is watched.
+fn watched(application: &Application, device: &DeviceProfile, watch: &Watch<'_>) -> Plan {
     let paths = application.cnns.iter().map(|cnn| cnn.model.name.clone()).collect();
-    let plan = driver::plan(application, device, paths).unwrap().plan;
+    let plan = driver::plan_from(&Start::default(), application, device, paths, watch).unwrap().plan;
     if let Err(violations) = csdfc_codegen::check(&plan) {
         let list: Vec<String> = violations.iter().take(5).map(ToString::to_string).collect();
         assert!(list.is_empty(), "{}", list.join("\n"));
@@ -179,10 +191,48 @@ fn outputs(application: &Application, plan: &Plan) -> Vec<String> {
     plan.cnns.iter().enumerate().flat_map(of_cnn).collect()
 }
 
+/// Algorithm 2 ends when it is told to, and tells how far it is until then.
+#[test]
+fn algorithm_2_keeps_to_its_budget() {
+    let application = csdfc_tests::application(
+        r#"(name: "pair", storage: edges, search: (method: paper), constraints: (memory: "min"),
+            cnns: [(model: "builtin:resnet8"), (model: "builtin:mobilenet_v1_0.25")])"#,
+    );
+    let all: usize = application.cnns.iter().map(|cnn| cnn.network.layers.len()).sum();
+    let stopped = AtomicBool::new(true);
+    for (limit, stop, expected) in [
+        (Limit::Evaluations(200), false, "evaluations"),
+        (Limit::Evaluations(1), false, "evaluations"),
+        (Limit::Time(Duration::from_millis(300)), false, "time"),
+        (Limit::Time(Duration::ZERO), false, "time"),
+        (Limit::Default, true, "asked"),
+    ] {
+        let told = AtomicU64::new(0);
+        let watch = Watch {
+            limit,
+            stop: if stop { &stopped } else { Watch::unwatched().stop },
+            progress: &|progress| {
+                assert_eq!(progress.of, "pair");
+                told.fetch_max(progress.evaluations, Ordering::Relaxed);
+            },
+        };
+        let plan = watched(&application, &generic(), &watch);
+        assert_eq!(plan.search.stopped, expected, "{limit:?}");
+        assert!(told.into_inner() <= plan.search.evaluations);
+        assert!(
+            plan.cnns.iter().map(|cnn| cnn.layers.len()).sum::<usize>() == all && !plan.pareto.is_empty()
+        );
+        if let Limit::Evaluations(most) = limit {
+            // It begins with no layer by parts, all, and one of a generation.
+            assert!(plan.search.evaluations <= most.max(3), "{} of {most}", plan.search.evaluations);
+        }
+    }
+}
+
 /// What each method may share shows in its sums, every plan is accepted, and all give the same outputs.
 #[test]
 fn every_method_plans_random_applications() {
-    for seed in 0..150 {
+    for seed in 0..100 {
         let mut application = generate::application(&bytes(seed), StorageModel::Edges);
         application.rows = RowsChoice::Default;
         (application.search.population, application.search.generations) = (8, 4);
@@ -204,7 +254,14 @@ fn every_method_plans_random_applications() {
         let paper = plan_by(Method::Paper);
         assert!(paper.memory.total <= parts.memory.total, "seed {seed}");
         let expected = outputs(&application, &none);
-        for plan in [reuse, parts, paper] {
+        application.storage = StorageModel::Tensors;
+        let mut plan_by = |method: Method| {
+            application.search.method = Some(method);
+            let watch = Watch { limit: Limit::Evaluations(SHORT), ..Watch::unwatched() };
+            watched(&application, &generic(), &watch)
+        };
+        let (simple, extended) = (plan_by(Method::Simple), plan_by(Method::Extended));
+        for plan in [reuse, parts, paper, simple, extended] {
             assert_eq!(outputs(&application, &plan), expected, "seed {seed}, {}", plan.search.method);
         }
     }

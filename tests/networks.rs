@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use csdfc::app::open;
-use csdfc::app::spec::RowsSpec;
+use csdfc::app::spec::{Method, RowsSpec};
 use csdfc::builtin;
 use csdfc::units::MemoryGoal;
 use csdfc_codegen::plan::{Plan, StorageModel};
@@ -133,19 +133,29 @@ fn the_bars_are_met() {
 /// Same input, same bytes: once more in this process, and in processes of one and two threads.
 #[test]
 fn plans_are_byte_identical() {
-    for name in ["mobilenet_v2", "squeezenet1_0", "densenet121", "lenet5"] {
+    for (name, method) in [
+        ("mobilenet_v2", Method::Extended),
+        ("squeezenet1_0", Method::Extended),
+        ("densenet121", Method::Extended),
+        ("lenet5", Method::Extended),
+        ("lenet5", Method::Paper),
+        ("squeezenet1_0", Method::Paper),
+    ] {
         let source = format!("builtin:{name}");
-        let application = open::open(&source).unwrap().resolve().unwrap();
+        let mut opened = open::open(&source).unwrap();
+        opened.spec.search.method = Some(method);
+        opened.spec.constraints.memory = Some(MemoryGoal::Min);
+        let application = opened.resolve().unwrap();
         let once = outcome(&application).plan.to_json();
         assert_eq!(once, outcome(&application).plan.to_json(), "{name}");
         for threads in ["1", "2"] {
             let output = Command::new(env!("CARGO_BIN_EXE_csdfc-under-test"))
-                .args(["plan", &source, "--format", "json"])
+                .args(["plan", &source, "--format", "json", "--method", method.name(), "--mem", "min"])
                 .env("RAYON_NUM_THREADS", threads)
                 .output()
                 .unwrap();
             assert!(output.status.success());
-            assert!(once.as_bytes() == output.stdout, "{name} with {threads} threads");
+            assert!(once.as_bytes() == output.stdout, "{name}, {} with {threads} threads", method.name());
         }
     }
 }

@@ -98,7 +98,7 @@ pub fn plan_from(
                     Start::Picked(_) => Vec::new(),
                 },
             };
-            info_span!("search").in_scope(|| paper::search(&subject))?
+            info_span!("search").in_scope(|| paper::search(&subject, watch))?
         }
         _ => {
             let mut fronts = evaluate(start, application, &tasks, &processors, method, watch)?;
@@ -252,7 +252,7 @@ fn evaluate(
 /// Places all rings; in storage model `edges`, edges share buffers as the method has it.
 fn arrange(storage: &Storage<'_>, model: StorageModel, sharing: Sharing, effort: Effort) -> Arrangement {
     match model {
-        StorageModel::Edges => edges::arrange(storage, sharing),
+        StorageModel::Edges => edges::arrange(storage, sharing, effort),
         StorageModel::Tensors => storage::arrange(storage, model, effort),
     }
 }

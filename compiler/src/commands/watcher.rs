@@ -33,9 +33,9 @@ impl Watcher {
 
     /// Shows how far the search is, on one line of the terminal.
     pub fn show(&self, progress: &Progress<'_>) {
-        let Progress { cnn, evaluations, front, least } = progress;
+        let Progress { of, evaluations, front, least } = progress;
         let least = units::bytes(*least);
-        self.line(&format!("{cnn}: {evaluations} choices, {front} worth while, the smallest {least}"));
+        self.line(&format!("{of}: {evaluations} choices, {front} worth while, the smallest {least}"));
     }
 
     /// Leaves the terminal as it was.

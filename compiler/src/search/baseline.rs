@@ -15,8 +15,8 @@ use crate::cost::Processor;
 use crate::execution::{self, CnnTask, Rings};
 use crate::lower::RateTable;
 use crate::network::Network;
-use crate::storage::Storage;
 use crate::storage::edges::{self, Sharing};
+use crate::storage::{Effort, Storage};
 
 /// What each layer does under a method that leaves no choice; `None` under the others.
 pub fn choice(method: Method, network: &Network) -> Option<Choice> {
@@ -49,7 +49,7 @@ pub fn front(
     let mut variant = variant(task, &RateTable::new(task.network), processors, choice)?;
     let elements = own_elements(task);
     let alone = Storage { executions: vec![&variant.execution], elements: &elements };
-    variant.buffers = edges::arrange(&alone, sharing).bytes;
+    variant.buffers = edges::arrange(&alone, sharing, Effort::Final).bytes;
     Ok(Front { variants: vec![variant], evaluations: 1, stopped: Stopped::Complete })
 }
 

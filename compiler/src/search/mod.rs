@@ -7,6 +7,7 @@
 pub mod baseline;
 pub mod choice;
 pub mod code;
+pub mod compare;
 pub mod evaluate;
 pub mod extended;
 pub mod known;

@@ -7,7 +7,7 @@ use crate::cost::Processor;
 use crate::execution::{CnnTask, Rings};
 use crate::network::Network;
 use crate::search::Variant;
-pub use crate::search::choice::Choice;
+use crate::search::choice::Choice;
 use crate::search::evaluate::Evaluator;
 use crate::search::watch::Stopped;
 use crate::storage::Effort;

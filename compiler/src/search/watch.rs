@@ -3,6 +3,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use csdfc_ga::StopReason;
+
 /// When a search ends.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Limit {
@@ -18,8 +20,8 @@ pub enum Limit {
 /// How far a search is.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Progress<'a> {
-    /// The CNN.
-    pub cnn: &'a str,
+    /// The CNN, or the application where all its CNNs are searched for at once.
+    pub of: &'a str,
     /// Choices evaluated.
     pub evaluations: u64,
     /// Choices of which none is better in both memory and time.
@@ -52,6 +54,15 @@ impl Watch<'_> {
         self.stop.load(Ordering::Relaxed)
     }
 
+    /// Whether a search that began then is to end now: somebody asked, or its time is over.
+    pub fn is_over(&self, started: Instant) -> bool {
+        let is_late = match self.limit {
+            Limit::Default | Limit::Evaluations(_) => false,
+            Limit::Time(time) => started.elapsed() >= time,
+        };
+        is_late || self.is_stopped()
+    }
+
     /// What one of `parts` searches may take that are yet to come, since `started`.
     pub fn share(&self, parts: usize, started: Instant) -> Self {
         let parts = parts.max(1);
@@ -79,6 +90,16 @@ pub enum Stopped {
 }
 
 impl Stopped {
+    /// Why a genetic search ended that was to end by this limit. Limits of its own, as on generations, complete it.
+    pub fn of(reason: StopReason, limit: Limit) -> Self {
+        match (reason, limit) {
+            (StopReason::Asked, _) => Stopped::Asked,
+            (StopReason::Time, _) => Stopped::Time,
+            (StopReason::Evaluations, Limit::Evaluations(_)) => Stopped::Evaluations,
+            (StopReason::Evaluations | StopReason::Generations | StopReason::Stale, _) => Stopped::Complete,
+        }
+    }
+
     /// As a plan has it.
     pub fn name(self) -> &'static str {
         match self {

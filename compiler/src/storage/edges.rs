@@ -1,7 +1,7 @@
 //! Whole buffers for edges: Algorithm 1 of the main paper, greedy reuse among edges, CNNs and partitions, and what the
 //! paper compares it with.
 
-use crate::storage::{Arrangement, Item, Storage};
+use crate::storage::{Arrangement, Effort, Item, Storage};
 
 /// A buffer shared by edges that are never stored at the same time.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,11 +25,11 @@ pub enum Sharing {
 }
 
 /// Gives every edge a place in a buffer; buffers lie one above the other.
-pub fn arrange(storage: &Storage<'_>, sharing: Sharing) -> Arrangement {
+pub fn arrange(storage: &Storage<'_>, sharing: Sharing, effort: Effort) -> Arrangement {
     let items = storage.items();
     let bound = storage.bound(&items);
     let buffers = match sharing {
-        Sharing::Application => reuse_buffers(storage),
+        Sharing::Application => reuse_buffers(storage, effort),
         Sharing::Cnn => reuse_in_cnns(storage),
         Sharing::Nothing => {
             let own = |(edge, item): (usize, &Item<'_>)| SharedBuffer {
@@ -54,17 +54,58 @@ pub fn arrange(storage: &Storage<'_>, sharing: Sharing) -> Arrangement {
 const WORTH_REORDERING: u64 = 64;
 
 /// Algorithm 1. In which order it visits edges is not printed; its Tables 8 and 9 come of visiting them by partition, within
-/// it by producer and consumer. Where visiting the largest first saves more than one part in 64, that is done instead.
-pub fn reuse_buffers(storage: &Storage<'_>) -> Vec<SharedBuffer> {
+/// it by producer and consumer. Where another order saves more than one part in 64, that is taken: the largest first, and
+/// from there whatever `effort` finds by visiting single edges earlier.
+pub fn reuse_buffers(storage: &Storage<'_>, effort: Effort) -> Vec<SharedBuffer> {
     let items = storage.items();
     let conflicts = storage.conflicts(&items);
+    let buffers = |order: &[usize]| allocate(&items, &conflicts, order, |_, _| true);
     let mut order: Vec<usize> = (0..items.len()).collect();
-    let in_order = allocate(&items, &conflicts, &order, |_, _| true);
+    let in_order = buffers(&order);
     order.sort_by_key(|edge| std::cmp::Reverse(items[*edge].request.bytes));
-    let largest_first = allocate(&items, &conflicts, &order, |_, _| true);
-    let bytes = |buffers: &[SharedBuffer]| buffers.iter().map(|buffer| buffer.bytes).sum::<u64>();
-    let saved = bytes(&in_order).saturating_sub(bytes(&largest_first));
-    if saved > bytes(&in_order) / WORTH_REORDERING { largest_first } else { in_order }
+    let reordered = earlier(order, effort, &buffers);
+    let saved = total(&in_order).saturating_sub(total(&reordered));
+    if saved > total(&in_order) / WORTH_REORDERING { reordered } else { in_order }
+}
+
+/// Bytes of all buffers.
+pub fn total(buffers: &[SharedBuffer]) -> u64 {
+    buffers.iter().map(|buffer| buffer.bytes).sum()
+}
+
+/// The buffers of an order, or of ones that come of it: each step visits one edge earlier such that the buffers take fewer
+/// bytes, the shorter ways tried first. It ends where no step helps, or after so many orders as the effort is worth.
+fn earlier(
+    mut order: Vec<usize>,
+    effort: Effort,
+    buffers: &dyn Fn(&[usize]) -> Vec<SharedBuffer>,
+) -> Vec<SharedBuffer> {
+    // Comparisons of edges, and an order takes about as many as there are pairs.
+    let work = match effort {
+        Effort::Sketch | Effort::Candidate => 1 << 16,
+        Effort::Front | Effort::Final => 1 << 22,
+    };
+    let places = order.len();
+    let orders = work / (places * places).max(1);
+    let steps = places * places.saturating_sub(1) / 2;
+    let mut best = buffers(&order);
+    let mut idle = 0;
+    let ways = (1..places).flat_map(|way| (way..places).map(move |from| (from - way, from)));
+    for (to, from) in ways.cycle().take(orders) {
+        if idle == steps {
+            break;
+        }
+        order[to..=from].rotate_right(1);
+        let found = buffers(&order);
+        if total(&found) < total(&best) {
+            best = found;
+            idle = 0;
+        } else {
+            order[to..=from].rotate_left(1);
+            idle += 1;
+        }
+    }
+    best
 }
 
 /// Algorithm 1 within each CNN.

@@ -1,5 +1,6 @@
 //! "Memory-throughput trade-off for CNN-based applications at the edge": its Tables 1, 8, 9 and 12 beside csdfc's figures.
 
+mod fronts;
 mod printed;
 
 use std::fmt::Write;
@@ -7,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use csdfc_codegen::plan::{Edge, Plan};
 
+use self::fronts::Extended;
 use self::printed::{APPLICATIONS, Application, Buffers, Figures, TABLE_1, TABLE_8, TABLE_9};
 use crate::app::open::Opened;
 use crate::app::spec::{Method, RowsSpec};
@@ -14,6 +16,8 @@ use crate::app::{Origin, spec};
 use crate::cost::DeviceProfile;
 use crate::driver;
 use crate::error::Error;
+use crate::search::known::Start;
+use crate::search::watch::Watch;
 use crate::units::MemoryGoal;
 
 /// The example of Tables 1, 8 and 9.
@@ -54,6 +58,8 @@ pub fn files(seed: u64) -> Result<Vec<(String, String)>, Error> {
     page.push_str(MEMORY_NOTES);
     page.push_str(&rates(&rows));
     page.push_str(RATE_NOTES);
+    page.push_str(FRONTS);
+    rows.iter().for_each(|row| page.push_str(&row.fronts()));
     Ok(vec![("README.md".into(), page)])
 }
 
@@ -93,10 +99,13 @@ What deviates, and why:
   print exceeds what the sum over their CNNs can be made of, 226 against 159 and 291 against 168 MB: it is above \\[23\\] even,
   though parts alone need less than whole buffers in each of those CNNs.
 - The print has application 6's \\[23\\] and \\[17\\] swapped, and Table 11's column heads shifted by one; here they stand right.
-- *Algorithm 2* at its least is as small as the print or smaller in applications 1, 2, 4 and 5; in 3 and 6 it takes about
-  1 % more; why is not known. Its first generation holds simple
-  chromosomes and a descent from the best of them, beside random ones, and Algorithm 1 may visit the largest edges first
-  where that saves more than one part in 64; the print says nothing of how it begins, nor of the order of edges.
+- *Algorithm 2* at its least is as small as the print or smaller in applications 1, 2, 4 and 5; in 3 and 6 it takes up to
+  1 % more. In application 3 the rings are the smallest that the dataflow engine proves, 1.97 MB are in use at once, which
+  is the print's 15.92 with the parameters, and Algorithm 1 as printed, whole buffers and no edge moved once it has one,
+  places them in 2.13 MB. Its first generation holds simple
+  chromosomes and a descent from the best of them, beside random ones. Where that saves more than one part in 64, Algorithm 1
+  visits the largest edges first, or single edges earlier than that; the print says nothing of how the search begins, nor of
+  the order of edges.
 
 ";
 
@@ -110,11 +119,26 @@ without overlap (`reuse`) the CPU's stage is added to the GPU's, where the print
 print's rate under a constraint is higher, so is its memory, or its chromosome another of the same memory.
 ";
 
+const FRONTS: &str = "
+## The default method beside Algorithm 2
+
+Of each method the plans that it finds with `--mem min`, and the megabytes of the smallest: parameters as they are stored
+and buffers, each method in its own storage model, `edges` for `paper` and `tensors` for the default. *Dominated* says
+whether for every plan of Algorithm 2 the default method has one of no more memory at which no CNN is slower, as modelled.
+*Ratio* is that of the hypervolumes, the default method's to Algorithm 2's: the axes are the total memory, up to that of *no
+reduction*, and the modelled rate of each CNN, from 0. The last column is the hypervolume with about twice the evaluations to
+that with the default number.
+
+| application | Algorithm 2: plans, MB | default: plans, MB | dominated | ratio | twice the evaluations |
+| --- | --- | --- | --- | --- | --- |
+";
+
 /// An application's plans.
 struct Row {
     printed: &'static Application,
     baselines: Vec<Plan>,
     paper: Vec<Plan>,
+    extended: Extended,
 }
 
 impl Row {
@@ -128,7 +152,16 @@ impl Row {
                 .iter()
                 .map(|(limit, _)| plan(Method::Paper, Some(limit.map_or(MemoryGoal::Min, megabytes))))
                 .collect::<Result<_, _>>()?,
+            extended: Extended::new(printed, seed)?,
         })
+    }
+
+    /// The default method beside Algorithm 2 at its least, which the last of its constraints asks for.
+    fn fronts(&self) -> String {
+        match (self.baselines.first(), self.paper.last()) {
+            (Some(none), Some(paper)) => fronts::line(self.printed, none, paper, &self.extended),
+            _ => String::new(),
+        }
     }
 
     /// The lines of the table: what the memory constraint is, and for each method the print's figures and csdfc's plan.
@@ -151,7 +184,7 @@ fn plan(file: &str, seed: u64, method: Method, memory: Option<MemoryGoal>) -> Re
     opened.spec.search.seed = seed;
     opened.spec.search.method = Some(method);
     opened.spec.constraints.memory = memory;
-    checked(&opened)
+    checked(&opened, &Watch::unwatched())
 }
 
 /// The plan of the example with these layers of its first CNN by parts.
@@ -164,7 +197,7 @@ fn example(method: Method, by_parts: &[&str]) -> Result<Plan, Error> {
         let layers = by_parts.iter().map(|layer| (format!("cnn1/{layer}"), 1));
         opened.spec.rows = RowsSpec::Layers(layers.collect());
     }
-    checked(&opened)
+    checked(&opened, &Watch::unwatched())
 }
 
 fn opened(file: &str) -> Result<Opened, Error> {
@@ -172,11 +205,11 @@ fn opened(file: &str) -> Result<Opened, Error> {
     Ok(Opened { spec: spec::parse(&origin)?, origin, folder: PathBuf::new() })
 }
 
-fn checked(opened: &Opened) -> Result<Plan, Error> {
+fn checked(opened: &Opened, watch: &Watch<'_>) -> Result<Plan, Error> {
     let application = opened.resolve()?;
     let device = DeviceProfile::find(&application.device, Path::new(""))?;
     let paths = application.cnns.iter().map(|cnn| cnn.model.name.clone()).collect();
-    let plan = driver::plan(&application, &device, paths)?.plan;
+    let plan = driver::plan_from(&Start::default(), &application, &device, paths, watch)?.plan;
     match csdfc_codegen::check(&plan) {
         Ok(_) => Ok(plan),
         Err(violations) => {
@@ -291,8 +324,7 @@ mod tests {
         let bars = [
             (14.95, [Some(4.0), Some(1.0)]),
             (27.30, [None, Some(1.0)]),
-            // The aim, 16.08, is missed by 0.01.
-            (16.10, [None, None]),
+            (16.08, [None, None]),
             (31.34, [None, Some(1.0)]),
             (162.0, [Some(2.0), None]),
             (157.1, [None, None]),
@@ -306,7 +338,7 @@ mod tests {
                 if application.cnns.len() > 1 {
                     (opened.spec.search.population, opened.spec.search.generations) = (8, 4);
                 }
-                checked(&opened).unwrap()
+                checked(&opened, &Watch::unwatched()).unwrap()
             };
             let (name, found) = (application.name, plan(Method::Paper));
             assert!(size(&found) <= most, "{name}: {}", size(&found));

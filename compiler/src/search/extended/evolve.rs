@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use csdfc_ga::{Evaluation, Problem, Space, StopReason, one_point, search_with};
+use csdfc_ga::{Evaluation, Problem, Space, one_point, search_with};
 use rand_chacha::ChaCha8Rng;
 
 use super::family::Family;
@@ -73,22 +73,17 @@ pub(super) fn evolve(
         warm_starts: starts,
         ..csdfc_ga::Settings::default()
     };
-    let outcome = search_with(&Choices { evaluator, family, watch }, &ga, &mut |progress| {
+    let outcome = search_with(&Choices { evaluator, family, settings }, &ga, &mut |progress| {
         let least = progress.front.first().map_or(0, |member| member.evaluation.objectives[0] as u64);
         (watch.progress)(&Progress {
-            cnn: settings.name,
+            of: settings.name,
             evaluations: progress.evaluations,
             front: progress.front.len(),
             least,
         });
         !watch.is_stopped()
     });
-    let stopped = match (outcome.stopped, watch.limit) {
-        (StopReason::Asked, _) => Stopped::Asked,
-        (StopReason::Time, _) => Stopped::Time,
-        (StopReason::Evaluations, Limit::Evaluations(_)) => Stopped::Evaluations,
-        (StopReason::Evaluations | StopReason::Generations | StopReason::Stale, _) => Stopped::Complete,
-    };
+    let stopped = Stopped::of(outcome.stopped, watch.limit);
     let genomes = outcome.front.into_iter().map(|member| member.genome).collect();
     Found { genomes, evaluations: outcome.evaluations, stopped }
 }
@@ -98,7 +93,7 @@ pub(super) fn evolve(
 struct Choices<'a> {
     evaluator: &'a Evaluator<'a>,
     family: &'a Family<'a>,
-    watch: &'a Watch<'a>,
+    settings: &'a Settings<'a>,
 }
 
 impl Problem for Choices<'_> {
@@ -108,7 +103,7 @@ impl Problem for Choices<'_> {
 
     fn evaluate(&self, genome: &[i64]) -> Evaluation {
         let unusable = Evaluation { objectives: vec![f64::INFINITY; 3], violation: 1.0 };
-        if self.watch.is_stopped() {
+        if self.settings.watch.is_over(self.settings.started) {
             return unusable;
         }
         let choice = self.family.choice(genome);

@@ -48,7 +48,7 @@ pub fn front(
     let started = Instant::now();
     let evaluator = Evaluator::new(task, processors, storage);
     let family = Family::new(task);
-    let mut starts = chains(&evaluator, &family, watch)?;
+    let mut starts = chains(&evaluator, &family, &|| watch.is_over(started))?;
     starts.extend(family.ladder.iter().map(|firings| family.steady(*firings)));
     starts.extend(family.prefixes());
     let found = evolve::evolve(&evaluator, &family, starts, &evolve::Settings { seed, name, started, watch });
@@ -68,12 +68,12 @@ pub fn front(
 fn chains(
     evaluator: &Evaluator<'_>,
     family: &Family<'_>,
-    watch: &Watch<'_>,
+    is_over: &(dyn Fn() -> bool + Sync),
 ) -> Result<Vec<Vec<i64>>, csdf::Error> {
     let partitions = evaluator.task.partitions.iter().enumerate();
     let of_partition = |(p, partition): (usize, &crate::execution::PartitionTask)| match partition.steps {
         Some(_) => Ok(Vec::new()),
-        None => partition_chains(evaluator, family, p, watch),
+        None => partition_chains(evaluator, family, p, is_over),
     };
     let each: Vec<Vec<Paced>> = partitions.map(of_partition).collect::<Result<_, _>>()?;
     let mut bytes: Vec<u64> = each.iter().flatten().map(|paced| paced.bytes).collect();
@@ -117,12 +117,12 @@ struct Paced {
     barriers: Vec<LayerId>,
 }
 
-/// The best chains of one partition, the fastest first.
+/// The best chains of one partition, the fastest first; once it is over, those of what is known by then.
 fn partition_chains(
     evaluator: &Evaluator<'_>,
     family: &Family<'_>,
     partition: usize,
-    watch: &Watch<'_>,
+    is_over: &(dyn Fn() -> bool + Sync),
 ) -> Result<Vec<Paced>, csdf::Error> {
     let layers = &evaluator.task.partitions[partition].layers;
     let cuts = cuts::cuts(evaluator.task.network, layers);
@@ -130,7 +130,7 @@ fn partition_chains(
         family.ladder.iter().map(|firings| family.choice(&family.steady(*firings)).rows).collect();
     let runs: Vec<(usize, usize)> =
         (0..rows.len()).flat_map(|step| (0..cuts.len()).map(move |to| (to, step))).collect();
-    let tails = |&(to, step): &(usize, usize)| match watch.is_stopped() && step > 0 {
+    let tails = |&(to, step): &(usize, usize)| match step > 0 && is_over() {
         true => Ok(Vec::new()),
         false => stream::tails(evaluator, partition, &cuts, to, family.ladder[step], &rows[step]),
     };

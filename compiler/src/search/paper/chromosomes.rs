@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use csdfc_codegen::plan::ParetoPoint;
 use csdfc_ga::{Evaluation, Problem, Section, Space};
@@ -14,8 +15,9 @@ use crate::search::Variant;
 use crate::search::baseline::variant;
 use crate::search::choice::Choice;
 use crate::search::code;
-use crate::storage::Storage;
-use crate::storage::edges::reuse_buffers;
+use crate::search::watch::{Limit, Progress, Watch};
+use crate::storage::edges::{reuse_buffers, total};
+use crate::storage::{Effort, Storage};
 
 /// Executions of one CNN that are kept, in two halves: when the younger is full it becomes the older.
 const KEPT: usize = 256;
@@ -62,10 +64,13 @@ pub(super) struct Chromosomes<'a> {
     genes: Vec<Range<usize>>,
     known: Vec<Mutex<Known>>,
     failed: Mutex<Option<csdf::Error>>,
+    watch: &'a Watch<'a>,
+    started: Instant,
 }
 
 impl<'a> Chromosomes<'a> {
-    pub(super) fn new(subject: &'a Subject<'a>) -> Self {
+    /// Those of a search that begins now.
+    pub(super) fn new(subject: &'a Subject<'a>, watch: &'a Watch<'a>) -> Self {
         let mut genes = Vec::new();
         let mut next = 0;
         for task in subject.tasks {
@@ -79,7 +84,28 @@ impl<'a> Chromosomes<'a> {
             genes,
             known: subject.tasks.iter().map(|_| Mutex::default()).collect(),
             failed: Mutex::new(None),
+            watch,
+            started: Instant::now(),
         }
+    }
+
+    /// Whether the search is to end now.
+    pub(super) fn is_over(&self) -> bool {
+        self.watch.is_over(self.started)
+    }
+
+    /// What is left of the search's time, if that is what limits it.
+    pub(super) fn time_left(&self) -> Option<Duration> {
+        match self.watch.limit {
+            Limit::Default | Limit::Evaluations(_) => None,
+            Limit::Time(time) => Some(time.saturating_sub(self.started.elapsed())),
+        }
+    }
+
+    /// Tells who watches how far the search is: the smallest takes so much memory.
+    pub(super) fn tell(&self, evaluations: u64, front: usize, memory: u64) {
+        let least = memory.saturating_sub(self.subject.parameters);
+        (self.watch.progress)(&Progress { of: &self.subject.application.name, evaluations, front, least });
     }
 
     /// Genes of a chromosome.
@@ -136,13 +162,13 @@ impl<'a> Chromosomes<'a> {
         Ok(share)
     }
 
-    /// `EvalMemory` and, for every CNN, `EvalThroughput`.
-    pub(super) fn point(&self, chromosome: &[bool]) -> Result<Point, csdf::Error> {
+    /// `EvalMemory`, with so much effort, and, for every CNN, `EvalThroughput`.
+    pub(super) fn point(&self, chromosome: &[bool], effort: Effort) -> Result<Point, csdf::Error> {
         let shares = (0..self.genes.len()).map(|cnn| self.share(cnn, chromosome));
         let shares: Vec<Arc<Share>> = shares.collect::<Result<_, _>>()?;
         let executions = shares.iter().map(|share| &share.execution).collect();
         let storage = Storage { executions, elements: self.subject.elements };
-        let buffers: u64 = reuse_buffers(&storage).iter().map(|buffer| buffer.bytes).sum();
+        let buffers = total(&reuse_buffers(&storage, effort));
         Ok(Point {
             chromosome: chromosome.to_vec(),
             memory: self.subject.parameters + buffers,
@@ -170,7 +196,12 @@ impl Problem for Chromosomes<'_> {
     }
 
     fn evaluate(&self, genome: &[i64]) -> Evaluation {
-        match self.point(&genome.iter().map(|gene| *gene == 1).collect::<Vec<_>>()) {
+        let unusable =
+            || Evaluation { objectives: vec![f64::INFINITY; 1 + self.genes.len()], violation: f64::INFINITY };
+        if self.is_over() {
+            return unusable();
+        }
+        match self.point(&bits(genome), Effort::Sketch) {
             Ok(point) => {
                 let mut objectives = vec![point.memory as f64];
                 objectives.extend(point.fps.iter().map(|fps| -fps));
@@ -178,8 +209,13 @@ impl Problem for Chromosomes<'_> {
             }
             Err(error) => {
                 self.failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-                Evaluation { objectives: vec![f64::INFINITY; 1 + self.genes.len()], violation: f64::INFINITY }
+                unusable()
             }
         }
     }
+}
+
+/// A genome as a chromosome.
+pub(super) fn bits(genome: &[i64]) -> Vec<bool> {
+    genome.iter().map(|gene| *gene == 1).collect()
 }

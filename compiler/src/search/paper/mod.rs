@@ -3,23 +3,27 @@
 //!
 //! A chromosome is worth its memory, Algorithm 1 over the whole application on the buffers and schedule that it gives
 //! (`EvalMemory`), and the modelled frame rate of each CNN (`EvalThroughput`). As printed but for two things: the first
-//! generation does not begin at random only (`starts`), and Algorithm 1 may visit the largest edges first
-//! ([`reuse_buffers`](crate::storage::edges::reuse_buffers)).
+//! generation does not begin at random only (`starts`), and Algorithm 1 may visit edges in another order
+//! ([`reuse_buffers`](crate::storage::edges::reuse_buffers)), looked for in a hurry during the search and with patience for
+//! the front.
 
 mod chromosomes;
 mod starts;
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use csdfc_ga::{Individual, Settings};
+use csdfc_ga::{Evaluation, Individual, Settings, fronts, search_with};
+use rayon::prelude::*;
 
-use self::chromosomes::Chromosomes;
-use super::watch::Stopped;
+use self::chromosomes::{Chromosomes, bits};
+use super::watch::{Limit, Stopped, Watch};
 use super::{Found, Shortfall};
 use crate::app::resolve::Application;
 use crate::app::spec::Prefer;
 use crate::cost::Processor;
 use crate::execution::CnnTask;
+use crate::storage::Effort;
 use crate::units::MemoryGoal;
 
 /// An application as the search sees it.
@@ -46,6 +50,8 @@ pub struct Front {
     pub points: Vec<Point>,
     /// Chromosomes that were evaluated.
     pub evaluations: u64,
+    /// Why no more were.
+    pub stopped: Stopped,
 }
 
 /// A chromosome and what it is worth.
@@ -59,35 +65,34 @@ pub struct Point {
     pub fps: Vec<f64>,
 }
 
-/// Runs Algorithm 2.
+/// Runs Algorithm 2 until the watch ends it, with the best so far. A limit on evaluations takes the place of the
+/// application's number of generations.
 ///
 /// # Errors
 /// Those of the dataflow analyses.
-pub fn search(subject: &Subject<'_>) -> Result<Found, csdf::Error> {
+pub fn search(subject: &Subject<'_>, watch: &Watch<'_>) -> Result<Found, csdf::Error> {
     let goal = subject.application.constraints.memory;
     let limit = match goal {
         Some(MemoryGoal::Bytes(bytes)) => bytes,
         Some(MemoryGoal::Min) | None => u64::MAX,
     };
-    let chromosomes = Chromosomes::new(subject);
+    let chromosomes = Chromosomes::new(subject, watch);
     // Lines 1 to 5: reuse alone is enough.
-    let whole = chromosomes.point(&vec![false; chromosomes.len()])?;
+    let whole = chromosomes.point(&vec![false; chromosomes.len()], Effort::Final)?;
     let front = if goal != Some(MemoryGoal::Min) && whole.memory <= limit {
-        Front { points: vec![whole], evaluations: 1 }
+        Front { points: vec![whole.clone()], evaluations: 1, stopped: Stopped::Complete }
     } else {
-        front(subject)?
+        front(subject, watch)?
     };
-    let (best, shortfall) = choose(subject, &front.points, limit);
-    let Some(best) = best.or(front.points.first()) else {
-        let (variants, pareto) = (Vec::new(), Vec::new());
-        return Ok(Found { variants, shortfall, pareto, evaluations: 0, stopped: Stopped::Complete });
-    };
+    // Before a search that ends at once has found anything there is what needs no search.
+    let points = if front.points.is_empty() { vec![whole] } else { front.points };
+    let (best, shortfall) = choose(subject, &points, limit);
     Ok(Found {
-        variants: chromosomes.variants(&best.chromosome)?,
+        variants: chromosomes.variants(&best.unwrap_or(&points[0]).chromosome)?,
         shortfall,
-        pareto: front.points.iter().rev().map(|point| chromosomes.describe(point)).collect(),
+        pareto: points.iter().rev().map(|point| chromosomes.describe(point)).collect(),
         evaluations: front.evaluations,
-        stopped: Stopped::Complete,
+        stopped: front.stopped,
     })
 }
 
@@ -95,10 +100,15 @@ pub fn search(subject: &Subject<'_>) -> Result<Found, csdf::Error> {
 ///
 /// # Errors
 /// Those of the dataflow analyses.
-pub fn front(subject: &Subject<'_>) -> Result<Front, csdf::Error> {
-    let chromosomes = Chromosomes::new(subject);
+pub fn front(subject: &Subject<'_>, watch: &Watch<'_>) -> Result<Front, csdf::Error> {
+    let chromosomes = Chromosomes::new(subject, watch);
     let spec = &subject.application.search;
-    let starts = starts::starts(subject.tasks, &chromosomes, spec.population)?;
+    let (generations, most) = match watch.limit {
+        Limit::Default => (Some(spec.generations as u64), None),
+        Limit::Evaluations(most) => (None, Some(most)),
+        Limit::Time(_) => (None, None),
+    };
+    let (starts, tried) = starts::starts(subject.tasks, &chromosomes, spec.population, most)?;
     let warm_starts = subject
         .known
         .iter()
@@ -108,21 +118,43 @@ pub fn front(subject: &Subject<'_>) -> Result<Front, csdf::Error> {
     let settings = Settings {
         seed: spec.seed,
         population: spec.population,
-        generations: Some(spec.generations as u64),
+        generations,
+        evaluations: most.map(|most| most.saturating_sub(tried)),
+        time: chromosomes.time_left(),
         crossover_rate: spec.crossover,
         mutation_rate: spec.mutation,
         warm_starts,
         ..Settings::default()
     };
-    let outcome = csdfc_ga::search(&chromosomes, &settings);
+    let outcome = search_with(&chromosomes, &settings, &mut |progress| {
+        let least = progress.front.first().map_or(0, |member| member.evaluation.objectives[0] as u64);
+        chromosomes.tell(tried + progress.evaluations, progress.front.len(), least);
+        !watch.is_stopped()
+    });
     if let Some(error) = chromosomes.failure() {
         return Err(error);
     }
-    let point = |individual: &Individual| {
-        chromosomes.point(&individual.genome.iter().map(|gene| *gene == 1).collect::<Vec<_>>())
+    let point = |individual: &Individual| chromosomes.point(&bits(&individual.genome), Effort::Final);
+    let points = outcome.front.par_iter().map(point).collect::<Result<_, _>>()?;
+    let stopped = Stopped::of(outcome.stopped, watch.limit);
+    Ok(Front { points: undominated(points), evaluations: tried + outcome.evaluations, stopped })
+}
+
+/// The points that none dominates, by rising memory; of equal ones the one of the least chromosome.
+fn undominated(points: Vec<Point>) -> Vec<Point> {
+    let objectives = |point: &Point| {
+        let rates = point.fps.iter().map(|fps| -fps);
+        Evaluation::of(std::iter::once(point.memory as f64).chain(rates).collect::<Vec<_>>())
     };
-    let points = outcome.front.iter().map(point).collect::<Result<_, _>>()?;
-    Ok(Front { points, evaluations: outcome.evaluations })
+    let all: Vec<Evaluation> = points.iter().map(objectives).collect();
+    let best = fronts(&all).into_iter().next().unwrap_or_default();
+    let mut points: Vec<Point> = best.into_iter().map(|place| points[place].clone()).collect();
+    let by_rate = |a: &Point, b: &Point| b.fps.partial_cmp(&a.fps).unwrap_or(Ordering::Equal);
+    points.sort_by(|a, b| {
+        a.memory.cmp(&b.memory).then(by_rate(a, b)).then_with(|| a.chromosome.cmp(&b.chromosome))
+    });
+    points.dedup_by(|later, first| later.memory == first.memory && later.fps == first.fps);
+    points
 }
 
 /// Lines 9 to 16, and what there is instead where no chromosome meets the constraints. With [`Prefer::Fps`] the fastest

@@ -8,6 +8,7 @@ use rayon::prelude::*;
 use super::chromosomes::Chromosomes;
 use crate::execution::CnnTask;
 use crate::network::{LayerId, Network};
+use crate::storage::Effort;
 
 /// Longest run of genes that the descent sets at once.
 const LONGEST_RUN: usize = 6;
@@ -18,7 +19,8 @@ const EVALUATIONS: usize = 40;
 
 /// At most half a population to begin with, or two: no layer by parts, all, the steps of the descent, and for sizes
 /// between the smallest tensor and the largest those layers by parts that make a larger one, that make or read a larger
-/// one, and all up to the last that does.
+/// one, and all up to the last that does. Beside them, how many chromosomes were evaluated; the descent leaves half of
+/// `most` to the search.
 ///
 /// # Errors
 /// Those of the dataflow analyses.
@@ -26,21 +28,29 @@ pub(super) fn starts(
     tasks: &[CnnTask<'_>],
     chromosomes: &Chromosomes<'_>,
     population: usize,
-) -> Result<Vec<Vec<bool>>, csdf::Error> {
+    most: Option<u64>,
+) -> Result<(Vec<Vec<bool>>, u64), csdf::Error> {
     let mut starts = vec![vec![false; chromosomes.len()], vec![true; chromosomes.len()]];
     let room = population.div_ceil(4);
     let family = family(tasks, chromosomes);
     let step = family.len().div_ceil(room).max(1);
     starts.extend(family.into_iter().step_by(step).take(room));
-    let worth = |start: &Vec<bool>| chromosomes.point(start).map(|point| point.memory);
+    starts.truncate(most.map_or(usize::MAX, |most| usize::try_from(most / 4).unwrap_or(usize::MAX)).max(2));
+    let worth = |start: &Vec<bool>| match chromosomes.is_over() {
+        true => Ok(u64::MAX),
+        false => chromosomes.point(start, Effort::Sketch).map(|point| point.memory),
+    };
     let memory: Vec<u64> = starts.par_iter().map(worth).collect::<Result<_, _>>()?;
     let best = (0..starts.len()).min_by_key(|start| memory[*start]).unwrap_or(0);
-    let mut steps =
-        descent(chromosomes, starts[best].clone(), memory[best], population.saturating_mul(EVALUATIONS))?;
+    let evaluations = population.saturating_mul(EVALUATIONS);
+    let evaluations =
+        most.map_or(evaluations, |most| evaluations.min(usize::try_from(most / 4).unwrap_or(usize::MAX)));
+    let (mut steps, tried) = descent(chromosomes, starts[best].clone(), memory[best], evaluations)?;
+    let evaluated = (starts.len() + tried) as u64;
     steps.reverse();
     steps.truncate(population.div_ceil(2).saturating_sub(starts.len()));
     starts.splice(2..2, steps);
-    Ok(starts)
+    Ok((starts, evaluated))
 }
 
 /// Chromosomes by the sizes of what layers make and read.
@@ -74,21 +84,21 @@ fn touched_bytes(network: &Network) -> Vec<[u64; 2]> {
 }
 
 /// From a chromosome of so much memory to ones of ever less: each step sets a run of neighbouring genes of one CNN, the
-/// first that helps, and the search for the next goes on from there.
+/// first that helps, and the search for the next goes on from there. Beside them, how many chromosomes were tried.
 fn descent(
     chromosomes: &Chromosomes<'_>,
     start: Vec<bool>,
     memory: u64,
     evaluations: usize,
-) -> Result<Vec<Vec<bool>>, csdf::Error> {
+) -> Result<(Vec<Vec<bool>>, usize), csdf::Error> {
     let (mut present, mut memory) = (start, memory);
     let mut steps = Vec::new();
     let moves = moves(chromosomes);
     // Moves tried since the last step, and at all.
     let (mut idle, mut tried, mut next) = (0, 0, 0);
-    while idle < moves.len() && tried < evaluations {
-        let batch: Vec<usize> =
-            (0..BATCH.min(moves.len() - idle)).map(|i| (next + i) % moves.len()).collect();
+    while idle < moves.len() && tried < evaluations && !chromosomes.is_over() {
+        let size = BATCH.min(moves.len() - idle).min(evaluations - tried);
+        let batch: Vec<usize> = (0..size).map(|i| (next + i) % moves.len()).collect();
         let neighbour = |index: &usize| {
             let (genes, by_parts) = &moves[*index];
             let mut neighbour = present.clone();
@@ -97,12 +107,13 @@ fn descent(
         };
         let worth = |index: &usize| {
             let Some(neighbour) = neighbour(index) else { return Ok(None) };
-            let found = chromosomes.point(&neighbour)?.memory;
+            let found = chromosomes.point(&neighbour, Effort::Sketch)?.memory;
             Ok((found < memory).then_some((neighbour, found)))
         };
         let found: Vec<Option<(Vec<bool>, u64)>> =
             batch.par_iter().map(worth).collect::<Result<_, csdf::Error>>()?;
         tried += batch.len();
+        chromosomes.tell(tried as u64, steps.len() + 1, memory);
         match found.into_iter().enumerate().find_map(|(i, found)| Some((i, found?))) {
             Some((i, (neighbour, found))) => {
                 (present, memory) = (neighbour, found);
@@ -116,7 +127,7 @@ fn descent(
             }
         }
     }
-    Ok(steps)
+    Ok((steps, tried))
 }
 
 /// Runs of genes to be set, and to what: the short ones first.

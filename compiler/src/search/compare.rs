@@ -1,0 +1,69 @@
+//! Fronts of plans beside each other.
+
+use std::collections::BTreeMap;
+
+use csdfc_codegen::plan::ParetoPoint;
+
+/// Whether for each of `theirs` there is one of `ours` of no more memory at which no CNN is slower.
+pub fn dominates(ours: &[ParetoPoint], theirs: &[ParetoPoint]) -> bool {
+    let as_fast = |ours: &ParetoPoint, theirs: &ParetoPoint| {
+        theirs.fps.iter().all(|(cnn, fps)| ours.fps.get(cnn).is_some_and(|ours| ours >= fps))
+    };
+    let as_good =
+        |theirs: &ParetoPoint| ours.iter().any(|ours| ours.memory <= theirs.memory && as_fast(ours, theirs));
+    theirs.iter().all(as_good)
+}
+
+/// The volume that plans dominate: in the plane of total memory, up to `memory` bytes, and frames per second, from 0, with
+/// an axis of its own for each CNN. In bytes times frames per second; ratios are what it is for.
+pub fn hypervolume(plans: &[ParetoPoint], memory: u64) -> f64 {
+    let point = |plan: &ParetoPoint| {
+        let rates = plan.fps.values().map(|fps| -fps);
+        std::iter::once(plan.memory as f64).chain(rates).collect::<Vec<f64>>()
+    };
+    let cnns = plans.first().map(|plan| &plan.fps).map_or(0, BTreeMap::len);
+    let reference: Vec<f64> = std::iter::once(memory as f64).chain(std::iter::repeat_n(0.0, cnns)).collect();
+    csdfc_ga::hypervolume(&plans.iter().map(point).collect::<Vec<_>>(), &reference)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plans(points: &[(u64, &[f64])]) -> Vec<ParetoPoint> {
+        let names = ["a", "b"].map(str::to_owned);
+        let plan = |(memory, fps): &(u64, &[f64])| ParetoPoint {
+            memory: *memory,
+            fps: names.iter().cloned().zip(fps.iter().copied()).collect(),
+            choices: BTreeMap::new(),
+        };
+        points.iter().map(plan).collect()
+    }
+
+    #[test]
+    fn fronts_beside_each_other() {
+        for (ours, theirs, expected) in [
+            (plans(&[(2, &[3.0]), (4, &[5.0])]), plans(&[(2, &[3.0]), (5, &[5.0])]), true),
+            (plans(&[(2, &[3.0]), (4, &[5.0])]), plans(&[(3, &[4.0])]), false),
+            (plans(&[(2, &[3.0])]), plans(&[(1, &[1.0])]), false),
+            (plans(&[(2, &[3.0, 1.0]), (2, &[1.0, 3.0])]), plans(&[(2, &[2.0, 2.0])]), false),
+            (plans(&[(2, &[3.0, 2.0])]), plans(&[(2, &[2.0, 2.0]), (3, &[3.0, 1.0])]), true),
+            (Vec::new(), plans(&[(1, &[1.0])]), false),
+            (plans(&[(1, &[1.0])]), Vec::new(), true),
+        ] {
+            assert_eq!(dominates(&ours, &theirs), expected, "{ours:?} {theirs:?}");
+        }
+    }
+
+    #[test]
+    fn volumes() {
+        for (front, memory, expected) in [
+            (plans(&[(2, &[3.0]), (4, &[5.0])]), 10, 6.0 * 5.0 + 2.0 * 3.0),
+            (plans(&[(2, &[3.0]), (10, &[5.0])]), 10, 8.0 * 3.0),
+            (plans(&[(7, &[2.0, 4.0])]), 10, 3.0 * 2.0 * 4.0),
+            (Vec::new(), 10, 0.0),
+        ] {
+            assert!((hypervolume(&front, memory) - expected).abs() < 1e-9, "{front:?}");
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Whole fronts beside each other: the default method's is never worse than that of the paper's method, and twice the
+//! evaluations hardly make it better.
+
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use csdfc::app::open::{self, Opened};
+use csdfc::app::spec::{ConstraintsSpec, Method, RowsSpec};
+use csdfc::cost::DeviceProfile;
+use csdfc::driver;
+use csdfc::search::compare::{dominates, hypervolume};
+use csdfc::search::known::Start;
+use csdfc::search::watch::{Limit, Watch};
+use csdfc::units::MemoryGoal;
+use csdfc_codegen::plan::Plan;
+use csdfc_tests::app;
+
+/// The applications that are quick enough for every build, and the others.
+const QUICK: [&str; 3] = ["adaptive_classifier.ron", "mobilenet_v2.ron", "pipeline.ron"];
+const OTHERS: [&str; 10] = [
+    "table12/app1.ron",
+    "table12/app2.ron",
+    "table12/app3.ron",
+    "table12/app4.ron",
+    "table12/app5.ron",
+    "table12/app6.ron",
+    "three_cnns.ron",
+    "pipelines/mobilenet_v2.ron",
+    "pipelines/efficientnet_b0.ron",
+    "pipelines/resnet50.ron",
+];
+
+/// The front of an application by a method, on the device that it names, and its smallest plan, which the checker accepts.
+fn searched(opened: &Opened, method: Method, limit: Limit) -> Plan {
+    let mut opened = opened.clone();
+    (opened.spec.rows, opened.spec.storage) = (RowsSpec::Default, None);
+    opened.spec.search.method = Some(method);
+    opened.spec.constraints = ConstraintsSpec { memory: Some(MemoryGoal::Min), ..ConstraintsSpec::default() };
+    let application = opened.resolve().unwrap();
+    let device = DeviceProfile::find(&application.device, &opened.folder).unwrap();
+    let paths = application.cnns.iter().map(|cnn| cnn.model.name.clone()).collect();
+    let watch = Watch { limit, ..Watch::unwatched() };
+    let plan = driver::plan_from(&Start::default(), &application, &device, paths, &watch).unwrap().plan;
+    assert_eq!(csdfc_codegen::check(&plan).err(), None, "{}", application.name);
+    assert!(!plan.pareto.is_empty());
+    plan
+}
+
+/// For whatever plan of the paper's method there is one of no more memory that is as fast.
+#[test]
+fn the_papers_method_is_never_better() {
+    let others = if cfg!(debug_assertions) { &[][..] } else { &OTHERS };
+    for name in QUICK.iter().chain(others) {
+        let mut opened = app(name);
+        let extended = searched(&opened, Method::Extended, Limit::Default);
+        // Three CNNs take long, and all is slow without optimisation.
+        if cfg!(debug_assertions) || opened.spec.cnns.len() > 2 {
+            (opened.spec.search.population, opened.spec.search.generations) = (30, 20);
+        }
+        let paper = searched(&opened, Method::Paper, Limit::Default);
+        let none = searched(&opened, Method::None, Limit::Default).memory.total;
+        let ratio = hypervolume(&extended.pareto, none) / hypervolume(&paper.pareto, none);
+        let [ours, theirs] = [&extended, &paper].map(|plan| (plan.pareto.len(), plan.memory.total));
+        println!("{name:<30} ours {ours:?}, theirs {theirs:?}, hypervolume ratio {ratio:.4}");
+        assert!(dominates(&extended.pareto, &paper.pareto), "{name}");
+        assert!(ratio >= 1.0, "{name}: {ratio}");
+    }
+}
+
+/// The default number of evaluations is enough: twice as many add less than one percent of hypervolume.
+#[test]
+fn twice_the_evaluations_add_less_than_one_percent() {
+    let names: &[&str] = if cfg!(debug_assertions) {
+        &["lenet5", "resnet8"]
+    } else {
+        &["mobilenet_v2", "squeezenet1_0", "efficientnet_b0", "resnet50", "densenet121", "inception_v2"]
+    };
+    for name in names {
+        let opened = open::open(&format!("builtin:{name}")).unwrap();
+        let none = searched(&opened, Method::None, Limit::Default).memory.total;
+        let once = searched(&opened, Method::Extended, Limit::Default);
+        let twice = searched(&opened, Method::Extended, Limit::Evaluations(2 * once.search.evaluations));
+        let ratio = hypervolume(&twice.pareto, none) / hypervolume(&once.pareto, none);
+        let [once, twice] = [once, twice].map(|plan| plan.search.evaluations);
+        println!("{name:<20} {once} evaluations, then {twice}: hypervolume ratio {ratio:.5}");
+        assert!(ratio < 1.01, "{name}: {ratio}");
+    }
+}

@@ -1,0 +1,68 @@
+//! No throughput lost at all: plans in which no layer processes its data by parts.
+
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use csdfc::app::resolve::Application;
+use csdfc::app::spec::RowsSpec;
+use csdfc::network::LayerId;
+use csdfc::operators;
+use csdfc_codegen::plan::{Memory, StorageModel};
+use csdfc_tests::{app, plan};
+
+fn whole(name: &str) -> (Application, Memory) {
+    let mut opened = app(name);
+    (opened.spec.rows, opened.spec.storage) = (RowsSpec::None, Some(StorageModel::Tensors));
+    let application = opened.resolve().unwrap();
+    let plan = plan(&application);
+    assert!(plan.cnns.iter().flat_map(|cnn| &cnn.layers).all(|layer| layer.firings == 1), "{name}");
+    (application, plan.memory)
+}
+
+/// Bytes of parameters and buffers, as the paper counts them.
+#[test]
+fn applications_of_table_12() {
+    for (name, most) in [
+        ("table12/app1.ron", 19_570_000),
+        ("table12/app2.ron", 26_690_000),
+        ("table12/app5.ron", 156_200_000),
+        ("table12/app6.ron", 158_400_000),
+    ] {
+        let (_, memory) = whole(name);
+        let found = memory.parameters + memory.buffers;
+        println!("{name}: {} + {} = {found}", memory.parameters, memory.buffers);
+        assert!(found <= most, "{name}: {found}");
+    }
+}
+
+/// How far the first stage of a pipeline is from half of the multiplications if it ends with each layer, and where it does.
+fn distances(application: &Application) -> (Vec<u64>, usize) {
+    let network = &application.cnns[0].network;
+    let macs = |id: LayerId| {
+        let layer = network.layer(id);
+        operators::macs(&layer.operator, &layer.input_shapes(), &layer.shape)
+    };
+    let all: u64 = network.ids().map(macs).sum();
+    let mut before = 0;
+    let distance = |id| {
+        before += macs(id);
+        (2 * before).abs_diff(all)
+    };
+    (network.ids().map(distance).collect(), application.cnns[0].partitions[0].layers.len() - 1)
+}
+
+/// Bytes of buffers of pipelines that are cut where the multiplications halve.
+#[test]
+fn pipelines_cut_at_half_the_multiplications() {
+    for (name, most) in [
+        ("pipelines/mobilenet_v2.ron", 7_000_000),
+        ("pipelines/efficientnet_b0.ron", 7_170_000),
+        ("pipelines/resnet50.ron", 12_040_000),
+    ] {
+        let (application, memory) = whole(name);
+        assert_eq!((application.cnns[0].partitions.len(), &application.parallel[0].len()), (2, &2), "{name}");
+        let (distances, cut) = distances(&application);
+        assert_eq!(Some(&distances[cut]), distances.iter().min(), "{name}");
+        println!("{name}: {}", memory.buffers);
+        assert!(memory.buffers <= most, "{name}: {}", memory.buffers);
+    }
+}
