@@ -87,15 +87,19 @@ impl Load for Loaded<'_> {
         assert!(count <= MOST_PIXELS && count * steps <= BLOCK - start, "more than the pixels of a table");
         self.used += count * steps;
         let mut pixels = [None; MOST_PIXELS];
-        // SAFETY: these elements are within the block, and no others that have been loaded are touched.
-        let to = unsafe { core::slice::from_raw_parts_mut(self.block.add(start), count * steps) };
         for (i, place) in places.iter_mut().enumerate() {
             pixels[i] = pixel(i).map(|elements| &elements[..steps]);
-            *place = if pixels[i].is_some() { to[i * steps..].as_ptr() } else { zeros(steps) };
+            *place = match pixels[i] {
+                Some(_) => self.block.wrapping_add(start + i * steps),
+                None => zeros(steps),
+            };
         }
         let Before { activation, constants } = self.before.channels(self.first + step % self.channels, steps);
-        // SAFETY: the caller's.
-        unsafe { S::call(Transform { activation, constants, pixels: &pixels[..count], steps, to }) }
+        // SAFETY: the caller's; these elements are within the block, and no others that have been loaded are touched.
+        unsafe {
+            let to = core::slice::from_raw_parts_mut(self.block.add(start), count * steps);
+            S::call(Transform { activation, constants, pixels: &pixels[..count], steps, to });
+        }
     }
 }
 
