@@ -23,6 +23,12 @@ static ZEROS: [f32; 512] = [0.0; 512];
 /// Longest span where some pixels may lie beyond the input.
 pub(crate) const PADDED_SPAN: usize = ZEROS.len();
 
+/// So many of what is read in place of pixels beyond the input.
+#[inline(always)]
+pub(crate) fn zeros(steps: usize) -> *const f32 {
+    ZEROS[..steps].as_ptr()
+}
+
 /// Elements of weights that stay near the core while the pixels pass by.
 const NEAR: usize = 64 * 1024;
 
@@ -94,17 +100,12 @@ impl<'a> Table<'a> {
         &mut self,
         step: usize,
         steps: usize,
-        mut pixel: impl FnMut(usize) -> Option<&'a [f32]>,
+        pixel: impl FnMut(usize) -> Option<&'a [f32]>,
         load: &mut impl Load,
     ) {
         self.spans[self.len] = (step, steps);
-        for (i, place) in self.pixels[self.len][..self.count].iter_mut().enumerate() {
-            *place = match pixel(i) {
-                // SAFETY: the caller's.
-                Some(elements) => unsafe { load.load::<S>(step, &elements[..steps]) },
-                None => ZEROS[..steps].as_ptr(),
-            };
-        }
+        // SAFETY: the caller's.
+        unsafe { load.load::<S>(step, steps, pixel, &mut self.pixels[self.len][..self.count]) }
         self.len += 1;
     }
 }
@@ -129,12 +130,21 @@ pub(crate) trait Load {
     /// Begins a table for a group: what was loaded for the last is no longer needed.
     fn start(&mut self, group: usize);
 
-    /// Where the elements are that a pixel is multiplied from `step` on, until the next table begins: as many as those
-    /// given, which are what lies in the input.
+    /// Says for each pixel where the `steps` elements are that it is multiplied from `step` on, until the next table
+    /// begins. `pixel` gives what lies in the input, if anything does, and perhaps more.
     ///
     /// # Safety
     /// In [`super::arch::Job::run`].
-    unsafe fn load<S: Simd>(&mut self, step: usize, elements: &[f32]) -> *const f32;
+    ///
+    /// # Panics
+    /// If there are fewer elements than steps.
+    unsafe fn load<'a, S: Simd>(
+        &mut self,
+        step: usize,
+        steps: usize,
+        pixel: impl FnMut(usize) -> Option<&'a [f32]>,
+        places: &mut [*const f32],
+    );
 }
 
 /// Elements are read where they lie.
@@ -147,8 +157,19 @@ impl Load for InPlace {
     fn start(&mut self, _group: usize) {}
 
     #[inline(always)]
-    unsafe fn load<S: Simd>(&mut self, _step: usize, elements: &[f32]) -> *const f32 {
-        elements.as_ptr()
+    unsafe fn load<'a, S: Simd>(
+        &mut self,
+        _step: usize,
+        steps: usize,
+        mut pixel: impl FnMut(usize) -> Option<&'a [f32]>,
+        places: &mut [*const f32],
+    ) {
+        for (i, place) in places.iter_mut().enumerate() {
+            *place = match pixel(i) {
+                Some(elements) => elements[..steps].as_ptr(),
+                None => zeros(steps),
+            };
+        }
     }
 }
 

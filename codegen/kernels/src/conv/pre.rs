@@ -4,7 +4,7 @@ use core::marker::PhantomData;
 
 use super::super::activation::{Activation, Apply, clip};
 use super::super::arch::{Job, Simd};
-use super::super::indirect::{Load, MOST_PIXELS, PADDED_SPAN};
+use super::super::indirect::{Load, MOST_PIXELS, PADDED_SPAN, zeros};
 
 /// A batch norm, an activation, or one after the other, of the input of a convolution: zeros beyond the input stay zeros.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -76,44 +76,60 @@ impl Load for Loaded<'_> {
 
     #[inline(always)]
     #[allow(unsafe_code, reason = "elements of the block that are loaded while others are in use")]
-    unsafe fn load<S: Simd>(&mut self, step: usize, elements: &[f32]) -> *const f32 {
-        let (start, count) = (self.used, elements.len());
-        assert!(count <= BLOCK - start, "more than the pixels of a table");
-        self.used += count;
-        let Before { activation, constants } = self.before.channels(self.first + step % self.channels, count);
+    unsafe fn load<'a, S: Simd>(
+        &mut self,
+        step: usize,
+        steps: usize,
+        mut pixel: impl FnMut(usize) -> Option<&'a [f32]>,
+        places: &mut [*const f32],
+    ) {
+        let (start, count) = (self.used, places.len());
+        assert!(count <= MOST_PIXELS && count * steps <= BLOCK - start, "more than the pixels of a table");
+        self.used += count * steps;
+        let mut pixels = [None; MOST_PIXELS];
+        for (i, place) in places.iter_mut().enumerate() {
+            pixels[i] = pixel(i).map(|elements| &elements[..steps]);
+            *place = match pixels[i] {
+                Some(_) => self.block.wrapping_add(start + i * steps),
+                None => zeros(steps),
+            };
+        }
+        let Before { activation, constants } = self.before.channels(self.first + step % self.channels, steps);
         // SAFETY: the caller's; these elements are within the block, and no others that have been loaded are touched.
         unsafe {
-            let place = self.block.add(start);
-            let to = core::slice::from_raw_parts_mut(place, count);
-            S::call(Transform { activation, constants, from: elements, to });
-            place
+            let to = core::slice::from_raw_parts_mut(self.block.add(start), count * steps);
+            S::call(Transform { activation, constants, pixels: &pixels[..count], steps, to });
         }
     }
 }
 
-/// What is to become of `from` in `to`, with as many constants.
+/// What is to become of so many elements of each pixel in `to`, with as many constants.
 struct Transform<'a> {
     activation: Activation,
     constants: Option<[&'a [f32]; 2]>,
-    from: &'a [f32],
+    pixels: &'a [Option<&'a [f32]>],
+    steps: usize,
     to: &'a mut [f32],
 }
 
 impl Job for Transform<'_> {
     #[inline(always)]
     fn run<S: Simd>(self) {
-        let Transform { activation, constants, from, to } = self;
+        let Transform { activation, constants, pixels, steps, to } = self;
         let [low, high] = activation.bounds().unwrap_or([f32::NEG_INFINITY, f32::INFINITY]);
-        match constants {
-            Some([scale, shift]) => {
-                for (((to, x), scale), shift) in to.iter_mut().zip(from).zip(scale).zip(shift) {
-                    *to = clip(x * scale + shift, low, high);
+        for (pixel, to) in pixels.iter().zip(to.chunks_exact_mut(steps.max(1))) {
+            let Some(from) = pixel else { continue };
+            match constants {
+                Some([scale, shift]) => {
+                    for (((to, x), scale), shift) in to.iter_mut().zip(*from).zip(scale).zip(shift) {
+                        *to = clip(x * scale + shift, low, high);
+                    }
                 }
+                None => to.iter_mut().zip(*from).for_each(|(to, x)| *to = clip(*x, low, high)),
             }
-            None => to.iter_mut().zip(from).for_each(|(to, x)| *to = clip(*x, low, high)),
-        }
-        if activation.bounds().is_none() {
-            Apply { activation, values: to, slopes: &[] }.run::<S>();
+            if activation.bounds().is_none() {
+                Apply { activation, values: to, slopes: &[] }.run::<S>();
+            }
         }
     }
 }

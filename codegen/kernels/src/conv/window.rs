@@ -1,5 +1,6 @@
 //! Where the windows of a tile's pixels are read.
 
+use core::cell::Cell;
 use core::ops::Range;
 
 use super::super::indirect::{MOST_PIXELS, PADDED_SPAN, Spans};
@@ -141,16 +142,19 @@ pub(super) struct Parts<'w, 'a> {
     /// Spans of a tap, and their longest.
     spans: usize,
     longest: usize,
+    /// The piece that was asked for last: as a rule the next is asked for after it.
+    last: Cell<Piece>,
 }
 
-/// Elements of one part that a pixel is multiplied from.
+/// A span: elements of one part that a pixel is multiplied from.
+#[derive(Clone, Copy)]
 struct Piece {
+    span: usize,
     tap: [usize; 2],
     part: usize,
-    /// First element among those of the part, and among those of the whole.
+    /// First element among those of the part, and the part's first channel.
     start: usize,
     channel: usize,
-    len: usize,
 }
 
 impl<'w, 'a> Parts<'w, 'a> {
@@ -159,26 +163,43 @@ impl<'w, 'a> Parts<'w, 'a> {
         let (p, parts) = (conv.p, conv.parts);
         let as_they_are = conv.before.is_none() && pixels.are_within(p, parts[0].shape.width);
         let longest = if as_they_are { p.channels } else { PADDED_SPAN };
-        let spans = parts.iter().map(|part| part.shape.channels.div_ceil(longest)).sum();
-        Parts { p, parts, pixels, taps, spans, longest }
+        let spans = match as_they_are {
+            true => parts.len(),
+            false => parts.iter().map(|part| part.shape.channels.div_ceil(longest).max(1)).sum(),
+        };
+        let first = Piece { span: 0, tap: [taps.start, 0], part: 0, start: 0, channel: 0 };
+        Parts { p, parts, pixels, taps, spans, longest, last: Cell::new(first) }
     }
 
     #[inline(always)]
     fn piece(&self, span: usize) -> Piece {
-        let (tap, mut left) = (span / self.spans, span % self.spans);
-        let tap = [self.taps.start + tap / self.p.kernel[1], tap % self.p.kernel[1]];
-        let (mut part, mut channel) = (0, 0);
-        loop {
-            let channels = self.parts[part].shape.channels;
-            let pieces = channels.div_ceil(self.longest);
-            if left < pieces {
-                let start = left * self.longest;
-                let len = self.longest.min(channels - start);
-                return Piece { tap, part, start, channel: channel + start, len };
-            }
-            left -= pieces;
-            channel += channels;
-            part += 1;
+        let mut piece = self.last.get();
+        if piece.span > span {
+            piece = Piece { span: 0, tap: [self.taps.start, 0], part: 0, start: 0, channel: 0 };
+        }
+        while piece.span < span {
+            self.advance(&mut piece);
+        }
+        self.last.set(piece);
+        piece
+    }
+
+    #[inline(always)]
+    fn advance(&self, piece: &mut Piece) {
+        let channels = self.parts[piece.part].shape.channels;
+        piece.span += 1;
+        piece.start += self.longest;
+        if piece.start < channels {
+            return;
+        }
+        (piece.part, piece.start, piece.channel) = (piece.part + 1, 0, piece.channel + channels);
+        if piece.part < self.parts.len() {
+            return;
+        }
+        (piece.part, piece.channel) = (0, 0);
+        piece.tap[1] += 1;
+        if piece.tap[1] == self.p.kernel[1] {
+            piece.tap = [piece.tap[0] + 1, 0];
         }
     }
 }
@@ -191,8 +212,9 @@ impl<'a> Spans<'a> for Parts<'_, 'a> {
 
     #[inline(always)]
     fn steps(&self, span: usize) -> (usize, usize) {
-        let Piece { tap: [ky, kx], channel, len, .. } = self.piece(span);
-        ((ky * self.p.kernel[1] + kx) * self.p.channels + channel, len)
+        let Piece { tap: [ky, kx], part, start, channel, .. } = self.piece(span);
+        let steps = self.longest.min(self.parts[part].shape.channels - start);
+        ((ky * self.p.kernel[1] + kx) * self.p.channels + channel + start, steps)
     }
 
     #[inline(always)]
