@@ -68,7 +68,7 @@ fn upwards(part: &Part, enough: u64) -> Packing {
 }
 
 /// Most rounds of [`mend`], and most links that its rounds look at together.
-const MENDING_ROUNDS: usize = 100;
+const MENDING_ROUNDS: usize = 30;
 const MENDING_WORK: usize = 1_000_000;
 
 /// Places again and again, each time with the block that lies highest moved to the front of the order, and keeps the

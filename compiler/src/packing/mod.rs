@@ -4,9 +4,9 @@
 //! time and CNNs that exclude each other are exact. [`pack`] takes a graph apart (`decompose`): parts that never
 //! conflict lie over each other, parts that always conflict lie one above the other, and buffers that fit wherever
 //! others do are left out (`reduce`). What remains is packed by a portfolio of greedy orders ([`greedy`]) and then by
-//! a complete search (`search`) that ends with the least height or with its budget; both are measured against lower
-//! bounds ([`bound`]). [`infeasible`] names buffers that cannot fit a capacity, [`csv`] is the file format of MiniMalloc
-//! (Moffitt, ASPLOS 2023), [`banks`] shares buffers among several memories.
+//! complete searches, along time (`zones`) and by rising offset (`search`), that end with the least height or with their
+//! budget; all are measured against lower bounds ([`bound`]). [`infeasible`] names buffers that cannot fit a capacity,
+//! [`csv`] is the file format of MiniMalloc (Moffitt, ASPLOS 2023), [`banks`] shares buffers among several memories.
 
 pub mod banks;
 pub mod bound;
@@ -21,6 +21,7 @@ mod optimum;
 mod part;
 mod reduce;
 mod search;
+mod zones;
 
 #[cfg(test)]
 mod tests;

@@ -11,7 +11,7 @@ use super::decompose::Goal;
 use super::graph::BitSet;
 use super::part::{MOST_BLOCKS, Part};
 use super::search::{self, Answer, Tightest};
-use super::{Packing, greedy};
+use super::{Packing, greedy, zones};
 
 /// Steps of the first search for each height; each round over all heights doubles them.
 const FIRST_STEPS: u64 = 50_000;
@@ -29,6 +29,10 @@ pub(super) fn optimum(part: &Part, neighbours: &[BitSet], goal: Goal, budget: &m
     let heights = Heights::new(part, best.bytes);
     // The search finds nothing below this. It is a bound if the search knows every way.
     let mut floor = heights.at_least(bound);
+    along_time(part, &heights, goal, &mut best, &mut floor, budget);
+    if part.two_ways {
+        bound = floor;
+    }
     let mut steps = FIRST_STEPS;
     let mut tries = Tries::new(part);
     let decided = |best: &Packing, floor: u64| best.bytes <= floor.max(goal.enough) || floor > goal.give_up;
@@ -65,6 +69,85 @@ pub(super) fn optimum(part: &Part, neighbours: &[BitSet], goal: Goal, budget: &m
         bound = floor;
     }
     (best, bound)
+}
+
+/// Zones that are kept in the first round of searches along time, in the last, and how many times as many in each as in the
+/// one before.
+const WIDTHS: std::ops::RangeInclusive<usize> = 4..=2048;
+const WIDER: usize = 4;
+
+/// Most steps of searches along time.
+const STEPS_ALONG_TIME: u64 = 20_000_000;
+
+/// Heights that are closer to the best than this part of what lies between are not tried before more zones are kept.
+const COARSENESS: u64 = 64;
+
+/// Searches along time, with more zones each round, at most half of the budget: at the floor, which is common; just below
+/// the best, which is as common; and then halfway.
+fn along_time(
+    part: &Part,
+    heights: &Heights,
+    goal: Goal,
+    best: &mut Packing,
+    floor: &mut u64,
+    budget: &mut Budget,
+) {
+    if !part.free {
+        return;
+    }
+    let orders = [true, false].map(|large_first| in_time(part, large_first));
+    let end = budget.spent() + (budget.left() / 2).min(STEPS_ALONG_TIME);
+    let mut width = *WIDTHS.start();
+    while width <= *WIDTHS.end() {
+        for order in &orders {
+            let mut from = *floor;
+            let mut tries = 0;
+            while from < best.bytes {
+                let is_decided = best.bytes <= goal.enough.max(*floor) || *floor > goal.give_up;
+                if is_decided || budget.spent() >= end || budget.exhausted() {
+                    return;
+                }
+                let height = match tries {
+                    0 => from,
+                    1 => best.bytes - 1,
+                    _ => from + (best.bytes - 1 - from) / 2,
+                };
+                let height = height.max(goal.enough);
+                tries += 1;
+                match zones::search(part, order, height, width, budget) {
+                    Answer::Packed(offsets) => {
+                        let ends = offsets.iter().zip(&part.blocks).map(|(at, block)| at + block.bytes);
+                        *best = Packing { bytes: ends.max().unwrap_or(0), offsets };
+                    }
+                    Answer::Impossible => {
+                        *floor = heights.at_least(height + 1).min(best.bytes);
+                        from = *floor;
+                    }
+                    Answer::Unknown if tries == 2 => {}
+                    Answer::Unknown => from = height + 1 + (best.bytes - height) / COARSENESS,
+                }
+            }
+        }
+        width *= WIDER;
+    }
+}
+
+/// Blocks in the order of time, which is counted in cliques; if `large_first`, each before those of less than half its size
+/// that it conflicts with, so that they come to where it lies.
+fn in_time(part: &Part, large_first: bool) -> Vec<usize> {
+    let mut first = vec![usize::MAX; part.blocks.len()];
+    for (at, clique) in part.cliques.iter().enumerate().rev() {
+        clique.iter().for_each(|member| first[member.block] = at);
+    }
+    let bytes = |i: usize| part.blocks[i].bytes;
+    let begin = |i: usize| {
+        let smaller = part.links[i].iter().map(|link| link.other);
+        let smaller = smaller.filter(|other| large_first && bytes(*other) < bytes(i) / 2);
+        smaller.chain([i]).map(|i| first[i]).min().unwrap_or(0)
+    };
+    let mut order: Vec<usize> = (0..part.blocks.len()).collect();
+    order.sort_by_cached_key(|i| (begin(*i), Reverse(if large_first { bytes(*i) } else { 0 }), *i));
+    order
 }
 
 /// How the next search goes about it.

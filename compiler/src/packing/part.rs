@@ -13,7 +13,10 @@ pub(super) struct Part {
     pub links: Vec<Vec<Link>>,
     /// Cliques of two blocks or more; in an easy part none lies within another.
     pub cliques: Vec<Vec<Member>>,
-    /// Whether the search knows every way in which two blocks may lie. If not, only the bound proves.
+    /// Whether of any two blocks that conflict one lies above the other, and there is no third way.
+    pub two_ways: bool,
+    /// Whether the search by offset knows every way in which two blocks may lie. If not, that it finds nothing proves
+    /// nothing.
     pub exact: bool,
     /// Whether nothing is fixed, and every size and distance is a multiple of every alignment, so that alignments are
     /// kept by themselves.
@@ -45,7 +48,8 @@ impl Part {
             links[i].iter().all(|link| link.is_whole(block.bytes, blocks[link.other].bytes))
         };
         let easy = free && blocks.iter().enumerate().all(whole);
-        let mut exact = all_links().all(|link| link.is_exact);
+        let two_ways = all_links().all(|link| link.is_exact);
+        let mut exact = two_ways;
         let mut rise = vec![0; ids.len()];
         if all_links().any(|link| link.above <= 0) {
             match rises(&links).filter(|_| free) {
@@ -66,7 +70,7 @@ impl Part {
             cliques = maximal(cliques, ids.len());
         }
         let unit = unit(&blocks, sizes);
-        Part { links, blocks, cliques, exact, free, easy, unit, rise }
+        Part { links, blocks, cliques, two_ways, exact, free, easy, unit, rise }
     }
 
     /// How much higher a neighbour's point is than a block's where it lies above; more than 0 in an exact part.

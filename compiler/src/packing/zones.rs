@@ -1,0 +1,312 @@
+//! The complete search along time: is there a packing of a given height?
+//!
+//! Blocks come one by one in the order of time. Of two that conflict one lies above the other, at a distance, so that what is
+//! decided so far is a system of differences between offsets. Of it only that matters which it says of the *frontier*,
+//! the blocks that still have neighbours to come, and of the ground and the capacity: a matrix of least differences,
+//! closed under addition, a *zone* as timed automata have them (Dill, Timing assumptions and verification of
+//! finite-state concurrent systems, 1989). One that allows all that another does makes that one superfluous. Where few
+//! blocks are in use at any time there are few zones, and the search takes no more than the length of the problem. Where
+//! there are too many, those that allow most are kept; that nothing is found then says nothing, unless what came since
+//! is already too much by itself.
+
+use super::budget::Budget;
+use super::part::Part;
+use super::search::Answer;
+
+/// Most nodes of a zone, and so most neighbours of a block among those before it: one bit each.
+const MOST_NODES: usize = 64;
+
+/// Fewest and most zones that are made of one when a block comes, where there are more ways for it to lie.
+const CHILDREN: std::ops::RangeInclusive<usize> = 8..=64;
+
+/// Most differences that are held at once.
+const MOST_DIFFERENCES: usize = 1 << 22;
+
+/// Most steps to find the ways in which a block may lie in one zone.
+const MOST_STEPS: u64 = 1 << 18;
+
+/// Looks for a packing of at most `capacity` bytes among all blocks of a free part, which come in this order, keeping up
+/// to `width` zones.
+pub(super) fn search(
+    part: &Part,
+    order: &[usize],
+    capacity: u64,
+    width: usize,
+    budget: &mut Budget,
+) -> Answer {
+    let mut rank = vec![usize::MAX; part.blocks.len()];
+    order.iter().enumerate().for_each(|(at, block)| rank[*block] = at);
+    let mut first = 0;
+    loop {
+        match fall(part, &order[first..], &rank, capacity, width, budget) {
+            Fall::Through(history) if first == 0 => {
+                return Answer::Packed(offsets(part, order, &rank, &history));
+            }
+            Fall::Ended { cut: None } => return Answer::Impossible,
+            // What came since may be too much by itself.
+            Fall::Ended { cut: Some(cut) } if !budget.exhausted() => first += cut + 1,
+            Fall::Through(_) | Fall::Ended { .. } | Fall::Unknown => return Answer::Unknown,
+        }
+    }
+}
+
+/// How far a search came.
+enum Fall {
+    /// To the end: by block in order, of each zone that it kept the one before and which neighbours lie above.
+    Through(Vec<Vec<(u32, u64)>>),
+    /// To a block for which there is no place, having left out zones at the block `cut` last.
+    Ended { cut: Option<usize> },
+    /// It was given up.
+    Unknown,
+}
+
+/// Lets these blocks come, which are those of some ranks on end.
+fn fall(
+    part: &Part,
+    order: &[usize],
+    rank: &[usize],
+    capacity: u64,
+    width: usize,
+    budget: &mut Budget,
+) -> Fall {
+    let Some(start) = order.first().map(|block| rank[*block]) else { return Fall::Unknown };
+    let last = |block: usize| part.links[block].iter().map(|link| rank[link.other]).max().unwrap_or(0);
+    let mut frontier: Vec<usize> = Vec::new();
+    let mut zones = vec![Zone { least: vec![0], parent: 0, above: 0, tightness: 0 }];
+    let mut history = Vec::with_capacity(order.len());
+    let mut cut = None;
+    for (now, &block) in order.iter().enumerate() {
+        let Some(room) = capacity.checked_sub(part.blocks[block].bytes) else {
+            return Fall::Ended { cut: None };
+        };
+        let nodes = frontier.len() + 1;
+        if nodes > MOST_NODES || budget.exhausted() {
+            return Fall::Unknown;
+        }
+        let links = links(part, block, &frontier);
+        frontier.push(block);
+        let stays = |at: &usize| last(frontier[*at]) > start + now;
+        let kept: Vec<usize> = (0..frontier.len()).filter(stays).map(|at| at + 1).collect();
+        frontier = kept.iter().map(|node| frontier[node - 1]).collect();
+        let most = MOST_DIFFERENCES / (nodes * nodes * zones.len());
+        let most = most.min(width.clamp(*CHILDREN.start(), *CHILDREN.end())).max(1);
+        let mut children = Vec::new();
+        for (parent, zone) in (0..).zip(&zones) {
+            let mut coming = Coming {
+                least: &zone.least,
+                nodes,
+                links: &links,
+                kept: &kept,
+                parent,
+                most,
+                children: Vec::new(),
+                work: 0,
+            };
+            coming.decide(Between {
+                below: (0..nodes).map(|node| zone.least[node * nodes]).collect(),
+                above: (0..nodes).map(|node| zone.least[node] - room as i64).collect(),
+            });
+            if coming.is_over() {
+                cut = Some(now);
+            }
+            budget.spend(coming.work);
+            children.append(&mut coming.children);
+        }
+        let (most_allowing, is_cut) = undominated(children, width, budget);
+        zones = most_allowing;
+        if is_cut {
+            cut = Some(now);
+        }
+        if zones.is_empty() {
+            return if cut == Some(now) { Fall::Unknown } else { Fall::Ended { cut } };
+        }
+        history.push(zones.iter().map(|zone| (zone.parent, zone.above)).collect());
+    }
+    Fall::Through(history)
+}
+
+/// What is decided, as far as it matters.
+#[derive(Debug)]
+struct Zone {
+    /// By node and node, the ground and then the frontier: how much higher the second is than the first at least.
+    least: Vec<i64>,
+    /// The zone before the last block came.
+    parent: u32,
+    /// By neighbour that came before the last block, whether it lies above it.
+    above: u64,
+    /// Sum of the differences.
+    tightness: i128,
+}
+
+/// How far a block must lie from one of the frontier.
+#[derive(Debug, Clone, Copy)]
+struct Apart {
+    node: usize,
+    above: i64,
+    below: i64,
+}
+
+/// The links of a block to those before it, by their order in the frontier.
+fn links(part: &Part, block: usize, frontier: &[usize]) -> Vec<Apart> {
+    let all = &part.links[block];
+    let link = |(at, other): (usize, &usize)| {
+        let link = all[all.binary_search_by_key(other, |link| link.other).ok()?];
+        Some(Apart { node: at + 1, above: link.above, below: link.below })
+    };
+    frontier.iter().enumerate().filter_map(link).collect()
+}
+
+/// A block that comes to a zone.
+struct Coming<'a> {
+    least: &'a [i64],
+    nodes: usize,
+    links: &'a [Apart],
+    /// The nodes that remain beside the ground; the block's own is the one after the others.
+    kept: &'a [usize],
+    parent: u32,
+    /// Most children.
+    most: usize,
+    children: Vec<Zone>,
+    work: u64,
+}
+
+/// Where a block lies as far as is decided: by node, how much higher it is than that at least, and how much higher that is
+/// than it.
+#[derive(Debug, Clone)]
+struct Between {
+    below: Vec<i64>,
+    above: Vec<i64>,
+}
+
+impl Coming<'_> {
+    /// Whether there may be more ways than were looked at.
+    fn is_over(&self) -> bool {
+        self.children.len() >= self.most || self.work >= MOST_STEPS
+    }
+
+    /// Makes the zones of all ways in which the block may lie.
+    fn decide(&mut self, mut between: Between) {
+        let open = loop {
+            self.work += self.links.len() as u64;
+            let is_open = |link: &&Apart| {
+                between.above[link.node] < link.above && between.below[link.node] < link.below
+            };
+            // Whether it goes above, whether it goes below.
+            let ways = |link: &Apart| {
+                let above = between.below[link.node] + link.above <= 0;
+                (above, between.above[link.node] + link.below <= 0)
+            };
+            let open = || self.links.iter().filter(is_open);
+            match open().find(|link| ways(link) != (true, true)).copied() {
+                Some(link) => match ways(&link) {
+                    (false, false) => return,
+                    (is_above, _) => self.put(&mut between, link, is_above),
+                },
+                None => break open().next().copied(),
+            }
+        };
+        let Some(link) = open else { return self.close(&between) };
+        for is_above in [true, false] {
+            if self.is_over() {
+                return;
+            }
+            let mut between = between.clone();
+            self.put(&mut between, link, is_above);
+            self.decide(between);
+        }
+    }
+
+    /// Has the neighbour of a link lie above the block, or below.
+    fn put(&mut self, between: &mut Between, link: Apart, is_above: bool) {
+        self.work += self.nodes as u64;
+        for node in 0..self.nodes {
+            if is_above {
+                let least = link.above + self.least[link.node * self.nodes + node];
+                between.above[node] = between.above[node].max(least);
+            } else {
+                let least = link.below + self.least[node * self.nodes + link.node];
+                between.below[node] = between.below[node].max(least);
+            }
+        }
+    }
+
+    /// Makes the zone of what is decided.
+    fn close(&mut self, between: &Between) {
+        let kept = || std::iter::once(0).chain(self.kept.iter().copied());
+        let mut least = Vec::with_capacity((self.kept.len() + 1).pow(2));
+        for from in kept() {
+            least.extend(kept().map(|to| match (from == self.nodes, to == self.nodes) {
+                (true, true) => 0,
+                (true, false) => between.above[to],
+                (false, true) => between.below[from],
+                (false, false) => {
+                    self.least[from * self.nodes + to].max(between.below[from] + between.above[to])
+                }
+            }));
+        }
+        self.work += least.len() as u64;
+        let is_above =
+            |(bit, link): (usize, &Apart)| u64::from(between.above[link.node] >= link.above) << bit;
+        let above = self.links.iter().enumerate().map(is_above).sum();
+        let tightness = least.iter().map(|least| i128::from(*least)).sum();
+        self.children.push(Zone { least, parent: self.parent, above, tightness });
+    }
+}
+
+/// The zones that no other makes superfluous, at most `width` of them, and whether there are more.
+fn undominated(mut zones: Vec<Zone>, width: usize, budget: &mut Budget) -> (Vec<Zone>, bool) {
+    zones.sort_by_key(|zone| zone.tightness);
+    let mut kept: Vec<Zone> = Vec::new();
+    let mut work = 0;
+    for zone in zones {
+        let allows_all = |other: &Zone| {
+            let more = other.least.iter().zip(&zone.least).position(|(other, own)| other > own);
+            work += more.unwrap_or(zone.least.len()) / 4 + 1;
+            more.is_none()
+        };
+        if kept.iter().any(allows_all) {
+            continue;
+        }
+        if kept.len() == width {
+            budget.spend(work as u64);
+            return (kept, true);
+        }
+        kept.push(zone);
+    }
+    budget.spend(work as u64);
+    (kept, false)
+}
+
+/// The lowest offsets that the decisions of the first zone at the end allow.
+fn offsets(part: &Part, order: &[usize], rank: &[usize], history: &[Vec<(u32, u64)>]) -> Vec<u64> {
+    let mut apart: Vec<(usize, usize, i64)> = Vec::new();
+    let mut zone = 0;
+    for (&block, zones) in order.iter().zip(history).rev() {
+        let (parent, above) = zones[zone];
+        zone = parent as usize;
+        let mut before: Vec<_> =
+            part.links[block].iter().filter(|link| rank[link.other] < rank[block]).collect();
+        // As they lie in the frontier.
+        before.sort_by_key(|link| rank[link.other]);
+        apart.extend(before.into_iter().enumerate().map(|(bit, link)| match above >> bit & 1 {
+            1 => (block, link.other, link.above),
+            _ => (link.other, block, link.below),
+        }));
+    }
+    apart.reverse();
+    let mut offsets = vec![0i64; part.blocks.len()];
+    // Each round settles one more block of those that lie one on the other.
+    for _ in 0..order.len() {
+        let mut settled = true;
+        for &(lower, upper, least) in &apart {
+            if offsets[lower] + least > offsets[upper] {
+                offsets[upper] = offsets[lower] + least;
+                settled = false;
+            }
+        }
+        if settled {
+            break;
+        }
+    }
+    offsets.into_iter().map(i64::unsigned_abs).collect()
+}
