@@ -4,8 +4,9 @@
 //! time and CNNs that exclude each other are exact. [`pack`] takes a graph apart (`decompose`): parts that never
 //! conflict lie over each other, parts that always conflict lie one above the other, and buffers that fit wherever
 //! others do are left out (`reduce`). What remains is packed by a portfolio of greedy orders ([`greedy`]) and then by
-//! a complete search (`search`) that ends with the least height or with its budget; both are measured against lower
-//! bounds ([`bound`]). [`infeasible`] names buffers that cannot fit a capacity, [`csv`] is the file format of MiniMalloc
+//! a complete search (`search`) that ends with the least height or with its budget, in turns with one for packings that
+//! waste next to nothing, where lives lie on one line (`line`, `skyline`); all are measured against lower bounds
+//! ([`bound`]). [`infeasible`] names buffers that cannot fit a capacity, [`csv`] is the file format of MiniMalloc
 //! (Moffitt, ASPLOS 2023), [`banks`] shares buffers among several memories.
 
 pub mod banks;
@@ -16,11 +17,13 @@ mod decompose;
 mod graph;
 pub mod greedy;
 pub mod infeasible;
+mod line;
 pub mod lives;
 mod optimum;
 mod part;
 mod reduce;
 mod search;
+mod skyline;
 
 #[cfg(test)]
 mod tests;

@@ -2,6 +2,7 @@ mod banks;
 mod csv;
 mod instances;
 mod optima;
+mod skyline;
 
 use super::lives::problem;
 use super::{Budget, Life, Limit, Solution, pack};
