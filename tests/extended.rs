@@ -25,7 +25,7 @@ use proptest::prelude::*;
 
 /// The front of the first CNN of an application, by its variants.
 fn front(task: &CnnTask<'_>, processors: &[&Processor], storage: StorageModel) -> Vec<Variant> {
-    extended::front(task, processors, storage, 1, "cnn", &Watch::unwatched()).unwrap().variants
+    extended::front(task, processors, storage, 1, "cnn", &[], &Watch::unwatched()).unwrap().variants
 }
 
 /// All choices of one row or all for each layer, if there are not too many.

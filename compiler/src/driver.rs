@@ -239,7 +239,9 @@ fn evaluate(
             (None, Some(choice)) => baseline::front(task, processors, &choice, baseline::sharing(method))?,
             (None, None) if method == Method::Extended => {
                 let watch = watch.share(tasks.len() - index, started);
-                extended::front(task, processors, storage, application.search.seed, name, &watch)?
+                let known = start.of_cnn(index);
+                let seed = application.search.seed;
+                extended::front(task, processors, storage, seed, name, &known, &watch)?
             }
             (None, None) => simple::front(task, processors, storage)?,
         };

@@ -4,9 +4,11 @@
 //! time and CNNs that exclude each other are exact. [`pack`] takes a graph apart (`decompose`): parts that never
 //! conflict lie over each other, parts that always conflict lie one above the other, and buffers that fit wherever
 //! others do are left out (`reduce`). What remains is packed by a portfolio of greedy orders ([`greedy`]) and then by
-//! complete searches, along time (`zones`) and by rising offset (`search`), that end with the least height or with their
-//! budget; all are measured against lower bounds ([`bound`]). [`infeasible`] names buffers that cannot fit a capacity,
-//! [`csv`] is the file format of MiniMalloc (Moffitt, ASPLOS 2023), [`banks`] shares buffers among several memories.
+//! complete searches that end with the least height or with their budget: by rising offset (`search`), and along time
+//! (`zones`) or, where lives lie on one line and share no addresses (`line`), in turns with a search for packings that waste
+//! next to nothing (`skyline`); all are measured against lower bounds ([`bound`]). [`infeasible`] names buffers that cannot
+//! fit a capacity, [`csv`] is the file format of MiniMalloc (Moffitt, ASPLOS 2023), [`banks`] shares buffers among several
+//! memories.
 
 pub mod banks;
 pub mod bound;
@@ -16,11 +18,13 @@ mod decompose;
 mod graph;
 pub mod greedy;
 pub mod infeasible;
+mod line;
 pub mod lives;
 mod optimum;
 mod part;
 mod reduce;
 mod search;
+mod skyline;
 mod zones;
 
 #[cfg(test)]

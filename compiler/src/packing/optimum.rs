@@ -9,8 +9,10 @@ use super::bound::{self, Heights};
 use super::budget::Budget;
 use super::decompose::Goal;
 use super::graph::BitSet;
+use super::line::Line;
 use super::part::{MOST_BLOCKS, Part};
 use super::search::{self, Answer, Tightest};
+use super::skyline::{Outcome, Skyline};
 use super::{Packing, greedy, zones};
 
 /// Steps of the first search for each height; each round over all heights doubles them.
@@ -18,6 +20,9 @@ const FIRST_STEPS: u64 = 50_000;
 
 /// Searches a round for the least height that is not refuted: packings without waste are common.
 const TRIES_OF_FLOOR: usize = 4;
+
+/// Steps of the search along a line for each one of a search for a height.
+const LINE_STEPS: u64 = 16;
 
 /// Packs a part as low as the budget allows, no lower than the goal; and a height below which it cannot be packed.
 pub(super) fn optimum(part: &Part, neighbours: &[BitSet], goal: Goal, budget: &mut Budget) -> (Packing, u64) {
@@ -29,7 +34,10 @@ pub(super) fn optimum(part: &Part, neighbours: &[BitSet], goal: Goal, budget: &m
     let heights = Heights::new(part, best.bytes);
     // The search finds nothing below this. It is a bound if the search knows every way.
     let mut floor = heights.at_least(bound);
-    along_time(part, &heights, goal, &mut best, &mut floor, budget);
+    let mut line = LineSearch { line: Line::of(part), begun: None };
+    if line.line.is_none() {
+        along_time(part, &heights, goal, &mut best, &mut floor, budget);
+    }
     if part.two_ways {
         bound = floor;
     }
@@ -49,8 +57,7 @@ pub(super) fn optimum(part: &Part, neighbours: &[BitSet], goal: Goal, budget: &m
             let (order, tightest) = tries.next();
             match search::search(part, neighbours, &order, tightest, height, steps, budget) {
                 Answer::Packed(offsets) => {
-                    let ends = offsets.iter().zip(&part.blocks).map(|(at, block)| at + block.bytes);
-                    best = Packing { bytes: ends.max().unwrap_or(0), offsets };
+                    best = packing(part, offsets);
                     leap = 0;
                 }
                 Answer::Impossible => {
@@ -62,6 +69,12 @@ pub(super) fn optimum(part: &Part, neighbours: &[BitSet], goal: Goal, budget: &m
                 Answer::Unknown if from == floor && again > 1 => again -= 1,
                 Answer::Unknown => from = height + 1,
             }
+        }
+        let height = floor.max(goal.enough);
+        if !decided(&best, floor)
+            && let Some(offsets) = line.search(height, steps.saturating_mul(LINE_STEPS), budget)
+        {
+            best = packing(part, offsets);
         }
         steps = steps.saturating_mul(2);
     }
@@ -148,6 +161,37 @@ fn in_time(part: &Part, large_first: bool) -> Vec<usize> {
     let mut order: Vec<usize> = (0..part.blocks.len()).collect();
     order.sort_by_cached_key(|i| (begin(*i), Reverse(if large_first { bytes(*i) } else { 0 }), *i));
     order
+}
+
+fn packing(part: &Part, offsets: Vec<u64>) -> Packing {
+    let ends = offsets.iter().zip(&part.blocks).map(|(at, block)| at + block.bytes);
+    Packing { bytes: ends.max().unwrap_or(0), offsets }
+}
+
+/// The search along a line, where lives lie on one.
+struct LineSearch {
+    line: Option<Line>,
+    /// The height that is searched for, and the search, unless it has ended.
+    begun: Option<(u64, Option<Skyline>)>,
+}
+
+impl LineSearch {
+    /// Looks for a packing of at most `height` bytes for so many steps, from where it ended last.
+    fn search(&mut self, height: u64, steps: u64, budget: &mut Budget) -> Option<Vec<u64>> {
+        let line = self.line.as_ref()?;
+        if self.begun.as_ref().is_none_or(|(begun, _)| *begun != height) {
+            self.begun = Some((height, Some(Skyline::new(line, height))));
+        }
+        let (_, search) = self.begun.as_mut()?;
+        match search.as_mut()?.search(steps.min(budget.left()), budget) {
+            Outcome::Packed(offsets) => Some(offsets),
+            Outcome::Exhausted => {
+                *search = None;
+                None
+            }
+            Outcome::Cut => None,
+        }
+    }
 }
 
 /// How the next search goes about it.

@@ -12,11 +12,21 @@ use csdfc_codegen::plan::StorageModel;
 /// Where a search starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Start {
-    /// The choices of old plans, each with one per CNN where it applies: the search ends with no worse plan. Methods of
-    /// one plan have no use for them.
+    /// The choices of old plans, each with one per CNN where it applies: the search goes on from them and ends with no
+    /// worse plan. Methods of one plan have no use for them.
     Search(Vec<Vec<Option<Choice>>>),
     /// The choice for each CNN: there is nothing to look for.
     Picked(Vec<Choice>),
+}
+
+impl Start {
+    /// What is known of one CNN.
+    pub fn of_cnn(&self, index: usize) -> Vec<&Choice> {
+        match self {
+            Start::Search(plans) => plans.iter().filter_map(|plan| plan.get(index)?.as_ref()).collect(),
+            Start::Picked(_) => Vec::new(),
+        }
+    }
 }
 
 impl Default for Start {

@@ -2,6 +2,7 @@ mod banks;
 mod csv;
 mod instances;
 mod optima;
+mod skyline;
 mod zones;
 
 use super::lives::problem;

@@ -48,7 +48,7 @@ fn least(blocks: &[Block], conflict: &dyn Fn(usize, usize) -> bool) -> Option<u6
     best
 }
 
-fn least_of(lives: &[Life]) -> u64 {
+pub(super) fn least_of(lives: &[Life]) -> u64 {
     let blocks: Vec<Block> = lives.iter().map(|life| life.block).collect();
     let used = |life: &Life, at: i64| {
         let gap = life.gaps.iter().any(|gap| gap.lower <= at && at < gap.upper);
@@ -58,7 +58,7 @@ fn least_of(lives: &[Life]) -> u64 {
     least(&blocks, &conflict).unwrap()
 }
 
-fn lives(random: &mut ChaCha8Rng, most: usize, sizes: u64) -> Vec<Life> {
+pub(super) fn lives(random: &mut ChaCha8Rng, most: usize, sizes: u64) -> Vec<Life> {
     let count = random.random_range(1..=most);
     let one = |_| {
         let lower = random.random_range(0..8);

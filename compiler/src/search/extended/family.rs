@@ -91,6 +91,21 @@ impl<'a> Family<'a> {
         genome
     }
 
+    /// The genome of the choice that is most like this one: of as many firings, or the next more, and with those of its
+    /// barriers that can be. A choice without barriers has them after each block whose last layer fires once.
+    pub fn like(&self, choice: &Choice) -> Vec<i64> {
+        let height = |layer: usize| self.network.layers[layer].shape.rows() as u64;
+        let rows = |layer: usize| choice.rows.get(layer).map_or(height(layer), |rows| (*rows).max(1));
+        let firings: Vec<u64> =
+            (0..self.least.len()).map(|layer| height(layer).div_ceil(rows(layer))).collect();
+        let ends = |id: &LayerId| {
+            let asked = choice.barriers.as_ref().map(|barriers| barriers.contains(id));
+            self.ends[id.0] && asked.unwrap_or(firings[id.0] == 1)
+        };
+        let barriers: Vec<LayerId> = self.network.ids().filter(ends).collect();
+        self.genome(&firings, &barriers)
+    }
+
     /// The genome of all layers firing so often, in one segment.
     pub fn steady(&self, firings: u64) -> Vec<i64> {
         self.genome(&vec![firings; self.least.len()], &[])

@@ -2,7 +2,8 @@
 //!
 //! A network is a chain of blocks with cut tensors between them ([`cuts`]). Streaming any run of blocks at any pace is a
 //! segment whose bytes and time are known ([`stream`]), and chains of segments have an exact front ([`chains`]). These,
-//! and the simple choices, are where a genetic search (`family`, `evolve`) starts that also changes single layers.
+//! the simple choices and those of old plans are where a genetic search (`family`, `evolve`) starts that also changes
+//! single layers.
 //! What it finds is placed in memory, with the smallest rings, as any other choice.
 
 pub mod chains;
@@ -33,7 +34,8 @@ use csdfc_codegen::plan::StorageModel;
 /// Networks of up to so many layers that can go by parts have every choice of none and one row tried.
 const ENUMERATED: usize = 8;
 
-/// Searches the choices for one CNN, each of its partitions on the processor given.
+/// Searches the choices for one CNN, each of its partitions on the processor given. It goes on from what is known of
+/// it, choices of old plans.
 ///
 /// # Errors
 /// Those of the dataflow analyses.
@@ -43,6 +45,7 @@ pub fn front(
     storage: StorageModel,
     seed: u64,
     name: &str,
+    known: &[&Choice],
     watch: &Watch<'_>,
 ) -> Result<Front, csdf::Error> {
     let started = Instant::now();
@@ -51,6 +54,7 @@ pub fn front(
     let mut starts = chains(&evaluator, &family, &|| watch.is_over(started))?;
     starts.extend(family.ladder.iter().map(|firings| family.steady(*firings)));
     starts.extend(family.prefixes());
+    starts.extend(known.iter().map(|choice| family.like(choice)));
     let found = evolve::evolve(&evaluator, &family, starts, &evolve::Settings { seed, name, started, watch });
     let mut choices = simple::choices(task.network);
     choices.extend(bits(task));

@@ -14,6 +14,8 @@ use crate::cost::DeviceProfile;
 use crate::execution::{PartitionTask, Rings};
 use crate::network::Network;
 use crate::pass;
+use crate::search::Variant;
+use crate::search::watch::Limit;
 use crate::storage::Effort;
 
 /// Every chain of segments to the cut `last`, as bytes and time.
@@ -112,9 +114,39 @@ fn changed_genomes_stay_in_the_family() {
         family.settle(&mut settled);
         assert_eq!(settled, genome);
         let choice = family.choice(&genome);
+        assert_eq!(family.like(&choice), genome);
         let height = |id: LayerId| network.layer(id).shape.rows() as u64;
         assert!(network.ids().all(|id| (1..=height(id)).contains(&choice.rows[id.0])));
         seen.insert((choice.rows, choice.barriers));
     }
     assert!(seen.len() > 1500, "{}", seen.len());
+}
+
+/// A search that knows what a longer one found ends with nothing worse; without, so short a one does not.
+#[test]
+fn a_search_goes_on_from_what_is_known() {
+    let device = DeviceProfile::find("generic", Path::new("")).unwrap();
+    let processors = [device.processor("cpu").unwrap()];
+    let network = network("mobilenet_v1_0.25");
+    let task = task(&network);
+    let search = |seed, known: &[&Choice], limit| {
+        let watch = Watch { limit, ..Watch::unwatched() };
+        front(&task, &processors, StorageModel::Tensors, seed, "cnn", known, &watch).unwrap().variants
+    };
+    let long = search(1, &[], Limit::Evaluations(1500));
+    let choices: Vec<Choice> = long.iter().map(Variant::choice).collect();
+    let known: Vec<&Choice> = choices.iter().collect();
+    let short = Limit::Evaluations(150);
+    let worse = |found: &[Variant]| {
+        let reached = |old: &&Variant| {
+            found
+                .iter()
+                .any(|new| new.buffers <= old.buffers && new.period_ns <= old.period_ns * (1.0 + 1e-9))
+        };
+        long.iter().filter(|old| !reached(old)).count()
+    };
+    let (anew, from_known) = (search(2, &[], short), search(2, &known, short));
+    assert!(worse(&anew) > 0);
+    assert_eq!(worse(&from_known), 0, "of {}", long.len());
+    assert_eq!(from_known.len(), search(2, &known, short).len());
 }

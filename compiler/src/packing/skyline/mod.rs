@@ -1,0 +1,266 @@
+//! Packings with next to no waste: a search that knows, of every section of a line, how many bytes it may leave unused.
+//!
+//! Blocks are piled up from address 0. In a *valley*, a run of sections at one level between higher ones, whatever lies
+//! on its ground lies within it, from end to end, but for sections that can afford to waste some bytes. The section that
+//! fewest blocks can cover is decided first (those at which the search failed before count for more), and of its blocks
+//! those that come level with a wall of the valley. A section that none covers is raised to the lower of its walls.
+//! A branch ends
+//! - where nothing can cover the ground of a section that may waste nothing: a block lies above all that is below it, and
+//!   no lower than its sections can be level with each other (`pile`);
+//! - where the same blocks are still to come and as much is wasted as in a branch that failed.
+//!
+//! Sections between which no block is still to come are searched one after the other. Success or failure mostly hang on
+//! the first few blocks, so that the search is begun anew after ever longer times, with other blocks first.
+//!
+//! The ideas of a pile, sections and their slack are those of MiniMalloc (Moffitt, ASPLOS 2023); restarts follow Luby,
+//! Sinclair and Zuckerman (1993), the weights of sections `dom/wdeg` (Boussemart et al., ECAI 2004).
+
+mod pile;
+mod table;
+mod ways;
+
+use self::pile::Pile;
+use self::table::{Table, mix};
+use self::ways::Ways;
+use super::budget::Budget;
+use super::line::Line;
+
+/// What became of a search.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// A packing: one offset per block.
+    Packed(Vec<u64>),
+    /// Nothing was left to try. States are known by hashes only, so that this proves nothing.
+    Exhausted,
+    /// The steps were used up.
+    Cut,
+}
+
+/// Steps between restarts, in the unit of Luby's sequence.
+const STEPS_BETWEEN_RESTARTS: u64 = 30_000;
+
+/// A search for a packing of one height, which can be continued.
+pub(super) struct Skyline {
+    state: State,
+    /// By place in the order of the search: the block.
+    blocks: Vec<usize>,
+    restarts: u64,
+}
+
+impl Skyline {
+    /// A search of packings of at most `height` bytes, no less than any load.
+    pub fn new(line: &Line, height: u64) -> Self {
+        let mut blocks: Vec<usize> = (0..line.sizes.len()).collect();
+        blocks.sort_by_key(|i| (line.spans[*i], line.sizes[*i], *i));
+        let state = State {
+            weight: vec![1.0; line.loads.len()],
+            taste: vec![0; blocks.len()],
+            pile: Pile::new(line, &blocks, height),
+            failures: Table::default(),
+            ways: Ways::default(),
+            favour: 0,
+        };
+        Skyline { state, blocks, restarts: 0 }
+    }
+
+    /// Searches on for so many steps.
+    pub fn search(&mut self, steps: u64, budget: &mut Budget) -> Outcome {
+        let mut rest = steps;
+        while rest > 0 && !budget.exhausted() {
+            self.restarts += 1;
+            let allowed = rest.min(STEPS_BETWEEN_RESTARTS.saturating_mul(luby(self.restarts)));
+            let state = &mut self.state;
+            state.pile.left = allowed;
+            state.favour = self.restarts;
+            for (i, taste) in (0..).zip(&mut state.taste) {
+                *taste = 512 + mix(self.restarts << 32 | i) % 1024;
+            }
+            let all: Vec<usize> = (0..self.blocks.len()).collect();
+            let verdict = state.place_all(&all);
+            let used = allowed - state.pile.left;
+            rest -= used.max(1);
+            budget.spend(used.max(1));
+            match verdict {
+                Verdict::Found => {
+                    let mut offsets = vec![0; self.blocks.len()];
+                    for (block, at) in self.blocks.iter().zip(&state.pile.offsets) {
+                        offsets[*block] = *at;
+                    }
+                    return Outcome::Packed(offsets);
+                }
+                Verdict::Refuted => return Outcome::Exhausted,
+                Verdict::Cut => state.pile.take_back(0),
+            }
+        }
+        Outcome::Cut
+    }
+}
+
+/// Luby's sequence, from 1: 1 1 2 1 1 2 4 1 1 2 1 1 2 4 8 …
+fn luby(mut i: u64) -> u64 {
+    loop {
+        let power = (i + 1).next_power_of_two();
+        if power == i + 1 {
+            return power / 2;
+        }
+        i -= power / 2 - 1;
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Found,
+    Refuted,
+    Cut,
+}
+
+struct State {
+    pile: Pile,
+    /// By section: how often the search failed there.
+    weight: Vec<f64>,
+    /// By block: how much it is liked since the last restart.
+    taste: Vec<u64>,
+    /// What blocks are liked for.
+    favour: u64,
+    /// Blocks to come and what may be wasted, of branches that failed.
+    failures: Table,
+    ways: Ways,
+}
+
+impl State {
+    /// Places these blocks, given ascending, those of sections apart by themselves.
+    fn place_all(&mut self, blocks: &[usize]) -> Verdict {
+        let mut parts = Vec::new();
+        let (mut first, mut end) = (0, 0);
+        for (at, i) in blocks.iter().enumerate() {
+            if self.pile.items[*i].from >= end && at > first {
+                parts.push(first..at);
+                first = at;
+            }
+            end = end.max(self.pile.items[*i].to);
+        }
+        parts.push(first..blocks.len());
+        // Small parts fail soonest.
+        parts.sort_by_key(|part| (part.len(), part.start));
+        let mark = self.pile.mark();
+        for part in parts.into_iter().filter(|part| !part.is_empty()) {
+            let verdict = self.place(&blocks[part]);
+            if verdict != Verdict::Found {
+                self.pile.take_back(mark);
+                return verdict;
+            }
+        }
+        Verdict::Found
+    }
+
+    fn place(&mut self, blocks: &[usize]) -> Verdict {
+        let from = self.pile.items[blocks[0]].from;
+        let to = blocks.iter().map(|i| self.pile.items[*i].to).max().unwrap_or(from);
+        let key = self.key(blocks, from, to);
+        if self.failures.get(key).is_some() {
+            return Verdict::Refuted;
+        }
+        let mark = self.pile.mark();
+        let verdict = loop {
+            if self.pile.left == 0 {
+                break Verdict::Cut;
+            }
+            let Some(section) = self.tightest(blocks, from, to) else { break Verdict::Refuted };
+            let mut verdict = Verdict::Refuted;
+            for next in self.candidates(section, from) {
+                let before = self.pile.mark();
+                self.pile.put(next);
+                let rest: Vec<usize> = blocks.iter().copied().filter(|i| *i != next).collect();
+                verdict = self.place_all(&rest);
+                if verdict != Verdict::Refuted {
+                    break;
+                }
+                self.pile.take_back(before);
+            }
+            if verdict != Verdict::Refuted || self.pile.spare[section] == 0 {
+                break verdict;
+            }
+            self.pile.leave_bare(section);
+        };
+        if verdict == Verdict::Refuted {
+            self.pile.take_back(mark);
+            self.failures.insert(key, 0);
+        }
+        verdict
+    }
+
+    /// All that the search of these blocks depends on, as a hash.
+    fn key(&self, blocks: &[usize], from: usize, to: usize) -> u64 {
+        let key = blocks.iter().fold(0, |key: u64, i| key.wrapping_add(mix(self.pile.twin[*i] as u64)));
+        let spare = (from..to).filter(|s| self.pile.spare[*s] > 0 || self.pile.bare[*s]);
+        spare.fold(key, |key, s| {
+            mix(key ^ mix((s as u64) << 1 | u64::from(self.pile.bare[s])) ^ self.pile.spare[s])
+        })
+    }
+
+    /// The section to decide next, and what can lie where; `None` where some section cannot be covered.
+    fn tightest(&mut self, blocks: &[usize], from: usize, to: usize) -> Option<usize> {
+        loop {
+            self.pile.spend(2 * blocks.len());
+            if !self.pile.raise(from, to) {
+                return None;
+            }
+            if let Some(section) = self.ways.find(&mut self.pile, blocks, from, to) {
+                self.weight[section] += 1.0;
+                return None;
+            }
+            let mut changed = false;
+            let mut best: Option<(f64, usize)> = None;
+            for section in from..to {
+                let at = section - from;
+                if self.ways.valley[at] == (0, 0) || self.pile.bare[section] {
+                    continue;
+                }
+                let count = self.ways.count[at];
+                if count == 0 && self.pile.spare[section] == 0 {
+                    self.weight[section] += 1.0;
+                    return None;
+                }
+                if count == 0 {
+                    self.pile.leave_bare(section);
+                    changed = true;
+                    continue;
+                }
+                let ways = count + u64::from(self.pile.spare[section] > 0);
+                let looseness = if ways == 1 { 0.0 } else { ways as f64 / self.weight[section].sqrt() };
+                if best.is_none_or(|(least, _)| looseness < least) {
+                    best = Some((looseness, section));
+                }
+            }
+            if !changed {
+                return best.map(|(_, section)| section);
+            }
+        }
+    }
+
+    /// The blocks that can cover the ground of this section, the best first.
+    fn candidates(&self, section: usize, from: usize) -> Vec<usize> {
+        let (start, end) = self.ways.valley[section - from];
+        let wall = |s: Option<&u64>| s.map_or(0, |wall| wall.saturating_sub(self.pile.ground[section]));
+        let left = wall(start.checked_sub(1).filter(|s| *s >= from).and_then(|s| self.pile.ground.get(s)));
+        let right = wall(self.pile.ground.get(end).filter(|_| self.ways.valley.len() > end - from + 1));
+        let liking = |i: &usize| {
+            let item = self.pile.items[*i];
+            let level = u64::from(item.from == start && item.size == left)
+                + u64::from(item.to == end && item.size == right);
+            let width = (item.to - item.from) as f64;
+            let taste = self.taste[*i] as f64;
+            let level_weight = match self.favour % 4 {
+                0 | 2 => width * taste,
+                1 => taste,
+                _ => width * item.size as f64 * taste,
+            };
+            (level as f64 * level_weight, width * taste)
+        };
+        let here = |i: &&usize| self.pile.items[**i].from <= section && section < self.pile.items[**i].to;
+        let mut candidates: Vec<(usize, (f64, f64))> =
+            self.ways.blocks.iter().filter(here).map(|i| (*i, liking(i))).collect();
+        candidates.sort_by(|(i, a), (j, b)| b.0.total_cmp(&a.0).then(b.1.total_cmp(&a.1)).then(i.cmp(j)));
+        candidates.into_iter().map(|(i, _)| i).collect()
+    }
+}

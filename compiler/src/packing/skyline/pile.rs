@@ -1,0 +1,226 @@
+//! A pile of blocks on a line: what lies where, what may still be wasted, and how to take it back.
+
+use super::table::{Table, mix};
+use crate::packing::line::Line;
+
+/// Most sums of sizes that are listed to find levels.
+const MOST_SUMS: usize = 4096;
+
+/// A block: its sections and size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Item {
+    /// The first.
+    pub from: usize,
+    /// The one after the last.
+    pub to: usize,
+    /// In bytes.
+    pub size: u64,
+}
+
+/// Blocks on a line, some of them placed.
+pub struct Pile {
+    /// Ascending by their sections, then by size.
+    pub items: Vec<Item>,
+    /// By block: the first one of the same sections and size.
+    pub twin: Vec<usize>,
+    /// By end of sections: the blocks that begin there, and that end there.
+    begins: Vec<Vec<usize>>,
+    ends: Vec<Vec<usize>>,
+    /// By section: the bytes it may still waste.
+    pub spare: Vec<u64>,
+    /// By section: the end of what lies there.
+    pub ground: Vec<u64>,
+    /// By section: whether no block shall cover it at this level.
+    pub bare: Vec<bool>,
+    /// By end of sections of which neither may waste: how far above the ground before it at least both sides can be level.
+    pub level: Vec<u64>,
+    /// By block: where it was placed last.
+    pub offsets: Vec<u64>,
+    placed: Vec<bool>,
+    trail: Vec<Change>,
+    levels: Table,
+    /// Steps that are left.
+    pub left: u64,
+}
+
+/// What can be taken back.
+#[derive(Debug, Clone, Copy)]
+enum Change {
+    Placed(usize),
+    /// A section, and by how much it was raised.
+    Raised(usize, u64),
+    /// A section that no block shall cover at its level.
+    Bared(usize),
+    /// An end of sections, and its level before.
+    Level(usize, u64),
+}
+
+impl Pile {
+    /// With nothing placed, of at most `height` bytes. `order` are the blocks of the line, ascending by their sections.
+    pub fn new(line: &Line, order: &[usize], height: u64) -> Self {
+        let item = |i: &usize| {
+            let (from, to) = line.spans[*i];
+            Item { from, to, size: line.sizes[*i] }
+        };
+        let items: Vec<Item> = order.iter().map(item).collect();
+        let sections = line.loads.len();
+        let mut twin = vec![0; items.len()];
+        for i in 1..items.len() {
+            twin[i] = if items[i] == items[i - 1] { twin[i - 1] } else { i };
+        }
+        let mut begins = vec![Vec::new(); sections + 1];
+        let mut ends = vec![Vec::new(); sections + 1];
+        for (i, item) in items.iter().enumerate() {
+            begins[item.from].push(i);
+            ends[item.to].push(i);
+        }
+        Pile {
+            spare: line.loads.iter().map(|load| height.saturating_sub(*load)).collect(),
+            ground: vec![0; sections],
+            bare: vec![false; sections],
+            level: vec![0; sections + 1],
+            offsets: vec![0; items.len()],
+            placed: vec![false; items.len()],
+            twin,
+            begins,
+            ends,
+            trail: Vec::new(),
+            levels: Table::default(),
+            left: 0,
+            items,
+        }
+    }
+
+    /// Uses some steps.
+    pub fn spend(&mut self, steps: usize) {
+        self.left = self.left.saturating_sub(steps as u64);
+    }
+
+    /// What [`Pile::take_back`] takes to come back to this.
+    pub fn mark(&self) -> usize {
+        self.trail.len()
+    }
+
+    /// Decides that no block shall cover a section at its level.
+    pub fn leave_bare(&mut self, section: usize) {
+        self.bare[section] = true;
+        self.trail.push(Change::Bared(section));
+    }
+
+    /// Raises sections that are to be bare to the lower of their walls, where these are known; says whether they may waste
+    /// as much.
+    pub fn raise(&mut self, from: usize, to: usize) -> bool {
+        let mut start = from;
+        while start < to {
+            let ground = self.ground[start];
+            let alike = |s: &usize| self.bare[*s] == self.bare[start] && self.ground[*s] == ground;
+            let end = (start..to).take_while(alike).last().unwrap_or(start) + 1;
+            let left = if start > from { self.ground[start - 1] } else { u64::MAX };
+            let right = if end < to { self.ground[end] } else { u64::MAX };
+            let wall = left.min(right);
+            if self.bare[start] && wall > ground {
+                if wall == u64::MAX || (start..end).any(|s| self.spare[s] < wall - ground) {
+                    return false;
+                }
+                for section in start..end {
+                    self.bare[section] = false;
+                    self.trail.push(Change::Bared(section));
+                    self.ground[section] = wall;
+                    self.spare[section] -= wall - ground;
+                    self.trail.push(Change::Raised(section, wall - ground));
+                }
+                for edge in start..=end {
+                    self.find_level(edge);
+                }
+                // What was raised may now be the wall of what lies before it.
+                start = from;
+            } else {
+                start = end;
+            }
+        }
+        true
+    }
+
+    /// Places a block on the ground, which must be level there.
+    pub fn put(&mut self, i: usize) {
+        let Item { from, to, size } = self.items[i];
+        self.offsets[i] = self.ground[from];
+        self.placed[i] = true;
+        for ground in &mut self.ground[from..to] {
+            *ground += size;
+        }
+        self.trail.push(Change::Placed(i));
+        self.spend(to - from);
+        self.find_level(from);
+        self.find_level(to);
+    }
+
+    /// Takes back all since a mark.
+    pub fn take_back(&mut self, mark: usize) {
+        while self.trail.len() > mark {
+            match self.trail.pop() {
+                Some(Change::Placed(i)) => {
+                    let Item { from, to, size } = self.items[i];
+                    self.placed[i] = false;
+                    for ground in &mut self.ground[from..to] {
+                        *ground -= size;
+                    }
+                }
+                Some(Change::Raised(section, by)) => {
+                    self.ground[section] -= by;
+                    self.spare[section] += by;
+                }
+                Some(Change::Bared(section)) => self.bare[section] = !self.bare[section],
+                Some(Change::Level(edge, level)) => self.level[edge] = level,
+                None => {}
+            }
+        }
+    }
+
+    /// Where neither side of an end of sections may waste, a block across it lies where both sides are level: on some of
+    /// the blocks that end there and some of those that begin there. Finds the least such level.
+    fn find_level(&mut self, edge: usize) {
+        if edge == 0 || edge == self.ground.len() {
+            return;
+        }
+        self.trail.push(Change::Level(edge, self.level[edge]));
+        let [before, after] = [edge - 1, edge].map(|s| self.ground[s]);
+        self.level[edge] = 0;
+        if before == after || self.spare[edge - 1] > 0 || self.spare[edge] > 0 {
+            return;
+        }
+        let open = |list: &Vec<usize>| list.iter().copied().filter(|i| !self.placed[*i]).collect::<Vec<_>>();
+        let [ends, begins] = [&self.ends[edge], &self.begins[edge]].map(open);
+        let blocks = ends.iter().chain(&begins);
+        let key = blocks.fold(mix(!(edge as u64)), |key, i| key.wrapping_add(mix(self.twin[*i] as u64)));
+        if let Some(level) = self.levels.get(key) {
+            self.level[edge] = level;
+            return;
+        }
+        let sums = [&ends, &begins].map(|list| sums(list.iter().map(|i| self.items[*i].size)));
+        if let [Some(ends), Some(begins)] = sums {
+            self.spend(ends.len() + begins.len());
+            let mut begins = begins.into_iter().map(|sum| after + sum).peekable();
+            let level = |sum: &u64| {
+                while begins.next_if(|level| *level < before + sum).is_some() {}
+                begins.peek() == Some(&(before + sum))
+            };
+            self.level[edge] = ends.into_iter().find(level).unwrap_or(u64::MAX);
+        }
+        self.levels.insert(key, self.level[edge]);
+    }
+}
+
+/// The sums of any of these sizes, ascending; `None` where they are too many.
+fn sums(sizes: impl Iterator<Item = u64>) -> Option<Vec<u64>> {
+    let mut sums = vec![0];
+    for size in sizes {
+        sums.extend(sums.clone().iter().map(|sum| sum + size));
+        sums.sort_unstable();
+        sums.dedup();
+        if sums.len() > MOST_SUMS {
+            return None;
+        }
+    }
+    Some(sums)
+}

@@ -1,0 +1,104 @@
+//! What can cover the ground of a pile.
+
+use super::pile::{Item, Pile};
+
+/// What can lie where, of the blocks that are looked at. By section from the first one on.
+#[derive(Default)]
+pub struct Ways {
+    /// Of sections in a valley: where that begins and ends; both 0 elsewhere.
+    pub valley: Vec<(usize, usize)>,
+    /// Whether blocks can cover the ground of the valley up to here, and from here on.
+    until: Vec<bool>,
+    since: Vec<bool>,
+    /// How many blocks can cover the ground.
+    pub count: Vec<u64>,
+    /// Whether a block can, now or later.
+    covered: Vec<bool>,
+    /// Blocks that can lie on the ground now, one of each kind.
+    pub blocks: Vec<usize>,
+}
+
+impl Ways {
+    /// Finds what can lie where; a section that may waste nothing and cannot be covered at all, if there is one.
+    pub fn find(&mut self, pile: &mut Pile, blocks: &[usize], from: usize, to: usize) -> Option<usize> {
+        let count = to - from;
+        self.valley.clear();
+        self.valley.resize(count + 1, (0, 0));
+        for list in [&mut self.until, &mut self.since, &mut self.covered] {
+            list.clear();
+            list.resize(count + 1, false);
+        }
+        let mut start = from;
+        while start < to {
+            let (ground, bare) = (pile.ground[start], pile.bare[start]);
+            let mut end = start + 1;
+            while end < to && pile.ground[end] == ground && pile.bare[end] == bare {
+                end += 1;
+            }
+            let wall = |s: usize| pile.ground[s] > ground || pile.ground[s] == ground && pile.bare[s];
+            if !bare && (start == from || wall(start - 1)) && (end == to || wall(end)) {
+                self.valley[start - from..end - from].fill((start, end));
+                self.until[start - from] = true;
+                self.since[end - from] = true;
+            }
+            start = end;
+        }
+        let fits = |ways: &Ways, item: Item| item.to <= ways.valley[item.from - from].1;
+        let mut next = blocks.iter().copied().peekable();
+        for section in from..to {
+            let at = section - from;
+            let reached = self.until[at];
+            if reached && pile.spare[section] > 0 && self.valley[at].1 > section {
+                self.until[at + 1] = true;
+            }
+            while let Some(i) = next.next_if(|i| pile.items[*i].from == section) {
+                if reached && fits(self, pile.items[i]) {
+                    self.until[pile.items[i].to - from] = true;
+                }
+            }
+        }
+        let mut next = blocks.iter().rev().copied().peekable();
+        for section in (from..to).rev() {
+            let at = section - from;
+            let mut reached = self.since[at];
+            reached |= self.since[at + 1] && pile.spare[section] > 0 && self.valley[at].1 > section;
+            while let Some(i) = next.next_if(|i| pile.items[*i].from == section) {
+                reached |= fits(self, pile.items[i]) && self.since[pile.items[i].to - from];
+            }
+            self.since[at] = reached;
+        }
+        let mut looked = 0;
+        for &i in blocks {
+            let Item { from: begin, to: end, .. } = pile.items[i];
+            looked += end - begin;
+            let ground = pile.ground[begin..end].iter().copied().max().unwrap_or(0);
+            let level = |edge: usize| pile.ground[edge - 1].saturating_add(pile.level[edge]);
+            let levels = (begin + 1..end).filter(|edge| pile.level[*edge] > 0).map(level);
+            let lowest = levels.max().unwrap_or(0).max(ground);
+            for section in begin..end {
+                self.covered[section - from] |= pile.ground[section] == lowest;
+            }
+        }
+        pile.spend(looked);
+        let uncovered = (from..to).find(|s| pile.spare[*s] == 0 && !self.covered[*s - from]);
+        if uncovered.is_some() {
+            return uncovered;
+        }
+        self.count.clear();
+        self.count.resize(count + 1, 0);
+        self.blocks.clear();
+        let mut last = usize::MAX;
+        for &i in blocks {
+            let item = pile.items[i];
+            let possible = fits(self, item) && self.until[item.from - from] && self.since[item.to - from];
+            if possible && pile.twin[i] != last {
+                last = pile.twin[i];
+                self.blocks.push(i);
+                for count in &mut self.count[item.from - from..item.to - from] {
+                    *count += 1;
+                }
+            }
+        }
+        None
+    }
+}
