@@ -199,6 +199,8 @@ fn algorithm_2_keeps_to_its_budget() {
             cnns: [(model: "builtin:resnet8"), (model: "builtin:mobilenet_v1_0.25")])"#,
     );
     let all: usize = application.cnns.iter().map(|cnn| cnn.network.layers.len()).sum();
+    let whole = plan(&Application { rows: RowsChoice::None, ..application.clone() }, &generic());
+    let by_rows = plan(&Application { rows: RowsChoice::All, ..application.clone() }, &generic());
     let stopped = AtomicBool::new(true);
     for (limit, stop, expected) in [
         (Limit::Evaluations(200), false, "evaluations"),
@@ -219,6 +221,8 @@ fn algorithm_2_keeps_to_its_budget() {
         let plan = watched(&application, &generic(), &watch);
         assert_eq!(plan.search.stopped, expected, "{limit:?}");
         assert!(told.into_inner() <= plan.search.evaluations);
+        // However early it ends, it knows the simplest chromosomes.
+        assert!(plan.memory.total <= whole.memory.total.min(by_rows.memory.total), "{limit:?}");
         assert!(
             plan.cnns.iter().map(|cnn| cnn.layers.len()).sum::<usize>() == all && !plan.pareto.is_empty()
         );

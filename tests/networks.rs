@@ -139,7 +139,7 @@ fn plans_are_byte_identical() {
         ("densenet121", Method::Extended),
         ("lenet5", Method::Extended),
         ("lenet5", Method::Paper),
-        ("squeezenet1_0", Method::Paper),
+        ("resnet8", Method::Paper),
     ] {
         let source = format!("builtin:{name}");
         let mut opened = open::open(&source).unwrap();

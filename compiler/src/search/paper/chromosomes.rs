@@ -94,6 +94,15 @@ impl<'a> Chromosomes<'a> {
         self.watch.is_over(self.started)
     }
 
+    /// Whether what comes before the genetic search is to end now, so that this has half of the time.
+    pub(super) fn is_half_over(&self) -> bool {
+        let limit = match self.watch.limit {
+            limit @ (Limit::Default | Limit::Evaluations(_)) => limit,
+            Limit::Time(time) => Limit::Time(time / 2),
+        };
+        Watch { limit, ..*self.watch }.is_over(self.started)
+    }
+
     /// What is left of the search's time, if that is what limits it.
     pub(super) fn time_left(&self) -> Option<Duration> {
         match self.watch.limit {

@@ -13,7 +13,7 @@ mod starts;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use csdfc_ga::{Evaluation, Individual, Settings, fronts, search_with};
+use csdfc_ga::{Evaluation, Settings, fronts, search_with};
 use rayon::prelude::*;
 
 use self::chromosomes::{Chromosomes, bits};
@@ -25,6 +25,9 @@ use crate::cost::Processor;
 use crate::execution::CnnTask;
 use crate::storage::Effort;
 use crate::units::MemoryGoal;
+
+/// Chromosomes that the search begins with of which the front is made too, where it ends early.
+const IN_A_HURRY: usize = 10;
 
 /// An application as the search sees it.
 #[derive(Debug)]
@@ -134,9 +137,14 @@ pub fn front(subject: &Subject<'_>, watch: &Watch<'_>) -> Result<Front, csdf::Er
     if let Some(error) = chromosomes.failure() {
         return Err(error);
     }
-    let point = |individual: &Individual| chromosomes.point(&bits(&individual.genome), Effort::Final);
-    let points = outcome.front.par_iter().map(point).collect::<Result<_, _>>()?;
     let stopped = Stopped::of(outcome.stopped, watch.limit);
+    let mut found: Vec<Vec<bool>> = outcome.front.iter().map(|found| bits(&found.genome)).collect();
+    if stopped != Stopped::Complete {
+        // The search may have ended before it came to what it was to begin with.
+        found.extend(subject.known.iter().cloned().chain(starts.into_iter().take(IN_A_HURRY)));
+    }
+    let point = |chromosome: &Vec<bool>| chromosomes.point(chromosome, Effort::Final);
+    let points = found.par_iter().map(point).collect::<Result<_, _>>()?;
     Ok(Front { points: undominated(points), evaluations: tried + outcome.evaluations, stopped })
 }
 

@@ -17,10 +17,10 @@ const LONGEST_RUN: usize = 6;
 const BATCH: usize = 64;
 const EVALUATIONS: usize = 40;
 
-/// At most half a population to begin with, or two: no layer by parts, all, the steps of the descent, and for sizes
-/// between the smallest tensor and the largest those layers by parts that make a larger one, that make or read a larger
-/// one, and all up to the last that does. Beside them, how many chromosomes were evaluated; the descent leaves half of
-/// `most` to the search.
+/// At most half a population to begin with, or two: no layer by parts, all, the steps of the descent, the last first, and
+/// for sizes between the smallest tensor and the largest those layers by parts that make a larger one, that make or read a
+/// larger one, and all up to the last that does. Beside them, how many chromosomes were evaluated: at most half of `most`,
+/// or two.
 ///
 /// # Errors
 /// Those of the dataflow analyses.
@@ -36,7 +36,7 @@ pub(super) fn starts(
     let step = family.len().div_ceil(room).max(1);
     starts.extend(family.into_iter().step_by(step).take(room));
     starts.truncate(most.map_or(usize::MAX, |most| usize::try_from(most / 4).unwrap_or(usize::MAX)).max(2));
-    let worth = |start: &Vec<bool>| match chromosomes.is_over() {
+    let worth = |start: &Vec<bool>| match chromosomes.is_half_over() {
         true => Ok(u64::MAX),
         false => chromosomes.point(start, Effort::Sketch).map(|point| point.memory),
     };
@@ -96,7 +96,7 @@ fn descent(
     let moves = moves(chromosomes);
     // Moves tried since the last step, and at all.
     let (mut idle, mut tried, mut next) = (0, 0, 0);
-    while idle < moves.len() && tried < evaluations && !chromosomes.is_over() {
+    while idle < moves.len() && tried < evaluations && !chromosomes.is_half_over() {
         let size = BATCH.min(moves.len() - idle).min(evaluations - tried);
         let batch: Vec<usize> = (0..size).map(|i| (next + i) % moves.len()).collect();
         let neighbour = |index: &usize| {
