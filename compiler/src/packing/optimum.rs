@@ -92,7 +92,8 @@ fn along_time(
     floor: &mut u64,
     budget: &mut Budget,
 ) {
-    if !part.free {
+    // Where all blocks are in use as a whole, the search by offset is the better one.
+    if part.easy || !part.free {
         return;
     }
     let orders = [true, false].map(|large_first| in_time(part, large_first));
