@@ -34,15 +34,13 @@ pub(super) fn optimum(part: &Part, neighbours: &[BitSet], goal: Goal, budget: &m
     let heights = Heights::new(part, best.bytes);
     // The search finds nothing below this. It is a bound if the search knows every way.
     let mut floor = heights.at_least(bound);
-    let mut line = LineSearch { line: Line::of(part), begun: None };
-    if line.line.is_none() {
-        along_time(part, &heights, goal, &mut best, &mut floor, budget);
-    }
+    along_time(part, &heights, goal, &mut best, &mut floor, budget);
     if part.two_ways {
         bound = floor;
     }
     let mut steps = FIRST_STEPS;
     let mut tries = Tries::new(part);
+    let mut line = LineSearch { line: Line::of(part), begun: None };
     let decided = |best: &Packing, floor: u64| best.bytes <= floor.max(goal.enough) || floor > goal.give_up;
     while !decided(&best, floor) && !budget.exhausted() {
         // What is not known after this round is tried again, longer: the floor itself, then halfway to the best.
@@ -105,7 +103,8 @@ fn along_time(
     floor: &mut u64,
     budget: &mut Budget,
 ) {
-    if !part.free {
+    // Where all blocks are in use as a whole, the search by offset is the better one.
+    if part.easy || !part.free {
         return;
     }
     let orders = [true, false].map(|large_first| in_time(part, large_first));
