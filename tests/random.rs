@@ -95,7 +95,7 @@ proptest! {
 #[test]
 fn the_networks_are_varied() {
     let mut kinds = BTreeMap::new();
-    let (mut partitions, mut by_parts, mut norms_before) = (0, 0, 0);
+    let (mut partitions, mut by_parts, mut norms_before, mut in_parts, mut added) = (0, 0, 0, 0, 0);
     for seed in 0..300u32 {
         let bytes: Vec<u8> = (0..200)
             .map(|i| (seed.wrapping_mul(31).wrapping_add(i).wrapping_mul(2_654_435_761) >> 24) as u8)
@@ -105,11 +105,16 @@ fn the_networks_are_varied() {
         for layer in plan.cnns.iter().flat_map(|cnn| &cnn.layers) {
             *kinds.entry(layer.operator.kind()).or_insert(0) += 1;
             by_parts += usize::from(layer.firings > 1);
-            norms_before +=
-                usize::from(matches!(&layer.operator, Operator::Conv(conv) if conv.pre.is_some()));
+            if let Operator::Conv(conv) = &layer.operator {
+                norms_before += usize::from(conv.pre.is_some());
+                added += usize::from(conv.residual);
+                in_parts += usize::from(layer.inputs.len() > 1 + usize::from(conv.residual));
+            }
         }
     }
     println!("{kinds:?}, {partitions} partitions, {by_parts} layers by parts, {norms_before} norms before");
+    println!("{in_parts} images in parts, {added} residuals");
     assert!(kinds.len() == 17 && norms_before > 20, "{kinds:?}, {norms_before}");
+    assert!(in_parts > 0 && added > 0, "{in_parts}, {added}");
     assert!(partitions > 600 && by_parts > 300, "{partitions}, {by_parts}");
 }

@@ -14,9 +14,9 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use csdfc_codegen::check as checker;
-use csdfc_codegen::plan::Plan;
+use csdfc_codegen::plan::{Plan, StorageModel};
 
-use crate::app::resolve::Application;
+use crate::app::open::Opened;
 use crate::cli::{CheckArgs, Format, InspectArgs};
 use crate::error::{Error, Outcome};
 use crate::{identity, output, report};
@@ -35,9 +35,16 @@ const VIOLATION_LINES: usize = 20;
 /// Shows the layers of an application and what they need.
 ///
 /// # Errors
-/// When the application cannot be analysed or standard output cannot be written.
-pub fn inspect(args: &InspectArgs, application: &Application) -> Result<Outcome, Error> {
-    let inspection = report::inspect::inspect(application)?;
+/// When the application cannot be read or analysed or standard output cannot be written.
+pub fn inspect(args: &InspectArgs, mut app: Opened) -> Result<Outcome, Error> {
+    let own = app.resolve()?;
+    // Which layers there are depends on the storage model.
+    app.spec.search.method = None;
+    app.spec.storage = Some(match own.storage {
+        StorageModel::Tensors => StorageModel::Edges,
+        StorageModel::Edges => StorageModel::Tensors,
+    });
+    let inspection = report::inspect::inspect(&own, &app.resolve()?)?;
     let text = match args.format {
         Format::Text => report::inspect::text(&inspection),
         Format::Json => output::json(&inspection)?,

@@ -73,7 +73,7 @@ pub enum Mismatch {
     },
     /// The model has other layers, as with other options.
     #[error(
-        "it is of CNN `{cnn}` in {stated} layers, and there are {layers} now: perhaps `--no-fuse` is lacking"
+        "it is of CNN `{cnn}` in {stated} layers, and there are {layers} now: that depends on the storage model and `--no-fuse`"
     )]
     Layers {
         /// The CNN.

@@ -38,7 +38,7 @@ fn run(cli: &Cli) -> Result<Outcome, Error> {
         Command::Inspect(args) => {
             let mut app = open::open(&args.model)?;
             args.load.apply(&mut app.spec, &mut app.origin)?;
-            commands::inspect(args, &app.resolve()?)
+            commands::inspect(args, app)
         }
         Command::Plan(args) => commands::plan(args),
         Command::Check(args) => commands::check(args),

@@ -271,6 +271,40 @@ fn grow(network: &mut Network, random: &mut Choices<'_>) {
             };
             (Operator::Conv(conv), vec![x])
         }
+        16 if x.shape.rank() == 4 => {
+            // What a convolution adds, or what it reads in parts.
+            let (adds, mut image) = (random.flag(), x.clone());
+            if !adds {
+                let other = partner(network, &x, random, columns);
+                let Some(both) = push(network, Operator::Concat(Concat { axis: 1 }), vec![x.clone(), other])
+                else {
+                    return;
+                };
+                image = both;
+            }
+            let side = 2 * random.pick(0, 1) + 1;
+            let conv = Conv {
+                filters: channels,
+                kernel: [side; 2],
+                stride: [1; 2],
+                dilation: [1; 2],
+                pads: [side / 2; 4],
+                groups: 1,
+                bias: random.flag(),
+                pre: None,
+                residual: false,
+                activation: None,
+            };
+            let Some(sums) = push(network, Operator::Conv(conv), vec![image]) else { return };
+            if adds && x.shape != sums.shape {
+                return;
+            }
+            let add = Binary { function: BinaryFunction::Add, constant: None, activation: None };
+            match adds {
+                true => (Operator::Binary(add), vec![sums, x]),
+                false => (Operator::ElementWise(ElementWise { function: Function::Relu }), vec![sums]),
+            }
+        }
         _ => (Operator::ElementWise(ElementWise { function: Function::Relu }), vec![x]),
     };
     push(network, operator, inputs);
@@ -307,7 +341,7 @@ fn network(random: &mut Choices<'_>) -> Network {
 
 /// A CNN cut at random places, and which of its neighbouring partitions run at the same time.
 fn cnn(name: &str, random: &mut Choices<'_>) -> (Cnn, Vec<Vec<String>>) {
-    let (network, fusion) = (network(random), random.pick(1, 2));
+    let (network, fusion) = (network(random), random.pick(0, 2));
     let network = csdfc::pass::normalise(network, Fusion::ALL[fusion]);
     let mut partitions: Vec<Partition> = Vec::new();
     let mut together: Vec<Vec<String>> = Vec::new();

@@ -28,8 +28,10 @@ pub(super) fn concats(network: Network) -> Network {
     if !goes.contains(&true) {
         return network;
     }
-    let names = network.layers.iter().flat_map(|layer| [layer.name.clone(), layer.output.clone()]);
-    let mut names: BTreeSet<String> = names.collect();
+    let mut names = Names {
+        layers: network.layers.iter().map(|layer| layer.name.clone()).collect(),
+        tensors: network.layers.iter().map(|layer| layer.output.clone()).collect(),
+    };
     let Network { layers, outputs } = network;
     let mut result = Network::default();
     // What stands for each layer's tensor now: itself, or parts of it, and the nodes whose work their readers do.
@@ -41,7 +43,9 @@ pub(super) fn concats(network: Network) -> Network {
             layer.inputs.iter().flat_map(|x| stand_ins[x.layer.0].nodes.clone()).collect();
         let stand_in = match &layer.operator {
             Operator::Concat(_) if goes[id] => {
-                StandIn { operands: spread, nodes: [nodes, layer.onnx_nodes].concat() }
+                // Applications may know a layer of no node by its name.
+                let own = if layer.onnx_nodes.is_empty() { vec![layer.name] } else { layer.onnx_nodes };
+                StandIn { operands: spread, nodes: [nodes, own].concat() }
             }
             Operator::Pool(_) if goes[id] && spread.len() > 1 => {
                 let pools = spread.into_iter().enumerate();
@@ -66,6 +70,12 @@ pub(super) fn concats(network: Network) -> Network {
         }
     }
     drop_dead(result)
+}
+
+/// Names that are taken.
+struct Names {
+    layers: BTreeSet<String>,
+    tensors: BTreeSet<String>,
 }
 
 /// What is read in the place of a tensor.
@@ -131,26 +141,20 @@ fn takes_parts(network: &Network, goes: &[bool], parts: &[usize], reader: LayerI
 }
 
 /// Adds a pool of one part of what a pool reads.
-fn pool(
-    network: &mut Network,
-    names: &mut BTreeSet<String>,
-    whole: &Layer,
-    part: usize,
-    operand: Operand,
-) -> Operand {
+fn pool(network: &mut Network, names: &mut Names, whole: &Layer, part: usize, operand: Operand) -> Operand {
     let mut shape = whole.shape.clone();
     shape.dims[1] = operand.shape.dims[1];
-    let mut named = |whole: &str| {
+    let named = |whole: &str, taken: &mut BTreeSet<String>| {
         // The first keeps the name, by which an application may know the pool.
         let mut name = if part == 0 { whole.to_owned() } else { format!("{whole}.{part}") };
-        while part > 0 && !names.insert(name.clone()) {
+        while part > 0 && !taken.insert(name.clone()) {
             name += "_";
         }
         name
     };
     let layer = Layer {
-        name: named(&whole.name),
-        output: named(&whole.output),
+        name: named(&whole.name, &mut names.layers),
+        output: named(&whole.output, &mut names.tensors),
         onnx_nodes: whole.onnx_nodes.clone(),
         inputs: vec![operand],
         shape: shape.clone(),

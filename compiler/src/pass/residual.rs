@@ -3,6 +3,8 @@
 //! A convolution that adds another tensor to its sums before the activation needs no tensor for the sums alone, and what
 //! it adds may make room for the result row by row.
 
+use std::cmp::Reverse;
+
 use csdfc_codegen::operator::{BinaryFunction, Conv, Operator};
 
 use super::rewrite::Rewrite;
@@ -10,8 +12,11 @@ use crate::network::{LayerId, Network, Operand};
 use crate::operators::is_depthwise;
 
 /// Moves each addition of two tensors of its own shape, with its activation, into a convolution that made one of them
-/// for it alone; of two such, into the later. Not into a depthwise one, nor into one that has an activation of its own.
-/// One that has to wait for what it adds keeps its image for so long, not its sums: only if the image is no larger.
+/// for it alone. Not into a depthwise one, nor into one that has an activation of its own.
+///
+/// What the convolution adds has to be there when it makes its sums, and until then it keeps its image where it kept its
+/// sums before. So of two that can, the one with the smaller image does, as a rule the end of the longer branch; of equals
+/// the later. One that now has to wait, for what is made after it, does so only if its image is no larger than its sums.
 pub(super) fn additions(network: Network) -> Network {
     let mut rewrite = Rewrite::new(network);
     for id in rewrite.network.ids() {
@@ -40,15 +45,14 @@ fn addition(rewrite: &Rewrite, id: LayerId) -> Option<(LayerId, Operand)> {
         let channels = producer.inputs.first().map_or(0, |image| image.shape.channels());
         is_free && !is_depthwise(conv, channels) && rewrite.read_once(x.layer)
     };
-    let waits_well = |x: &Operand| {
-        let image: usize = network.layer(x.layer).inputs.iter().map(|part| part.shape.elements()).sum();
-        image <= x.shape.elements()
+    let image = |x: &Operand| -> usize {
+        network.layer(x.layer).inputs.iter().map(|part| part.shape.elements()).sum()
     };
-    let mut sides = [(left, right), (right, left)];
-    // The later of two that are convolutions finds the other there.
-    sides.sort_by_key(|(conv, _)| std::cmp::Reverse(conv.layer));
-    let mut able = sides.into_iter().filter(|(conv, _)| can(conv));
-    let (conv, added) = able.find(|(conv, added)| added.layer < conv.layer || waits_well(conv))?;
+    let in_time =
+        |conv: &Operand, added: &Operand| added.layer < conv.layer || image(conv) <= layer.shape.elements();
+    let sides = [(left, right), (right, left)].into_iter();
+    let able = sides.filter(|(conv, added)| can(conv) && in_time(conv, added));
+    let (conv, added) = able.min_by_key(|(conv, _)| (image(conv), Reverse(conv.layer)))?;
     Some((conv.layer, added.clone()))
 }
 
@@ -57,6 +61,12 @@ fn add(rewrite: &mut Rewrite, id: LayerId, conv: LayerId, added: Operand) {
     let sum = rewrite.network.layer(id);
     let (activation, slopes) = (sum.operator.activation().cloned(), sum.parameters.clone());
     let is_there = added.layer < conv;
+    // Applications may know a layer of no node by its name.
+    let own_name = sum.name.clone();
+    let nodes = &mut rewrite.network.layers[id.0].onnx_nodes;
+    if nodes.is_empty() {
+        nodes.push(own_name);
+    }
     let layer = &mut rewrite.network.layers[conv.0];
     if let Operator::Conv(before) = &layer.operator {
         layer.operator = Operator::Conv(Conv { residual: true, activation, ..before.clone() });

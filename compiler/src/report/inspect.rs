@@ -55,7 +55,7 @@ pub struct MemoryInspection {
 pub struct LayerInspection {
     /// Its name.
     pub name: String,
-    /// Its operator, with the activation fused into it.
+    /// Its operator, with what is fused into it.
     pub op: String,
     /// Names of the layers that it reads.
     pub inputs: Vec<String>,
@@ -71,13 +71,14 @@ pub struct LayerInspection {
     pub parameters: u64,
 }
 
-/// Looks at every CNN of an application.
+/// Looks at every CNN of an application; `other` is the same application in the other storage model.
 ///
 /// # Errors
 /// Those of the dataflow analyses.
-pub fn inspect(application: &Application) -> Result<Inspection, Error> {
+pub fn inspect(application: &Application, other: &Application) -> Result<Inspection, Error> {
     let mut cnns = Vec::new();
-    for (cnn, task) in application.cnns.iter().zip(driver::tasks(application)) {
+    let tasks = driver::tasks(application).into_iter().zip(driver::tasks(other));
+    for (cnn, (task, other_task)) in application.cnns.iter().zip(tasks) {
         let network = task.network;
         let layers = network.layers.iter().map(|layer| LayerInspection {
             name: layer.name.clone(),
@@ -90,11 +91,13 @@ pub fn inspect(application: &Application) -> Result<Inspection, Error> {
             parameters: layer.parameter_elements(),
         });
         let layers: Vec<LayerInspection> = layers.collect();
-        let rates = RateTable::new(network);
         let mut memory = Vec::new();
         for model in [StorageModel::Tensors, StorageModel::Edges] {
+            let task = if model == application.storage { &task } else { &other_task };
+            let network = task.network;
+            let rates = RateTable::new(network);
             let execution = crate::execution::execute(
-                &task,
+                task,
                 &rates,
                 &Choice::none(network),
                 model,
@@ -147,6 +150,9 @@ fn operator_name(operator: &csdfc_codegen::operator::Operator) -> String {
         let norm = pre.affine.then(|| "batch_norm".to_owned());
         let before: Vec<String> = norm.into_iter().chain(pre.activation.as_ref().map(function)).collect();
         name = format!("{} + {name}", before.join(" + "));
+    }
+    if matches!(operator, Operator::Conv(conv) if conv.residual) {
+        name.push_str(" + add");
     }
     if let Some(activation) = operator.activation() {
         name.push_str(" + ");

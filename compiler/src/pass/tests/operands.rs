@@ -94,6 +94,24 @@ fn a_convolution_waits_for_what_it_adds_unless_its_image_is_larger() {
 }
 
 #[test]
+fn the_convolution_of_the_smaller_image_adds() {
+    let mut b = Builder::default();
+    let x = b.input(&[1, 4, 5, 6]);
+    let y = b.add(point(2, 1), &[x]);
+    let y = b.add(point(4, 1), &[y]);
+    let z = b.add(point(4, 1), &[x]);
+    let sum = b.binary(Add, z, y);
+    b.output(sum);
+    check(
+        &b.0,
+        "0 input [0] () -> t0 0
+        1 conv [1] (t0) -> t1 2
+        3 conv [3] (t0) -> t3 2
+        2 conv+residual [2 4] (t1 t3) -> t4 2",
+    );
+}
+
+#[test]
 fn what_cannot_be_added_is_not() {
     let left = |change: fn(&mut Builder, LayerId, LayerId)| {
         let mut b = Builder::default();

@@ -119,7 +119,7 @@ fn changed_genomes_stay_in_the_family() {
         assert!(network.ids().all(|id| (1..=height(id)).contains(&choice.rows[id.0])));
         seen.insert((choice.rows, choice.barriers));
     }
-    assert!(seen.len() > 1500, "{}", seen.len());
+    assert!(seen.len() > 1400, "{}", seen.len());
 }
 
 /// A search that knows what a longer one found ends with nothing worse; without, so short a one does not.
