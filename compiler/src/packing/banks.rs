@@ -53,6 +53,7 @@ pub fn share(problem: &Problem, traffic: &[u64], banks: &[Bank], budget: &mut Bu
         fastest,
         rest,
         members: vec![Vec::new(); banks.len()],
+        found: vec![None; banks.len()],
         best: None,
         complete: true,
         budget,
@@ -87,6 +88,8 @@ struct Search<'a> {
     rest: Vec<f64>,
     /// By bank: its blocks so far, ascending.
     members: Vec<Vec<usize>>,
+    /// By bank: where these lie, if a search has found that.
+    found: Vec<Option<Vec<u64>>>,
     best: Option<(f64, Vec<Content>)>,
     complete: bool,
     budget: &'a mut Budget,
@@ -105,12 +108,14 @@ impl Search<'_> {
         for bank in self.fastest.clone() {
             let at = self.members[bank].partition_point(|member| *member < block);
             self.members[bank].insert(at, block);
+            let before = self.found[bank].take();
             let holds = self.holds(bank);
             if holds {
                 let time = self.traffic[block] as f64 / self.banks[bank].bytes_per_second;
                 self.place(place + 1, seconds + time);
             }
             self.members[bank].remove(at);
+            self.found[bank] = before;
             // When nothing is left the first way down is still gone to its end.
             if holds && self.budget.exhausted() {
                 self.complete = false;
@@ -136,7 +141,10 @@ impl Search<'_> {
             return true;
         }
         match fit(self.problem, members, capacity, self.budget) {
-            Fit::Yes(_) => true,
+            Fit::Yes(offsets) => {
+                self.found[bank] = Some(offsets);
+                true
+            }
             Fit::No => false,
             Fit::Unknown => {
                 self.complete = false;
@@ -147,8 +155,12 @@ impl Search<'_> {
 
     fn keep(&mut self, seconds: f64) {
         let mut contents = Vec::new();
-        for (bank, members) in self.banks.iter().zip(&self.members) {
+        for ((bank, members), found) in self.banks.iter().zip(&self.members).zip(&self.found) {
             let capacity = bank.capacity.unwrap_or(u64::MAX);
+            if let Some(offsets) = found {
+                contents.push((members.clone(), offsets.clone()));
+                continue;
+            }
             match fit(self.problem, members, capacity, self.budget) {
                 Fit::Yes(offsets) => contents.push((members.clone(), offsets)),
                 Fit::No => return,
