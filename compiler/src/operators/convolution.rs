@@ -5,15 +5,10 @@ use csdfc_codegen::shape::Shape;
 
 use super::{AXES, RowAccess, ShapeError, bounded, check_size, dimension, fail, image, product, window};
 
-/// How many of so many operands of a convolution are parts of its image; what is added, if anything, comes after them.
-pub fn image_parts(conv: &Conv, operands: usize) -> usize {
-    operands.saturating_sub(usize::from(conv.residual))
-}
-
 /// Channels of the image that a convolution reads from operands of these shapes.
 pub fn image_channels(conv: &Conv, inputs: &[Shape]) -> usize {
     // Sizes are bounded, and so is the whole image's.
-    inputs[..image_parts(conv, inputs.len())].iter().fold(0, |sum, part| sum.saturating_add(part.channels()))
+    inputs[..conv.parts(inputs.len())].iter().fold(0, |sum, part| sum.saturating_add(part.channels()))
 }
 
 /// Whether each channel of so many has one filter of its own.
@@ -22,7 +17,7 @@ pub fn is_depthwise(conv: &Conv, channels: usize) -> bool {
 }
 
 pub(super) fn conv_shape(conv: &Conv, inputs: &[Shape]) -> Result<Shape, ShapeError> {
-    let (parts, residual) = inputs.split_at(image_parts(conv, inputs.len()));
+    let (parts, residual) = inputs.split_at(conv.parts(inputs.len()));
     let Some(first) = parts.first() else { return fail("conv needs an image".into()) };
     let [n, _, height, width] = image(first, "conv")?;
     for part in parts {
@@ -97,7 +92,7 @@ pub(super) fn conv_macs(conv: &Conv, inputs: &[Shape], output: &Shape) -> u64 {
 
 /// Every part of the image by the same window; what is added row by row.
 pub(super) fn conv_rows(conv: &Conv, operands: usize, index: usize) -> RowAccess {
-    if index < image_parts(conv, operands) {
+    if index < conv.parts(operands) {
         window(conv.kernel[0], conv.stride[0], conv.dilation[0], conv.pads[0])
     } else {
         window(1, 1, 1, 0)

@@ -8,7 +8,7 @@ use std::ops::Range;
 use csdfc_codegen::operator::{Function, Operator};
 use csdfc_codegen::shape::{Order, Shape};
 
-pub(crate) use convolution::{image_channels, image_parts, is_depthwise};
+pub(crate) use convolution::{image_channels, is_depthwise};
 pub(crate) use element_wise::broadcast;
 
 mod convolution;

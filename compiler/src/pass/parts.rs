@@ -11,7 +11,6 @@ use csdfc_codegen::shape::Order;
 
 use super::rewrite::drop_dead;
 use crate::network::{Layer, LayerId, Network, Operand};
-use crate::operators::image_parts;
 
 /// Most parts of an image: concats of one tensor with itself, one after another, double them each time.
 const MOST_PARTS: usize = 256;
@@ -132,7 +131,7 @@ fn takes_parts(network: &Network, goes: &[bool], parts: &[usize], reader: LayerI
     let layer = network.layer(reader);
     let mut uses = layer.inputs.iter().enumerate().filter(|(_, x)| x.layer == tensor);
     let operands = match &layer.operator {
-        Operator::Conv(conv) if conv.groups == 1 => image_parts(conv, layer.inputs.len()),
+        Operator::Conv(conv) if conv.groups == 1 => conv.parts(layer.inputs.len()),
         Operator::Concat(_) if parts[reader.0] > 1 => layer.inputs.len(),
         Operator::Pool(_) if goes[reader.0] => 1,
         _ => 0,
