@@ -10,15 +10,18 @@
 //! - where the same blocks are still to come and as much is wasted as in a branch that failed.
 //!
 //! Sections between which no block is still to come are searched one after the other. Success or failure mostly hang on
-//! the first few blocks, so that the search is begun anew after ever longer times, with other blocks first.
+//! the first few blocks, so that the search is begun anew after ever longer times, with other blocks first, and mostly with
+//! some blocks *joined* beforehand: those of which it is no accident that they are level with each other (`joins`).
 //!
 //! The ideas of a pile, sections and their slack are those of MiniMalloc (Moffitt, ASPLOS 2023); restarts follow Luby,
 //! Sinclair and Zuckerman (1993), the weights of sections `dom/wdeg` (Boussemart et al., ECAI 2004).
 
+mod joins;
 mod pile;
 mod table;
 mod ways;
 
+use self::joins::Piece;
 use self::pile::Pile;
 use self::table::{Table, mix};
 use self::ways::Ways;
@@ -36,60 +39,57 @@ pub(super) enum Outcome {
     Cut,
 }
 
-/// Steps between restarts, in the unit of Luby's sequence.
-const STEPS_BETWEEN_RESTARTS: u64 = 30_000;
+/// Steps of a search until the next is begun, in the unit of Luby's sequence.
+const STEPS_OF_A_SEARCH: u64 = 60_000;
 
-/// A search for a packing of one height, which can be continued.
+/// Of so many searches on end one joins nothing.
+const SEARCHES_A_ROUND: u64 = 4;
+
+/// Searches for a packing of one height, which can be continued.
 pub(super) struct Skyline {
-    state: State,
-    /// By place in the order of the search: the block.
-    blocks: Vec<usize>,
-    restarts: u64,
+    line: Line,
+    height: u64,
+    /// The search with nothing joined.
+    plain: State,
+    searches: u64,
 }
 
 impl Skyline {
-    /// A search of packings of at most `height` bytes, no less than any load.
+    /// Searches of packings of at most `height` bytes, no less than any load.
     pub fn new(line: &Line, height: u64) -> Self {
-        let mut blocks: Vec<usize> = (0..line.sizes.len()).collect();
-        blocks.sort_by_key(|i| (line.spans[*i], line.sizes[*i], *i));
-        let state = State {
-            weight: vec![1.0; line.loads.len()],
-            taste: vec![0; blocks.len()],
-            pile: Pile::new(line, &blocks, height),
-            failures: Table::default(),
-            ways: Ways::default(),
-            favour: 0,
-        };
-        Skyline { state, blocks, restarts: 0 }
+        let weight = vec![1.0; line.loads.len()];
+        let plain = State::new(joins::apart(line), line, height, weight);
+        Skyline { line: line.clone(), height, plain, searches: 0 }
     }
 
     /// Searches on for so many steps.
     pub fn search(&mut self, steps: u64, budget: &mut Budget) -> Outcome {
         let mut rest = steps;
         while rest > 0 && !budget.exhausted() {
-            self.restarts += 1;
-            let allowed = rest.min(STEPS_BETWEEN_RESTARTS.saturating_mul(luby(self.restarts)));
-            let state = &mut self.state;
-            state.pile.left = allowed;
-            state.favour = self.restarts;
-            for (i, taste) in (0..).zip(&mut state.taste) {
-                *taste = 512 + mix(self.restarts << 32 | i) % 1024;
-            }
-            let all: Vec<usize> = (0..self.blocks.len()).collect();
-            let verdict = state.place_all(&all);
-            let used = allowed - state.pile.left;
-            rest -= used.max(1);
-            budget.spend(used.max(1));
-            match verdict {
-                Verdict::Found => {
-                    let mut offsets = vec![0; self.blocks.len()];
-                    for (block, at) in self.blocks.iter().zip(&state.pile.offsets) {
-                        offsets[*block] = *at;
-                    }
-                    return Outcome::Packed(offsets);
+            let (round, turn) = (self.searches / SEARCHES_A_ROUND + 1, self.searches % SEARCHES_A_ROUND);
+            self.searches += 1;
+            let allowed = rest.min(STEPS_OF_A_SEARCH.saturating_mul(luby(round)));
+            let (mut joined, mut used) = (None, 1);
+            if turn > 0 {
+                let (pieces, looked) = joins::join(&self.line, self.searches);
+                used += looked;
+                if pieces.len() < self.line.sizes.len() {
+                    let weight = std::mem::take(&mut self.plain.weight);
+                    joined = Some(State::new(pieces, &self.line, self.height, weight));
                 }
-                Verdict::Refuted => return Outcome::Exhausted,
-                Verdict::Cut => state.pile.take_back(0),
+            }
+            let state = joined.as_mut().unwrap_or(&mut self.plain);
+            let verdict = state.search(allowed, self.searches);
+            used += allowed - state.pile.left;
+            rest = rest.saturating_sub(used);
+            budget.spend(used);
+            match verdict {
+                Verdict::Found => return Outcome::Packed(state.offsets()),
+                Verdict::Refuted if joined.is_none() => return Outcome::Exhausted,
+                Verdict::Refuted | Verdict::Cut => {}
+            }
+            if let Some(joined) = joined {
+                self.plain.weight = joined.weight;
             }
         }
         Outcome::Cut
@@ -115,19 +115,57 @@ enum Verdict {
 }
 
 struct State {
+    /// By place in the order of the search.
+    pieces: Vec<Piece>,
     pile: Pile,
     /// By section: how often the search failed there.
     weight: Vec<f64>,
-    /// By block: how much it is liked since the last restart.
-    taste: Vec<u64>,
-    /// What blocks are liked for.
-    favour: u64,
-    /// Blocks to come and what may be wasted, of branches that failed.
+    /// By piece: how much it is liked in this search, below 1.
+    taste: Vec<f64>,
+    /// Pieces to come and what may be wasted, of branches that failed.
     failures: Table,
     ways: Ways,
 }
 
 impl State {
+    fn new(mut pieces: Vec<Piece>, line: &Line, height: u64, weight: Vec<f64>) -> Self {
+        pieces.sort_by_key(|piece| (piece.span, piece.size));
+        State {
+            weight,
+            taste: vec![0.0; pieces.len()],
+            pile: Pile::new(&pieces, &line.loads, height),
+            failures: Table::default(),
+            ways: Ways::default(),
+            pieces,
+        }
+    }
+
+    /// Searches from the ground for so many steps.
+    fn search(&mut self, steps: u64, seed: u64) -> Verdict {
+        self.pile.left = steps;
+        for (i, taste) in (0..).zip(&mut self.taste) {
+            *taste = (mix(seed << 32 | i) % 1024) as f64 / 1024.0;
+        }
+        let all: Vec<usize> = (0..self.pieces.len()).collect();
+        let verdict = self.place_all(&all);
+        if verdict == Verdict::Cut {
+            self.pile.take_back(0);
+        }
+        verdict
+    }
+
+    /// By block: where it lies.
+    fn offsets(&self) -> Vec<u64> {
+        let count = self.pieces.iter().map(|piece| piece.blocks.len()).sum();
+        let mut offsets = vec![0; count];
+        for (piece, at) in self.pieces.iter().zip(&self.pile.offsets) {
+            for (block, above) in &piece.blocks {
+                offsets[*block] = at + above;
+            }
+        }
+        offsets
+    }
+
     /// Places these blocks, given ascending, those of sections apart by themselves.
     fn place_all(&mut self, blocks: &[usize]) -> Verdict {
         let mut parts = Vec::new();
@@ -238,29 +276,31 @@ impl State {
         }
     }
 
-    /// The blocks that can cover the ground of this section, the best first.
+    /// The blocks that can cover the ground of this section, the best first: wide ones, which are hard to place later, and
+    /// those that come level with a wall; an end between sections at one level is given away where others have to cross it.
     fn candidates(&self, section: usize, from: usize) -> Vec<usize> {
-        let (start, end) = self.ways.valley[section - from];
-        let wall = |s: Option<&u64>| s.map_or(0, |wall| wall.saturating_sub(self.pile.ground[section]));
-        let left = wall(start.checked_sub(1).filter(|s| *s >= from).and_then(|s| self.pile.ground.get(s)));
-        let right = wall(self.pile.ground.get(end).filter(|_| self.ways.valley.len() > end - from + 1));
+        let ground = self.pile.ground[section];
+        let end_of = |edge: usize, beyond: Option<usize>, size: u64| {
+            let beyond = beyond.and_then(|s| self.pile.ground.get(s)).filter(|_| self.pile.crossing[edge] > 0);
+            match beyond {
+                Some(level) if *level == ground => -LIKING_OF_LEVEL,
+                Some(level) if *level == ground + size => LIKING_OF_LEVEL,
+                _ => 0.0,
+            }
+        };
         let liking = |i: &usize| {
             let item = self.pile.items[*i];
-            let level = u64::from(item.from == start && item.size == left)
-                + u64::from(item.to == end && item.size == right);
-            let width = (item.to - item.from) as f64;
-            let taste = self.taste[*i] as f64;
-            let level_weight = match self.favour % 4 {
-                0 | 2 => width * taste,
-                1 => taste,
-                _ => width * item.size as f64 * taste,
-            };
-            (level as f64 * level_weight, width * taste)
+            let ends = end_of(item.from, item.from.checked_sub(1), item.size)
+                + end_of(item.to, Some(item.to), item.size);
+            (item.to - item.from) as f64 + ends + self.taste[*i]
         };
         let here = |i: &&usize| self.pile.items[**i].from <= section && section < self.pile.items[**i].to;
-        let mut candidates: Vec<(usize, (f64, f64))> =
+        let mut candidates: Vec<(usize, f64)> =
             self.ways.blocks.iter().filter(here).map(|i| (*i, liking(i))).collect();
-        candidates.sort_by(|(i, a), (j, b)| b.0.total_cmp(&a.0).then(b.1.total_cmp(&a.1)).then(i.cmp(j)));
+        candidates.sort_by(|(i, a), (j, b)| b.total_cmp(a).then(i.cmp(j)));
         candidates.into_iter().map(|(i, _)| i).collect()
     }
 }
+
+/// What it is worth to come level with a wall, in sections of width.
+const LIKING_OF_LEVEL: f64 = 2.0;

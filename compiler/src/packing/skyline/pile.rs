@@ -1,7 +1,7 @@
 //! A pile of blocks on a line: what lies where, what may still be wasted, and how to take it back.
 
 use super::table::{Table, mix};
-use crate::packing::line::Line;
+use super::joins::Piece;
 
 /// Most sums of sizes that are listed to find levels.
 const MOST_SUMS: usize = 4096;
@@ -26,6 +26,8 @@ pub struct Pile {
     /// By end of sections: the blocks that begin there, and that end there.
     begins: Vec<Vec<usize>>,
     ends: Vec<Vec<usize>>,
+    /// By end of sections: how many blocks to come lie across it.
+    pub crossing: Vec<usize>,
     /// By section: the bytes it may still waste.
     pub spare: Vec<u64>,
     /// By section: the end of what lies there.
@@ -56,26 +58,26 @@ enum Change {
 }
 
 impl Pile {
-    /// With nothing placed, of at most `height` bytes. `order` are the blocks of the line, ascending by their sections.
-    pub fn new(line: &Line, order: &[usize], height: u64) -> Self {
-        let item = |i: &usize| {
-            let (from, to) = line.spans[*i];
-            Item { from, to, size: line.sizes[*i] }
-        };
-        let items: Vec<Item> = order.iter().map(item).collect();
-        let sections = line.loads.len();
+    /// With nothing placed, of at most `height` bytes, from what each section needs. The pieces ascend by their sections,
+    /// then by size.
+    pub fn new(pieces: &[Piece], loads: &[u64], height: u64) -> Self {
+        let item = |piece: &Piece| Item { from: piece.span.0, to: piece.span.1, size: piece.size };
+        let items: Vec<Item> = pieces.iter().map(item).collect();
+        let sections = loads.len();
         let mut twin = vec![0; items.len()];
         for i in 1..items.len() {
             twin[i] = if items[i] == items[i - 1] { twin[i - 1] } else { i };
         }
         let mut begins = vec![Vec::new(); sections + 1];
         let mut ends = vec![Vec::new(); sections + 1];
+        let mut crossing = vec![0; sections + 1];
         for (i, item) in items.iter().enumerate() {
             begins[item.from].push(i);
             ends[item.to].push(i);
+            crossing[item.from + 1..item.to].iter_mut().for_each(|crossing| *crossing += 1);
         }
         Pile {
-            spare: line.loads.iter().map(|load| height.saturating_sub(*load)).collect(),
+            spare: loads.iter().map(|load| height.saturating_sub(*load)).collect(),
             ground: vec![0; sections],
             bare: vec![false; sections],
             level: vec![0; sections + 1],
@@ -84,6 +86,7 @@ impl Pile {
             twin,
             begins,
             ends,
+            crossing,
             trail: Vec::new(),
             levels: Table::default(),
             left: 0,
@@ -146,6 +149,7 @@ impl Pile {
         let Item { from, to, size } = self.items[i];
         self.offsets[i] = self.ground[from];
         self.placed[i] = true;
+        self.crossing[from + 1..to].iter_mut().for_each(|crossing| *crossing -= 1);
         for ground in &mut self.ground[from..to] {
             *ground += size;
         }
@@ -162,6 +166,7 @@ impl Pile {
                 Some(Change::Placed(i)) => {
                     let Item { from, to, size } = self.items[i];
                     self.placed[i] = false;
+                    self.crossing[from + 1..to].iter_mut().for_each(|crossing| *crossing += 1);
                     for ground in &mut self.ground[from..to] {
                         *ground -= size;
                     }
