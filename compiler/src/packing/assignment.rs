@@ -6,12 +6,13 @@ use super::budget::Budget;
 pub(super) const LOOKS_A_STEP: u64 = 4;
 
 /// The most that rows and columns can be worth in pairs, where a row or a column is in one pair at most: `worth` by row
-/// and column, none below 0, rows of one length. `None` where the budget ends before.
+/// and column, none below 0, rows of one length. `None` where the budget ends
+/// or has spent `end` steps before.
 ///
 /// Rows come one by one, each on the cheapest way past those before it (Kuhn, The Hungarian method for the assignment
 /// problem, 1955; as shortest paths: Jonker and Volgenant, A shortest augmenting path algorithm for dense and sparse
 /// linear assignment problems, 1987).
-pub(super) fn most(worth: &[Vec<i64>], budget: &mut Budget) -> Option<i64> {
+pub(super) fn most(worth: &[Vec<i64>], end: u64, budget: &mut Budget) -> Option<i64> {
     let rows = worth.len();
     let real = worth.first().map_or(0, Vec::len);
     // A row may go with a column that is worth nothing. The last column is where a row comes in.
@@ -21,7 +22,7 @@ pub(super) fn most(worth: &[Vec<i64>], budget: &mut Budget) -> Option<i64> {
     let mut row_prices = vec![0; rows];
     let mut prices = vec![0; columns + 1];
     for row in 0..rows {
-        if budget.exhausted() {
+        if budget.spent() >= end || budget.exhausted() {
             return None;
         }
         row_of[columns] = Some(row);

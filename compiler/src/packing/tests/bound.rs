@@ -35,14 +35,19 @@ fn assignments_are_worth_most() {
         let mut row = || (0..columns).map(|_| random.random_range(least..10).max(0)).collect::<Vec<i64>>();
         let worth: Vec<Vec<i64>> = (0..rows).map(|_| row()).collect();
         let expected = most(&worth, &mut Vec::new());
-        assert_eq!(assignment::most(&worth, &mut unlimited()), Some(expected), "seed {seed}: {worth:?}");
+        assert_eq!(
+            assignment::most(&worth, u64::MAX, &mut unlimited()),
+            Some(expected),
+            "seed {seed}: {worth:?}"
+        );
     }
 }
 
 #[test]
 fn what_the_budget_cuts_short_says_nothing() {
     let worth = vec![vec![1, 2, 3]; 3];
-    assert_eq!(assignment::most(&worth, &mut Budget::new(Limit::Work(2))), None);
+    assert_eq!(assignment::most(&worth, u64::MAX, &mut Budget::new(Limit::Work(2))), None);
+    assert_eq!(assignment::most(&worth, 2, &mut unlimited()), None);
 }
 
 /// A few buffers that fill as they begin and drain as they end, or, every other time, are in use in any part.
