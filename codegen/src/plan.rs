@@ -466,7 +466,8 @@ pub struct Certificate {
     /// Where [`Memory::bound`] comes from: the moment at which most bytes are occupied.
     pub bound: Option<PeakWitness>,
     /// The fewest bytes that any placement of these rings takes, with firings of more than 64 KiB of filters made at once,
-    /// where a complete search found it to be more than [`Memory::bound`]. The checker does not repeat the search.
+    /// where that is known to be more than [`Memory::bound`]: by how far apart rings must lie, or by a complete search. The
+    /// checker does not repeat it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub least: Option<u64>,
     /// Where the ring sizes come from.

@@ -6,10 +6,11 @@
 //! others do are left out (`reduce`). What remains is packed by a portfolio of greedy orders ([`greedy`]) and then by
 //! complete searches that end with the least height or with their budget: by rising offset (`search`), and along time
 //! (`zones`) or, where lives lie on one line and share no addresses (`line`), in turns with a search for packings that waste
-//! next to nothing (`skyline`); all are measured against lower bounds ([`bound`]). [`infeasible`] names buffers that cannot
-//! fit a capacity, [`csv`] is the file format of MiniMalloc (Moffitt, ASPLOS 2023), [`banks`] shares buffers among several
-//! memories.
+//! next to nothing (`skyline`); all are measured against lower bounds ([`bound`]), what is in use at one moment and how high
+//! that stacks (`assignment`). [`infeasible`] names buffers that cannot fit a capacity, [`csv`] is the file format of
+//! MiniMalloc (Moffitt, ASPLOS 2023), [`banks`] shares buffers among several memories.
 
+mod assignment;
 pub mod banks;
 pub mod bound;
 mod budget;
@@ -144,7 +145,7 @@ pub struct Solution {
     pub bound: u64,
     /// Why it ended.
     pub stopped: Stopped,
-    /// Steps of the complete search: looks at a conflict or at a member of a clique.
+    /// Steps of the complete search: looks at a conflict, at a member of a clique or at a few pairs of members.
     pub work: u64,
 }
 

@@ -31,6 +31,10 @@ pub(super) fn optimum(part: &Part, neighbours: &[BitSet], goal: Goal, budget: &m
     if best.bytes <= bound.max(goal.enough) || part.blocks.len() > MOST_BLOCKS {
         return (best, bound);
     }
+    bound = bound::of_stacks(part, best.bytes, budget);
+    if best.bytes <= bound {
+        return (best, bound);
+    }
     let heights = Heights::new(part, best.bytes);
     // The search finds nothing below this. It is a bound if the search knows every way.
     let mut floor = heights.at_least(bound);

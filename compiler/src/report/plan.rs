@@ -52,9 +52,7 @@ fn memory(plan: &Plan) -> String {
     let memory = &plan.memory;
     let bound = match (memory.proven, plan.certificate.least) {
         (true, None) => "the least for these rings and this schedule: equal to the liveness bound".to_owned(),
-        (true, Some(_)) => {
-            "the least for these rings and this schedule: a complete search found nothing smaller".to_owned()
-        }
+        (true, Some(_)) => "the least for these rings and this schedule: no placement is smaller".to_owned(),
         (false, least) => format!("no placement is below {}", grouped(least.unwrap_or(memory.bound))),
     };
     let line = |name: &str, bytes: u64, note: String| vec![name.to_owned(), grouped(bytes), note];

@@ -190,8 +190,8 @@ pub struct Arrangement {
     pub bytes: u64,
     /// The liveness bound and the moment that sets it.
     pub bound: Peak,
-    /// No placement of these rings takes fewer bytes: the bound, or more where a complete search says so, or where what
-    /// is costly row by row is made at once.
+    /// No placement of these rings takes fewer bytes: the bound, or more where packing proves so, or where what is
+    /// costly row by row is made at once.
     pub least: u64,
     /// Offset of each item, in the order of [`Storage::items`].
     pub offsets: Vec<u64>,

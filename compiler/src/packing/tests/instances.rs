@@ -14,7 +14,7 @@ pub(super) fn life(lower: i64, upper: i64, bytes: u64) -> Life {
 }
 
 /// Bytes of a buffer that are in use at a moment.
-fn in_use(life: &Life, at: i64) -> Option<(u64, u64)> {
+pub(super) fn in_use(life: &Life, at: i64) -> Option<(u64, u64)> {
     if at < life.lower || life.upper <= at {
         return None;
     }

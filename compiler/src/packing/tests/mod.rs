@@ -1,4 +1,5 @@
 mod banks;
+mod bound;
 mod csv;
 mod instances;
 mod optima;
