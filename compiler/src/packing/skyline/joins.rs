@@ -112,7 +112,8 @@ impl Yard {
                     for (_, those) in rest.iter().take_while(|(h, _)| h == height) {
                         self.work += 1;
                         let stacked = these.len() + those.len();
-                        let pairs = ways(lower.pieces.len(), these.len()) * ways(upper.pieces.len(), those.len());
+                        let pairs =
+                            ways(lower.pieces.len(), these.len()) * ways(upper.pieces.len(), those.len());
                         let expected = pairs * (stacked - 1) as f64 / (*height).max(2) as f64;
                         if stacked > MOST_OF_A_JOINT || expected >= limit {
                             continue;

@@ -16,7 +16,7 @@
 //! The ideas of a pile, sections and their slack are those of MiniMalloc (Moffitt, ASPLOS 2023); restarts follow Luby,
 //! Sinclair and Zuckerman (1993), the weights of sections `dom/wdeg` (Boussemart et al., ECAI 2004).
 
-mod joins;
+pub(super) mod joins;
 mod pile;
 mod table;
 mod ways;
@@ -281,7 +281,8 @@ impl State {
     fn candidates(&self, section: usize, from: usize) -> Vec<usize> {
         let ground = self.pile.ground[section];
         let end_of = |edge: usize, beyond: Option<usize>, size: u64| {
-            let beyond = beyond.and_then(|s| self.pile.ground.get(s)).filter(|_| self.pile.crossing[edge] > 0);
+            let beyond =
+                beyond.and_then(|s| self.pile.ground.get(s)).filter(|_| self.pile.crossing[edge] > 0);
             match beyond {
                 Some(level) if *level == ground => -LIKING_OF_LEVEL,
                 Some(level) if *level == ground + size => LIKING_OF_LEVEL,

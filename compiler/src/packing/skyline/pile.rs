@@ -1,7 +1,7 @@
 //! A pile of blocks on a line: what lies where, what may still be wasted, and how to take it back.
 
-use super::table::{Table, mix};
 use super::joins::Piece;
+use super::table::{Table, mix};
 
 /// Most sums of sizes that are listed to find levels.
 const MOST_SUMS: usize = 4096;

@@ -8,6 +8,7 @@ use super::optima::{least_of, lives};
 use crate::packing::line::Line;
 use crate::packing::lives::problem;
 use crate::packing::part::Part;
+use crate::packing::skyline::joins::join;
 use crate::packing::skyline::{Outcome, Skyline};
 use crate::packing::{Block, Budget, Gap, Life, Limit};
 
@@ -78,12 +79,12 @@ fn lives_that_lie_on_no_line_have_none() {
     assert_eq!(line(&lives), None);
 }
 
-/// A rectangle cut through again and again; of a few pieces the largest, along and across by turns or at random.
-fn cut(count: usize, width: i64, height: u64, by_turns: bool, seed: u64) -> Vec<Life> {
+/// A rectangle cut through again and again; of so many pieces the largest, along and across by turns or at random.
+fn cut(count: usize, width: i64, height: u64, most: usize, by_turns: bool, seed: u64) -> Vec<Life> {
     let random = &mut random(seed);
     let mut pieces = vec![(0, width, height, 0)];
     while pieces.len() < count {
-        let few: Vec<usize> = (0..4).map(|_| random.random_range(0..pieces.len())).collect();
+        let few: Vec<usize> = (0..most).map(|_| random.random_range(0..pieces.len())).collect();
         let area = |i: &usize| (pieces[*i].1 - pieces[*i].0) as u64 * pieces[*i].2;
         let i = few.into_iter().max_by_key(area).unwrap();
         let (from, to, high, depth) = pieces[i];
@@ -106,27 +107,81 @@ fn cut(count: usize, width: i64, height: u64, by_turns: bool, seed: u64) -> Vec<
 #[test]
 fn rectangles_that_were_cut_up_are_put_together_again() {
     let cases = [
-        (20, 10, 20, 0),
-        (60, 10, 20, 0),
-        (60, 30, 200, 0),
-        (60, 1000, 1000, 0),
-        (60, 30, 200, 3),
-        (100, 20, 30, 0),
-        (100, 50, 400, 0),
-        (150, 200, 1000, 0),
-        (150, 5000, 10_000, 0),
+        (20, 10, 20, 4, 0),
+        (60, 10, 20, 4, 0),
+        (60, 30, 200, 4, 0),
+        (60, 1000, 1000, 4, 0),
+        (60, 30, 200, 4, 3),
+        (100, 20, 30, 4, 0),
+        (100, 50, 400, 4, 0),
+        (120, 12, 1000, 100, 0),
+        (150, 20, 300, 4, 0),
+        (150, 200, 1000, 4, 0),
+        (150, 5000, 10_000, 4, 0),
     ];
-    for (count, width, height, missing) in cases {
+    for (count, width, height, most, missing) in cases {
         for seed in 0..4 {
-            let mut lives = cut(count, width, height, seed % 2 == 0, seed);
+            let mut lives = cut(count, width, height, most, seed % 2 == 0, seed);
             let random = &mut random(seed);
             for _ in 0..missing {
                 lives.swap_remove(random.random_range(0..lives.len()));
             }
             let solution = super::solve(&lives, 100_000_000);
-            let what = format!("{count} of {width} x {height}, {missing} missing, seed {seed}");
+            let what = format!("{count} of {width} x {height}, {most}, {missing} missing, seed {seed}");
             println!("{what}: {} steps", solution.work);
             assert!(solution.proven() && solution.packing.bytes <= height, "{what}: {solution:?}");
         }
     }
+}
+
+/// Whatever is joined is made of blocks that fill it: where it is, it needs what they need together.
+#[test]
+fn joined_blocks_fill_their_pieces() {
+    let mut joined = 0;
+    for seed in 0..300 {
+        let width = [6, 20, 200][seed as usize % 3];
+        let mut lives = cut(40, width, 60, 4, seed % 2 == 0, seed);
+        // None is to be without neighbours.
+        lives.push(life(0, width, 1));
+        let Some(line) = line(&lives) else { panic!("seed {seed}: {lives:?}") };
+        let (pieces, _) = join(&line, seed);
+        joined += lives.len() - pieces.len();
+        let mut blocks: Vec<usize> = pieces.iter().flat_map(|p| p.blocks.iter().map(|(i, _)| *i)).collect();
+        blocks.sort_unstable();
+        assert_eq!(blocks, (0..lives.len()).collect::<Vec<_>>(), "seed {seed}");
+        for piece in &pieces {
+            for section in piece.span.0..piece.span.1 {
+                let here = piece
+                    .blocks
+                    .iter()
+                    .filter(|(i, _)| (line.spans[*i].0..line.spans[*i].1).contains(&section));
+                let mut here: Vec<(u64, u64)> = here.map(|(i, at)| (*at, at + line.sizes[*i])).collect();
+                here.sort_unstable();
+                let end = here.iter().try_fold(0, |end, (from, to)| (end == *from).then_some(*to));
+                assert_eq!(end, Some(piece.size), "seed {seed}, section {section}: {piece:?}");
+            }
+            let within =
+                |(i, _): &(usize, u64)| piece.span.0 <= line.spans[*i].0 && line.spans[*i].1 <= piece.span.1;
+            assert!(piece.blocks.iter().all(within), "seed {seed}: {piece:?}");
+        }
+    }
+    assert!(joined > 1000, "{joined}");
+}
+
+/// Two blocks that are alone where they are, and as high as each other, are hardly so by accident; small ones among many
+/// are.
+#[test]
+fn joints_are_no_accidents() {
+    let mut lives = vec![life(0, 4, 5000), life(4, 9, 5000)];
+    lives.extend((0..9).flat_map(|at| [life(at, at + 1, 3), life(at, at + 1, 2), life(at, at + 1, 4)]));
+    let line = line(&lives).unwrap();
+    let mut made = 0;
+    for seed in 0..100 {
+        let (pieces, _) = join(&line, seed);
+        let whole = pieces.iter().find(|piece| piece.blocks.len() > 1);
+        made += usize::from(whole.is_some_and(|piece| piece.span == (0, line.loads.len())));
+        let small = pieces.iter().filter(|piece| piece.size < 5000);
+        assert!(small.into_iter().all(|piece| piece.blocks.len() == 1), "seed {seed}: {pieces:?}");
+    }
+    assert!(made > 80, "{made}");
 }
