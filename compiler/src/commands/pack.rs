@@ -11,8 +11,8 @@ use crate::error::{Error, Outcome};
 use crate::packing::{self, Budget, Limit, PackError, Problem, Solution, csv, infeasible, lives};
 use crate::{output, report};
 
-/// Steps of the search where no budget is given: a few seconds.
-const STEPS: u64 = 300_000_000;
+/// Steps of the search where no budget is given: some ten seconds.
+const STEPS: u64 = 1_000_000_000;
 
 /// Packs the buffers of a file, prints how high they are, and writes where they lie. The answer is no if they do not
 /// fit the capacity.

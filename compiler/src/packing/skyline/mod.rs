@@ -205,7 +205,7 @@ impl State {
             }
             let Some(section) = self.tightest(blocks, from, to) else { break Verdict::Refuted };
             let mut verdict = Verdict::Refuted;
-            for next in self.candidates(section, from) {
+            for next in self.candidates(section) {
                 let before = self.pile.mark();
                 self.pile.put(next);
                 let rest: Vec<usize> = blocks.iter().copied().filter(|i| *i != next).collect();
@@ -278,7 +278,7 @@ impl State {
 
     /// The blocks that can cover the ground of this section, the best first: wide ones, which are hard to place later, and
     /// those that come level with a wall; an end between sections at one level is given away where others have to cross it.
-    fn candidates(&self, section: usize, from: usize) -> Vec<usize> {
+    fn candidates(&self, section: usize) -> Vec<usize> {
         let ground = self.pile.ground[section];
         let end_of = |edge: usize, beyond: Option<usize>, size: u64| {
             let beyond =
