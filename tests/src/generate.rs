@@ -1,5 +1,7 @@
 //! Random small networks, cut and run in random ways.
 
+mod operands;
+
 use std::collections::BTreeMap;
 
 use csdfc::app::load::ModelSource;
@@ -97,6 +99,11 @@ fn partner(
     }
 }
 
+/// Whether two feature maps can be put together along their channels.
+fn columns(b: &Shape, a: &Shape) -> bool {
+    a.rank() == 4 && b.rank() == 4 && a.dims[2..] == b.dims[2..]
+}
+
 /// Adds one or two layers of a random kind, or none if they do not fit.
 fn grow(network: &mut Network, random: &mut Choices<'_>) {
     let mut x = operand(network, random);
@@ -112,8 +119,7 @@ fn grow(network: &mut Network, random: &mut Choices<'_>) {
     let image = |b: &Shape, a: &Shape| {
         a.rank() == 4 && b.rank() == 4 && a.dims[1] == b.dims[1] && a.dims[3] == b.dims[3]
     };
-    let columns = |b: &Shape, a: &Shape| a.rank() == 4 && b.rank() == 4 && a.dims[2..] == b.dims[2..];
-    let (operator, inputs) = match random.pick(0, 17) {
+    let (operator, inputs) = match random.pick(0, 16) {
         0..=2 => {
             let groups = if random.flag() { channels } else { 1 };
             let filters = groups * random.pick(1, 2);
@@ -271,40 +277,6 @@ fn grow(network: &mut Network, random: &mut Choices<'_>) {
             };
             (Operator::Conv(conv), vec![x])
         }
-        16 if x.shape.rank() == 4 => {
-            // What a convolution adds, or what it reads in parts.
-            let (adds, mut image) = (random.flag(), x.clone());
-            if !adds {
-                let other = partner(network, &x, random, columns);
-                let Some(both) = push(network, Operator::Concat(Concat { axis: 1 }), vec![x.clone(), other])
-                else {
-                    return;
-                };
-                image = both;
-            }
-            let side = 2 * random.pick(0, 1) + 1;
-            let conv = Conv {
-                filters: channels,
-                kernel: [side; 2],
-                stride: [1; 2],
-                dilation: [1; 2],
-                pads: [side / 2; 4],
-                groups: 1,
-                bias: random.flag(),
-                pre: None,
-                residual: false,
-                activation: None,
-            };
-            let Some(sums) = push(network, Operator::Conv(conv), vec![image]) else { return };
-            if adds && x.shape != sums.shape {
-                return;
-            }
-            let add = Binary { function: BinaryFunction::Add, constant: None, activation: None };
-            match adds {
-                true => (Operator::Binary(add), vec![sums, x]),
-                false => (Operator::ElementWise(ElementWise { function: Function::Relu }), vec![sums]),
-            }
-        }
         _ => (Operator::ElementWise(ElementWise { function: Function::Relu }), vec![x]),
     };
     push(network, operator, inputs);
@@ -317,8 +289,11 @@ fn network(random: &mut Choices<'_>) -> Network {
         input(&mut network, shape);
     }
     let inputs = network.layers.len();
-    for _ in 0..random.pick(1, 12) {
-        grow(&mut network, random);
+    for _ in 0..random.pick(1, 7) {
+        match random.pick(0, 3) {
+            3 => drop(operands::grow(&mut network, random)),
+            _ => grow(&mut network, random),
+        }
     }
     // Passes drop an input that nobody reads.
     for id in 0..inputs {
@@ -341,8 +316,9 @@ fn network(random: &mut Choices<'_>) -> Network {
 
 /// A CNN cut at random places, and which of its neighbouring partitions run at the same time.
 fn cnn(name: &str, random: &mut Choices<'_>) -> (Cnn, Vec<Vec<String>>) {
-    let (network, fusion) = (network(random), random.pick(0, 2));
-    let network = csdfc::pass::normalise(network, Fusion::ALL[fusion]);
+    // More often all that there is a pass for than less.
+    let (network, less) = (network(random), random.pick(0, 4).saturating_sub(2));
+    let network = csdfc::pass::normalise(network, Fusion::ALL[less]);
     let mut partitions: Vec<Partition> = Vec::new();
     let mut together: Vec<Vec<String>> = Vec::new();
     for id in network.ids() {

@@ -44,6 +44,15 @@ pub struct Front {
     pub stopped: Stopped,
 }
 
+impl Front {
+    /// Takes in what else was evaluated.
+    pub fn join(&mut self, more: Front) {
+        self.evaluations += more.evaluations;
+        self.variants.extend(more.variants);
+        self.variants = undominated(std::mem::take(&mut self.variants));
+    }
+}
+
 /// Evaluates the simple choices for one CNN, each of its partitions on the processor given.
 ///
 /// # Errors
@@ -71,10 +80,7 @@ pub fn front_of(
     if storage == StorageModel::Tensors {
         let whole: Vec<Choice> =
             front.variants.iter().filter_map(|best| inputs_whole(task.network, &best.choice())).collect();
-        let more = evaluate(task, processors, &whole, storage)?;
-        front.evaluations += more.evaluations;
-        front.variants.extend(more.variants);
-        front.variants = undominated(front.variants);
+        front.join(evaluate(task, processors, &whole, storage)?);
     }
     Ok(front)
 }

@@ -1,10 +1,59 @@
-//! Cut tensors: where a network is a chain.
+//! Cuts: where little of a network is left for later layers.
 
 use crate::network::{LayerId, Network};
 
 /// The places in `layers`, topologically ordered, after which all that later ones read of these is the tensor made there
 /// (the last place among them). Between two such places lies a block, be it a layer or a residual block.
 pub fn cuts(network: &Network, layers: &[LayerId]) -> Vec<usize> {
+    let mut open_until = 0;
+    let is_cut = |(at, last): (usize, usize)| {
+        let is_cut = open_until <= at;
+        open_until = open_until.max(last);
+        is_cut.then_some(at)
+    };
+    last_reads(network, layers).into_iter().enumerate().filter_map(is_cut).collect()
+}
+
+/// These and the places after which later layers read several tensors, as the parts of an image are, of fewer bytes than
+/// are kept somewhere on the way to the places next to it, by a fifth or more; of both those after which no more than
+/// `most` bytes are kept.
+pub fn low(network: &Network, layers: &[LayerId], most: u64) -> Vec<usize> {
+    let mut change = vec![0i128; layers.len()];
+    for (at, last) in last_reads(network, layers).into_iter().enumerate() {
+        let layer = network.layer(layers[at]);
+        let bytes = i128::from(layer.shape.rows() as u64 * layer.row_bytes());
+        change[at] += bytes;
+        change[last] -= bytes;
+    }
+    let sum = |sum: &mut i128, change: &i128| {
+        *sum += change;
+        Some(*sum)
+    };
+    let kept: Vec<i128> = change.iter().scan(0, sum).collect();
+    let single = cuts(network, layers);
+    let mut low = Vec::new();
+    let mut falls = false;
+    for at in 0..layers.len() {
+        falls = change[at] < 0 || falls && change[at] == 0;
+        if single.binary_search(&at).is_ok()
+            || falls && kept.get(at + 1).is_some_and(|after| *after > kept[at])
+        {
+            low.push(at);
+        }
+    }
+    let fullest = |from: usize, to: usize| kept[from..=to].iter().copied().max().unwrap_or(0);
+    let is_low = |index: &usize| {
+        let at = low[*index];
+        let before = index.checked_sub(1).map_or(0, |before| low[before]);
+        let after = low.get(index + 1).copied().unwrap_or(at);
+        let falls = || 4 * fullest(before, at).min(fullest(at, after)) >= 5 * kept[at];
+        kept[at] <= i128::from(most) && (single.binary_search(&at).is_ok() || falls())
+    };
+    (0..low.len()).filter(is_low).map(|index| low[index]).collect()
+}
+
+/// The place in `layers` of the last that reads each one's tensor, or of that itself.
+fn last_reads(network: &Network, layers: &[LayerId]) -> Vec<usize> {
     let mut place = vec![None; network.layers.len()];
     for (at, id) in layers.iter().enumerate() {
         place[id.0] = Some(at);
@@ -17,13 +66,63 @@ pub fn cuts(network: &Network, layers: &[LayerId]) -> Vec<usize> {
             }
         }
     }
-    let mut cuts = Vec::new();
-    let mut open_until = 0;
-    for (at, last) in last_read.iter().enumerate() {
-        if open_until <= at {
-            cuts.push(at);
-        }
-        open_until = open_until.max(*last);
+    last_read
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::builtin::{self, BuildError, Builder, ConvOptions};
+    use crate::network::Operand;
+    use crate::pass::{self, Fusion};
+
+    /// Names of the layers after which there are cuts, and of those after which no more than so many bytes are left.
+    fn check(network: Network, fusion: Fusion, most: u64, expected: [&[&str]; 2]) {
+        let network = pass::normalise(network, fusion);
+        let layers: Vec<LayerId> = network.ids().collect();
+        let found = [cuts(&network, &layers), low(&network, &layers, most)];
+        let names = |places: Vec<usize>| -> Vec<String> {
+            places.into_iter().map(|at| network.layers[at].name.clone()).collect()
+        };
+        assert_eq!(found.map(names), expected.map(|list| list.to_vec()));
     }
-    cuts
+
+    /// A layer of 16 channels, two branches of so many, a layer of 16 channels that reads both, and an end.
+    fn module(branch: usize) -> Result<Network, BuildError> {
+        let mut builder = Builder::new(1);
+        let b = &mut builder;
+        let point = |b: &mut Builder, name: &str, image: &Operand, filters| {
+            b.named(name).conv(image, filters, [1, 1], ConvOptions::default())
+        };
+        let input = b.input("input", [1, 3, 8, 8])?;
+        let stem = point(b, "stem", &input, 16)?;
+        let (left, right) = (point(b, "left", &stem, branch)?, point(b, "right", &stem, branch)?);
+        let both = b.named("both").concat(&[&left, &right])?;
+        let next = point(b, "next", &both, 16)?;
+        let end = point(b, "end", &next, 1)?;
+        b.output("output", &end)?;
+        Ok(builder.finish())
+    }
+
+    #[test]
+    fn blocks_lie_between_cuts() {
+        let cuts = ["input", "stem", "next", "end"];
+        let with_branches = ["input", "stem", "right", "next", "end"];
+        for (branch, most, low) in [
+            (4, u64::MAX, &with_branches[..]),
+            (6, u64::MAX, &with_branches),
+            // Not a fifth less than the 16 channels before and behind.
+            (7, u64::MAX, &cuts),
+            // As much as both branches of four channels, and less.
+            (4, 8 * 64 * 4, &["input", "right", "end"]),
+            (4, 8 * 64 * 4 - 1, &["input", "end"]),
+        ] {
+            check(module(branch).unwrap(), Fusion::Full, most, [&cuts, low]);
+        }
+        let with_concat = ["input", "stem", "both", "next", "end"];
+        check(module(4).unwrap(), Fusion::Paper, u64::MAX, [&with_concat; 2]);
+        let blocks =
+            ["input", "conv", "stack1_add", "stack2_add", "stack3_add", "avg_pool", "dense", "softmax"];
+        check(builtin::network("resnet8").unwrap(), Fusion::Paper, u64::MAX, [&blocks; 2]);
+    }
 }

@@ -25,10 +25,12 @@ use self::stream::Segment;
 use super::simple::{self, Front};
 use super::watch::{Stopped, Watch};
 use crate::cost::Processor;
-use crate::execution::CnnTask;
+use crate::execution::{CnnTask, Rings};
 use crate::network::LayerId;
+use crate::search::Variant;
 use crate::search::choice::Choice;
 use crate::search::evaluate::Evaluator;
+use crate::storage::Effort;
 use csdfc_codegen::plan::StorageModel;
 
 /// Networks of up to so many layers that can go by parts have every choice of none and one row tried.
@@ -63,8 +65,46 @@ pub fn front(
         // In a hurry what was found is placed, and, so that there is something, what needs no search.
         choices.retain(|choice| choice.barriers.is_some() || choice.name == "none");
     }
-    let front = simple::front_of(task, processors, storage, &choices)?;
+    let mut front = simple::front_of(task, processors, storage, &choices)?;
+    if found.stopped <= Stopped::Evaluations {
+        let least = front.variants.iter().map(|variant| variant.buffers).min().unwrap_or(u64::MAX);
+        let smaller = block_by_block(&evaluator, &family, least)?.into_iter().collect::<Vec<_>>();
+        front.join(Front { evaluations: smaller.len() as u64, variants: smaller, stopped: found.stopped });
+    }
     Ok(Front { evaluations: found.evaluations + front.evaluations, stopped: found.stopped, ..front })
+}
+
+/// Row by row, with a segment's end at each place after which little is left, be it one tensor or several, as between the
+/// modules of an inception network whose concats are images in parts; if the network has places of the second kind, and
+/// if this takes fewer bytes than `least`. Chains of such segments are not looked for: one that reads whole tensors makes
+/// its outputs one after another, and not in step, as the tail that it is of says. Their rings are many and short, and
+/// take patience to place.
+fn block_by_block(
+    evaluator: &Evaluator<'_>,
+    family: &Family<'_>,
+    least: u64,
+) -> Result<Option<Variant>, csdf::Error> {
+    let (task, network) = (evaluator.task, evaluator.task.network);
+    let (mut ends, mut has_several) = (Vec::new(), false);
+    for partition in task.partitions.iter().filter(|partition| partition.steps.is_none()) {
+        let layers = &partition.layers;
+        let cuts = cuts::cuts(network, layers);
+        // A quarter is for the rings of a segment.
+        let low = cuts::low(network, layers, least - least / 4);
+        has_several |= low.iter().any(|at| !cuts.contains(at));
+        ends.extend(low.into_iter().filter(|at| at + 1 < layers.len()).map(|at| layers[at]));
+    }
+    if !has_several {
+        return Ok(None);
+    }
+    let most = family.ladder.last().copied().unwrap_or(1);
+    let choice = family.choice(&family.genome(&vec![most; network.layers.len()], &ends));
+    if evaluator.bound(&evaluator.execute(&choice, Rings::OnDemand)?) >= least {
+        return Ok(None);
+    }
+    let execution = evaluator.execute(&choice, Rings::Smallest)?;
+    let buffers = evaluator.buffers(&execution, Effort::Final);
+    Ok((buffers < least).then(|| evaluator.variant(&choice, execution, buffers)))
 }
 
 /// The genomes of the best chains of segments. Where a CNN has several partitions, those of each are put together: by
