@@ -52,7 +52,7 @@ fn check_sizes(plan: &Plan) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1300, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn every_plan_is_accepted(bytes in prop::collection::vec(any::<u8>(), 20..300)) {
@@ -69,7 +69,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 80, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn no_old_plan_beats_one_that_starts_from_it(bytes in prop::collection::vec(any::<u8>(), 20..300)) {
