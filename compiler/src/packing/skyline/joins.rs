@@ -32,8 +32,11 @@ pub fn apart(line: &Line) -> Vec<Piece> {
 const MOST_STACKED: usize = 3;
 const MOST_OF_A_JOINT: usize = 5;
 
-/// More pieces of the same sections are not stacked by threes.
-const MANY: usize = 10;
+/// Of more pieces of the same sections than these no three are stacked, and no two.
+const MANY: [usize; 2] = [10, 40];
+
+/// Most looks at stacks.
+const MOST_LOOKS: u64 = 1 << 20;
 
 /// Joints of which at least so many are expected by accident are not made: one of these is drawn.
 const LIMITS: [f64; 6] = [0.0625, 0.125, 0.25, 0.5, 1.0, 2.0];
@@ -53,6 +56,9 @@ pub fn join(line: &Line, seed: u64) -> (Vec<Piece>, u64) {
     let most = (random.draw() * line.sizes.len() as f64 / 2.0) as usize;
     let limit = LIMITS[(random.draw() * LIMITS.len() as f64) as usize];
     for _ in 0..most {
+        if yard.work > MOST_LOOKS {
+            break;
+        }
         let Some(joint) = yard.unlikeliest(limit, &mut random) else { break };
         yard.make(joint);
     }
@@ -155,7 +161,7 @@ impl Yard {
         if pieces.is_empty() {
             return;
         }
-        let most = if pieces.len() > MANY { MOST_STACKED - 1 } else { MOST_STACKED };
+        let most = MOST_STACKED - MANY.iter().filter(|many| pieces.len() > **many).count();
         let mut stacks: Vec<(u64, Vec<usize>)> = vec![(0, Vec::new())];
         for &i in &pieces {
             for at in 0..stacks.len() {
