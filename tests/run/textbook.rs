@@ -224,13 +224,8 @@ fn function(function: Option<&Function>, x: f64) -> f64 {
     match function {
         None => x,
         // What is no number stays.
-        Some(Function::Relu) => {
-            if x < 0.0 {
-                0.0
-            } else {
-                x
-            }
-        }
+        Some(Function::Relu) if x < 0.0 => 0.0,
+        Some(Function::Relu) => x,
         Some(other) => unreachable!("no test has {other:?}"),
     }
 }

@@ -19,6 +19,8 @@ use csdfc_codegen::operator::{
 };
 use csdfc_codegen::plan::StorageModel;
 use csdfc_codegen::shape::Shape;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
 
 /// Numbers drawn from random bytes, so that proptest can shrink a network.
 struct Choices<'a>(std::slice::Iter<'a, u8>);
@@ -47,12 +49,19 @@ pub fn push(network: &mut Network, operator: Operator, inputs: Vec<Operand>) -> 
     Some(add(network, operator, inputs, shape))
 }
 
+/// Random multiples of 1/16 from -1 to below 1: sums of products of two are exact in 32 bits, in whatever order, so that
+/// as much is left of those whose terms cancel each other.
+pub fn sixteenths(seed: u64) -> impl Iterator<Item = f32> {
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
+    std::iter::repeat_with(move || random.random_range(-16i8..16).into()).map(|x: f32| x / 16.0)
+}
+
 /// Adds a layer of this output shape, its parameters drawn.
 pub fn add(network: &mut Network, operator: Operator, inputs: Vec<Operand>, shape: Shape) -> Operand {
     let shapes: Vec<Shape> = inputs.iter().map(|operand| operand.shape.clone()).collect();
     let weights = |dims: Vec<usize>| {
-        let source = Source::Seeded { seed: 1, bound: 1.0, centre: 0.0 };
-        Weights { dims, source, scale: None }
+        let values = sixteenths(1).take(dims.iter().product()).collect();
+        Weights { dims, source: Source::Values(values), scale: None }
     };
     let name = format!("{}{}", operator.kind(), network.layers.len());
     let element_bytes = if matches!(operator, Operator::ArgMax(_)) { 8 } else { 4 };

@@ -6,8 +6,7 @@ use super::budget::Budget;
 pub(super) const LOOKS_A_STEP: u64 = 4;
 
 /// The most that rows and columns can be worth in pairs, where a row or a column is in one pair at most: `worth` by row
-/// and column, none below 0, rows of one length. `None` where the budget ends
-/// or has spent `end` steps before.
+/// and column, none below 0, rows of one length. `None` where the budget ends or has spent `end` steps before.
 ///
 /// Rows come one by one, each on the cheapest way past those before it (Kuhn, The Hungarian method for the assignment
 /// problem, 1955; as shortest paths: Jonker and Volgenant, A shortest augmenting path algorithm for dense and sparse

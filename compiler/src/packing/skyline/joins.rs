@@ -8,7 +8,9 @@
 
 use std::collections::BTreeMap;
 
-use super::table::mix;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
 use crate::packing::line::Line;
 
 /// A block, or several that keep their places to each other.
@@ -52,9 +54,9 @@ pub fn join(line: &Line, seed: u64) -> (Vec<Piece>, u64) {
         of_spans.entry(*span).or_default().push(i);
     }
     of_spans.into_iter().for_each(|(span, pieces)| yard.stack(span, pieces));
-    let mut random = Random { seed, drawn: 0 };
-    let most = (random.draw() * line.sizes.len() as f64 / 2.0) as usize;
-    let limit = LIMITS[(random.draw() * LIMITS.len() as f64) as usize];
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
+    let most = random.random_range(0..=line.sizes.len() / 2);
+    let limit = LIMITS[random.random_range(0..LIMITS.len())];
     for _ in 0..most {
         if yard.work > MOST_LOOKS {
             break;
@@ -64,19 +66,6 @@ pub fn join(line: &Line, seed: u64) -> (Vec<Piece>, u64) {
     }
     let rest = yard.stacks.values().flat_map(|stacks| &stacks.pieces);
     (rest.map(|i| yard.pieces[*i].clone()).collect(), yard.work)
-}
-
-/// Numbers from 0 to below 1.
-struct Random {
-    seed: u64,
-    drawn: u64,
-}
-
-impl Random {
-    fn draw(&mut self) -> f64 {
-        self.drawn += 1;
-        (mix(self.seed << 24 ^ self.drawn) >> 11) as f64 / (1u64 << 53) as f64
-    }
 }
 
 /// The first section, and the one after the last.
@@ -107,7 +96,7 @@ struct Yard {
 
 impl Yard {
     /// Of the joints of which less than `limit` are expected by accident, one of which few are.
-    fn unlikeliest(&mut self, limit: f64, random: &mut Random) -> Option<Joint> {
+    fn unlikeliest(&mut self, limit: f64, random: &mut ChaCha8Rng) -> Option<Joint> {
         let mut best: Option<Joint> = None;
         for (&before, lower) in &self.stacks {
             for (&after, upper) in self.stacks.range((before.1, 0)..(before.1 + 1, 0)) {
@@ -118,13 +107,13 @@ impl Yard {
                     for (_, those) in rest.iter().take_while(|(h, _)| h == height) {
                         self.work += 1;
                         let stacked = these.len() + those.len();
-                        let pairs =
-                            ways(lower.pieces.len(), these.len()) * ways(upper.pieces.len(), those.len());
+                        let pairs = combinations(lower.pieces.len(), these.len())
+                            * combinations(upper.pieces.len(), those.len());
                         let expected = pairs * (stacked - 1) as f64 / (*height).max(2) as f64;
                         if stacked > MOST_OF_A_JOINT || expected >= limit {
                             continue;
                         }
-                        let chance = random.draw();
+                        let chance: f64 = random.random();
                         let score = (expected + LEAST_EXPECTED) * chance / (1.0 - chance);
                         if best.as_ref().is_none_or(|best| score < best.score) {
                             let [before, after] = [(before, these.clone()), (after, those.clone())];
@@ -180,6 +169,6 @@ impl Yard {
 }
 
 /// In how many ways `few` of `count` can be chosen.
-fn ways(count: usize, few: usize) -> f64 {
+fn combinations(count: usize, few: usize) -> f64 {
     (0..few).map(|i| count.saturating_sub(i) as f64 / (i + 1) as f64).product()
 }

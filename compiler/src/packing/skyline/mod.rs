@@ -3,7 +3,8 @@
 //! Blocks are piled up from address 0. In a *valley*, a run of sections at one level between higher ones, whatever lies
 //! on its ground lies within it, from end to end, but for sections that can afford to waste some bytes. The section that
 //! fewest blocks can cover is decided first (those at which the search failed before count for more), and of its blocks
-//! those that come level with a wall of the valley. A section that none covers is raised to the lower of its walls.
+//! wide ones and those that come level with a wall of the valley. A section that none covers is raised to the lower of its
+//! walls.
 //! A branch ends
 //! - where nothing can cover the ground of a section that may waste nothing: a block lies above all that is below it, and
 //!   no lower than its sections can be level with each other (`pile`);
