@@ -8,12 +8,14 @@ PASSED, FAILED, REFUSED, UNCLAIMED = "passed", "failed", "refused", "not claimed
 
 
 class Summary:
-    """Results by part and name. A refusal fails too unless `refused.json` lists the case."""
+    """Results by part and name. A refusal fails too unless `refused.json` lists the case, and so does a part of which
+    fewer cases pass than its floor."""
 
-    def __init__(self, known, update):
+    def __init__(self, known, update, floors):
         self.file = known
         self.known = set(sum(json.loads(known.read_text()).values(), [])) if known.exists() else set()
         self.update = update
+        self.floors = floors
         self.results = []
 
     def add(self, part, name, state, why="", notes=()):
@@ -29,7 +31,7 @@ class Summary:
 
     def is_good(self):
         ran = any(r["state"] == PASSED for r in self.results)
-        return ran and not any(r["state"] == FAILED for r in self.results)
+        return ran and not self._below() and not any(r["state"] == FAILED for r in self.results)
 
     def markdown(self):
         lines = ["# Conformance", "", "| part | cases | claimed | run | passed | failed | refused | not claimed |",
@@ -41,6 +43,7 @@ class Summary:
             claimed = len(states) - count[UNCLAIMED]
             row = [part, len(states), claimed, claimed - count[REFUSED], *count.values()]
             lines.append("| " + " | ".join(map(str, row)) + " |")
+        lines += ["", *self._below()] if self._below() else []
         for state in (FAILED, REFUSED, UNCLAIMED):
             chosen = [r for r in self.results if r["state"] == state]
             if not chosen:
@@ -58,6 +61,12 @@ class Summary:
         if self._unexpected():
             lines += ["", f"No longer refused, though in refused.json: {', '.join(self._unexpected())}"]
         return "\n".join(lines) + "\n"
+
+    def _below(self):
+        """The parts of which too few cases pass, in words."""
+        passed = [r["part"] for r in self.results if r["state"] == PASSED]
+        return [f"Too few cases of {part} pass: {passed.count(part)}, not {floor} or more."
+                for part, floor in self.floors.items() if passed.count(part) < floor]
 
     def _unexpected(self):
         return sorted(r["name"] for r in self.results if r["state"] == PASSED and r["name"] in self.known)
