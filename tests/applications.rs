@@ -13,7 +13,7 @@ use csdfc_codegen::operator::Operator;
 use csdfc_codegen::plan::{Cnn, Plan};
 use csdfc_codegen::run::{Data, Runner, Value, input_dims};
 use csdfc_tests::crates::{emitted, run};
-use csdfc_tests::{application, models, plan};
+use csdfc_tests::{application, models, plan, skipped};
 
 /// What a process takes beside the plan's total and the frames that its caller holds: the program itself, its stacks and
 /// the system's libraries.
@@ -101,8 +101,8 @@ fn of_models(name: &str, files: &[&str], more: &str) -> Option<Application> {
     let find = |file: &&str| models.iter().find(|path| path.file_stem().is_some_and(|stem| stem == *file));
     let paths: Option<Vec<_>> = files.iter().map(find).collect();
     match paths {
-        None => println!("skipped: no models of {name} in ../shared/models"),
-        Some(_) if cfg!(debug_assertions) => println!("skipped: {name} is built in release only"),
+        None => skipped(&format!("the application {name}: its models are not in ../shared/models")),
+        Some(_) if cfg!(debug_assertions) => println!("{name} is built in release only"),
         Some(paths) => {
             let cnns =
                 paths.iter().zip(files).map(|(path, file)| format!("(name: {file:?}, model: {path:?})"));
@@ -131,7 +131,7 @@ fn faces() {
 #[test]
 fn a_pipeline() {
     if cfg!(debug_assertions) {
-        println!("skipped: the pipeline is built in release only");
+        println!("the pipeline is built in release only");
         return;
     }
     let cut = r#"partitions: [(name: "front", upto: "block_6_project"), (name: "back")]"#;
@@ -145,7 +145,7 @@ fn a_pipeline() {
 #[test]
 fn benchmarks() {
     if cfg!(debug_assertions) {
-        println!("skipped: benchmarks are built in release only");
+        println!("benchmarks are built in release only");
         return;
     }
     for name in ["mobilenet_v2", "resnet50", "squeezenet1_0", "efficientnet_b0"] {

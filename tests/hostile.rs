@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 
 use csdfc::front::SavedFront;
 use csdfc_codegen::plan::StorageModel;
-use csdfc_tests::{application, hostile, outcome};
-use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
+use csdfc_tests::{application, hostile, outcome, random};
+use rand::RngExt;
 
 /// Changes of one file.
 const ROUNDS: u64 = 300;
@@ -24,8 +23,8 @@ const APP: &str = r#"(
 /// Hands a file in, whole and changed in random places.
 fn check(reader: impl Fn(&[u8]), file: &[u8]) {
     reader(file);
-    for seed in 0..ROUNDS {
-        let mut random = ChaCha8Rng::seed_from_u64(seed);
+    for stream in 0..ROUNDS {
+        let mut random = random(stream);
         let mut changed = file.to_vec();
         for _ in 0..random.random_range(1..4) {
             let at = random.random_range(0..changed.len());

@@ -12,7 +12,7 @@ use csdfc::app::spec::{Method, RowsSpec};
 use csdfc::builtin;
 use csdfc::units::MemoryGoal;
 use csdfc_codegen::plan::{Plan, StorageModel};
-use csdfc_tests::{models, outcome, plan};
+use csdfc_tests::{models, outcome, plan, skipped};
 
 /// What is asked of the planner, by the words of the command line.
 const CHOICES: [&str; 4] = ["default", "--rows none", "--rows all", "--mem min"];
@@ -104,20 +104,20 @@ fn every_built_in_is_planned_and_checked() {
 fn every_trained_model_is_planned_and_checked() {
     let models = models();
     if models.is_empty() {
-        println!("skipped: no models in ../shared/models");
+        skipped("tests of trained models: there is no ../shared/models");
     }
     let all: Vec<Figures> = models.iter().map(|path| study(path.to_str().unwrap())).collect();
     report(&all);
 }
 
-/// The figures that a plan must reach, in bytes: parameters; buffers of model `tensors` with no parts, proven the least;
-/// and of the smallest simple plan.
+/// The figures that a plan must reach, in bytes, and had reached when this was written: parameters; buffers of model
+/// `tensors` with no parts, proven the least; and of the smallest plan.
 #[test]
 fn the_bars_are_met() {
-    for (name, parameters, whole, exact, least) in [
-        ("mobilenet_v2", 13_951_264, 4_845_568, true, 1_100_000),
-        ("resnet50", 102_121_888, 6_551_552, false, 2_900_000),
-        ("efficientnet_b0", 21_070_160, 4_845_568, true, 3_440_000),
+    for (name, parameters, whole, least) in [
+        ("mobilenet_v2", 13_951_264, 4_845_568, 526_848),
+        ("resnet50", 102_121_888, 5_218_304, 2_207_744),
+        ("efficientnet_b0", 21_070_160, 4_845_568, 2_204_160),
     ] {
         let source = format!("builtin:{name}");
         let none = ask(&source, StorageModel::Tensors, "--rows none").memory;
@@ -125,7 +125,7 @@ fn the_bars_are_met() {
         println!("{name}: no parts {} (bound {}), smallest {}", none.buffers, none.bound, min.buffers);
         assert_eq!(none.parameters, parameters, "{name}");
         assert!(none.proven, "{name}");
-        assert!(none.buffers <= whole && (!exact || none.buffers == whole), "{name}: {}", none.buffers);
+        assert!(none.buffers <= whole, "{name}: {}", none.buffers);
         assert!(min.buffers <= least, "{name}: {}", min.buffers);
     }
 }

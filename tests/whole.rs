@@ -18,14 +18,14 @@ fn whole(name: &str) -> (Application, Memory) {
     (application, plan.memory)
 }
 
-/// Bytes of parameters and buffers, as the paper counts them.
+/// Bytes of parameters and buffers, as the paper counts them: no more than when this was written.
 #[test]
 fn applications_of_table_12() {
     for (name, most) in [
-        ("table12/app1.ron", 19_570_000),
-        ("table12/app2.ron", 26_690_000),
-        ("table12/app5.ron", 156_200_000),
-        ("table12/app6.ron", 158_400_000),
+        ("table12/app1.ron", 18_796_832),
+        ("table12/app2.ron", 25_915_728),
+        ("table12/app5.ron", 154_310_368),
+        ("table12/app6.ron", 156_109_792),
     ] {
         let (_, memory) = whole(name);
         let found = memory.parameters + memory.buffers;
@@ -54,9 +54,9 @@ fn distances(application: &Application) -> (Vec<u64>, usize) {
 #[test]
 fn pipelines_cut_at_half_the_multiplications() {
     for (name, most) in [
-        ("pipelines/mobilenet_v2.ron", 7_000_000),
-        ("pipelines/efficientnet_b0.ron", 7_170_000),
-        ("pipelines/resnet50.ron", 12_040_000),
+        ("pipelines/mobilenet_v2.ron", 5_497_856),
+        ("pipelines/efficientnet_b0.ron", 6_601_728),
+        ("pipelines/resnet50.ron", 8_830_976),
     ] {
         let (application, memory) = whole(name);
         assert_eq!((application.cnns[0].partitions.len(), &application.parallel[0].len()), (2, &2), "{name}");

@@ -166,7 +166,8 @@ fn volumes_and_spacings_are_those_of_the_definition() {
 }
 
 fn evaluations() -> impl Strategy<Value = Vec<Evaluation>> {
-    let one = (prop::collection::vec(0u8..6, 3), 0u8..4).prop_map(|(objectives, violation)| Evaluation {
+    // Half of them meet the constraints, the others violate them more or less.
+    let one = (prop::collection::vec(0u8..6, 3), 0u8..6).prop_map(|(objectives, violation)| Evaluation {
         objectives: objectives.into_iter().map(|o| if o == 5 { f64::NAN } else { f64::from(o) }).collect(),
         violation: f64::from(violation.saturating_sub(2)),
     });

@@ -13,10 +13,10 @@ mod harmless;
 mod schedule;
 mod storage;
 
-use csdfc_codegen::check;
+use csdfc_codegen::check::{Violation, check};
 use csdfc_codegen::plan::{Plan, StorageModel};
-use csdfc_tests::{application, plan, together};
-use rand::{RngExt, SeedableRng};
+use csdfc_tests::{application, plan, random, together};
+use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
 type Random = ChaCha8Rng;
@@ -117,7 +117,7 @@ fn subjects() -> Vec<(String, Plan)> {
     ];
     let mut all: Vec<(String, Plan)> =
         list.into_iter().map(|(name, text)| (name, plan(&application(&format!("({text})"))))).collect();
-    let mut random = Random::seed_from_u64(1);
+    let mut random = random(u64::MAX);
     for (name, text) in [
         ("lenet5, pushed", one("lenet5", "rows: none")),
         ("resnet8, pushed", one("resnet8", "rows: none")),
@@ -136,8 +136,8 @@ fn edit_all(kinds: &[(&str, Edit)], verdict: fn(&Plan) -> Result<(), String>) ->
     let mut all = 0;
     for (number, (kind, edit)) in kinds.iter().enumerate() {
         let mut made = 0;
-        for seed in 0..EACH {
-            let mut random = Random::seed_from_u64((number as u64) << 32 | seed);
+        for stream in 0..EACH {
+            let mut random = random((number as u64) << 32 | stream);
             for _ in 0..ATTEMPTS {
                 let (name, plan) = pick(&subjects, &mut random).unwrap();
                 let mut edited = plan.clone();
@@ -146,7 +146,7 @@ fn edit_all(kinds: &[(&str, Edit)], verdict: fn(&Plan) -> Result<(), String>) ->
                 }
                 made += 1;
                 if let Err(why) = verdict(&edited) {
-                    wrong.push(format!("{kind}, seed {seed}, plan {name}: {why}"));
+                    wrong.push(format!("{kind}, stream {stream}, plan {name}: {why}"));
                 }
                 break;
             }
@@ -168,6 +168,30 @@ fn every_corruption_is_rejected() {
     });
     println!("{rejected} corruptions rejected");
     assert!(rejected >= 1000);
+}
+
+/// What is written over a row that is still needed would also be found when that row is read: it is found before.
+#[test]
+fn rows_lost_are_seen_as_they_are_written_over() {
+    let short: &[(&str, Edit)] = &[
+        ("ring below its need", storage::ring_below_its_need),
+        ("edge's ring below its need", storage::edge_ring_below_its_need),
+    ];
+    edit_all(short, |plan| {
+        let violations = check(plan).err().unwrap_or_default();
+        let is_late = violations.iter().any(|violation| matches!(violation, Violation::Overwritten { .. }));
+        if violations.is_empty() || is_late { Err(format!("{violations:?}")) } else { Ok(()) }
+    });
+}
+
+/// And nothing else finds what is read before it is written.
+#[test]
+fn rows_are_seen_to_be_missing_when_they_are_read() {
+    edit_all(&[("firing moved", schedule::firing_moved_before_its_producer)], |plan| {
+        let violations = check(plan).err().unwrap_or_default();
+        let is_missed = |violation: &Violation| matches!(violation, Violation::NotWritten { .. });
+        if violations.iter().any(is_missed) { Ok(()) } else { Err(format!("{violations:?}")) }
+    });
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::process::Command;
 use csdfc::app::resolve::Application;
 use csdfc_codegen::run::{Data, Value};
 use csdfc_codegen::shape::Shape;
-use csdfc_tests::application;
+use csdfc_tests::{application, skipped};
 
 use super::{Emitted, FRAMES, cargo, inputs};
 
@@ -112,7 +112,7 @@ fn run(program: &mut Command) {
 
 fn check(application: &Application) {
     if !Command::new("cc").arg("--version").output().is_ok_and(|output| output.status.success()) {
-        println!("skipped: there is no C compiler cc");
+        skipped("crates called from C: there is no compiler cc");
         return;
     }
     let emitted = Emitted::new(application);

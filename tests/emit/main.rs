@@ -17,7 +17,7 @@ use csdfc_codegen::emit::{self, Options};
 use csdfc_codegen::operator::{InputElement, Operator};
 use csdfc_codegen::plan::{Output, Plan};
 use csdfc_codegen::run::{Data, Runner, Value, input_dims};
-use csdfc_tests::{app, application, plan};
+use csdfc_tests::{app, application, plan, skipped};
 
 /// Frames of each run: enough for rings that run on, and for both halves of double buffers.
 const FRAMES: usize = 3;
@@ -187,7 +187,7 @@ fn papers_application() -> Application {
 fn inspect(applications: &[Application], arguments: &[&str]) {
     let has = Command::new("cargo").args(&arguments[..1]).arg("--version").output();
     if !has.is_ok_and(|output| output.status.success()) {
-        println!("skipped: there is no cargo {}", arguments[0]);
+        skipped(&format!("emitted crates under cargo {}: it is not here", arguments[0]));
         return;
     }
     for application in applications {

@@ -2,8 +2,8 @@
 
 use csdfc::app::resolve::{Application, RowsChoice};
 use csdfc_codegen::plan::{Plan, StorageModel};
-use csdfc_tests::{generate, outcome, together};
-use rand::{RngExt, SeedableRng};
+use csdfc_tests::{generate, outcome, random, together};
+use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
 use super::{bits, run_plan};
@@ -28,8 +28,8 @@ fn grow(plan: &mut Plan, random: &mut ChaCha8Rng) {
 #[test]
 fn rings_that_share_addresses_hold_the_same() {
     let (mut followers, mut saved, mut all) = (0, 0, 0);
-    for seed in 0..NETWORKS {
-        let mut random = ChaCha8Rng::seed_from_u64(seed);
+    for stream in 0..NETWORKS {
+        let mut random = random(stream);
         let bytes: Vec<u8> = (0..random.random_range(20..200)).map(|_| random.random()).collect();
         let drawn = generate::application(&bytes, StorageModel::Tensors);
         for (threads, rows) in (1..).zip([drawn.rows.clone(), RowsChoice::None]) {
@@ -40,8 +40,8 @@ fn rings_that_share_addresses_hold_the_same() {
             grow(&mut apart, &mut random);
             let pushed = together::pushed(&apart, &mut |n| random.random_range(0..n));
             let outputs = run_plan(&application, &pushed).unwrap();
-            assert_eq!(bits(&expected), bits(&outputs), "seed {seed}, {:?}", application.rows);
-            assert!(pushed.memory.bound <= pushed.memory.buffers, "seed {seed}");
+            assert_eq!(bits(&expected), bits(&outputs), "stream {stream}, {:?}", application.rows);
+            assert!(pushed.memory.bound <= pushed.memory.buffers, "stream {stream}");
             followers += together::followers(&pushed).len();
             (saved, all) = (saved + apart.memory.naive - pushed.memory.buffers, all + 1);
         }

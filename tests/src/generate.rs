@@ -59,8 +59,10 @@ pub fn sixteenths(seed: u64) -> impl Iterator<Item = f32> {
 /// Adds a layer of this output shape, its parameters drawn.
 pub fn add(network: &mut Network, operator: Operator, inputs: Vec<Operand>, shape: Shape) -> Operand {
     let shapes: Vec<Shape> = inputs.iter().map(|operand| operand.shape.clone()).collect();
+    // Others for each tensor: one taken for another is seen.
+    let mut values = sixteenths(network.layers.len() as u64);
     let weights = |dims: Vec<usize>| {
-        let values = sixteenths(1).take(dims.iter().product()).collect();
+        let values = values.by_ref().take(dims.iter().product()).collect();
         Weights { dims, source: Source::Values(values), scale: None }
     };
     let name = format!("{}{}", operator.kind(), network.layers.len());

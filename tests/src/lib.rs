@@ -1,12 +1,14 @@
 //! Whole-program tests of csdfc: see the files beside this one. Here is what they share.
 
 #![expect(clippy::expect_used, reason = "a panic is how a test fails")]
+#![expect(clippy::print_stdout, reason = "what is skipped is told")]
 
 pub mod crates;
 pub mod generate;
 pub mod hostile;
 pub mod together;
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use csdfc::app::open::{self, Opened};
@@ -17,6 +19,8 @@ use csdfc::driver::{self, Outcome};
 use csdfc::search::known::Start;
 use csdfc::search::watch::Watch;
 use csdfc_codegen::plan::Plan;
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
 
 /// The repository's root.
 pub fn root() -> PathBuf {
@@ -31,6 +35,25 @@ pub fn models() -> Vec<PathBuf> {
         files.filter(|path| path.extension().is_some_and(|end| end == "onnx")).collect();
     models.sort();
     models
+}
+
+/// Says that a test, or a part of one, cannot be done here, and why: to whoever reads what it prints, and to `.ci/run`,
+/// which counts what was skipped by the lines of the file that it names.
+pub fn skipped(why: &str) {
+    println!("skipped: {why}");
+    if let Some(file) = std::env::var_os("CSDFC_SKIPPED") {
+        let file = std::fs::File::options().create(true).append(true).open(file);
+        writeln!(file.expect("a file to write to"), "{why}").expect("a line");
+    }
+}
+
+/// Random numbers, other ones for each `stream`. `PROPTEST_RNG_SEED`, by which proptest draws too, is what they begin
+/// from; `.cargo/config.toml` sets it where nobody else does.
+pub fn random(stream: u64) -> ChaCha8Rng {
+    let seed = std::env::var("PROPTEST_RNG_SEED").ok().and_then(|seed| seed.parse().ok());
+    let mut random = ChaCha8Rng::seed_from_u64(seed.unwrap_or(1));
+    random.set_stream(stream);
+    random
 }
 
 /// An application of the repository, not yet resolved.

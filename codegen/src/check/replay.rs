@@ -340,3 +340,50 @@ fn tag(store: usize, row: u64) -> u64 {
 fn untag(tag: u64) -> (usize, u64) {
     ((tag >> ROW_BITS) as usize, tag & ((1 << ROW_BITS) - 1))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::tests::plans;
+    use crate::check::{rates, schedule, storage, structure};
+    use crate::plan::{Plan, Ring};
+
+    /// Replays a frame of a plan of one partition; before each firing something is done to the replay.
+    fn replayed(plan: &Plan, before: impl Fn(&mut Replay<'_, '_>)) -> Result<(), Box<Violation>> {
+        let index = structure::check(plan).unwrap();
+        let rates = rates::check(&index).unwrap();
+        let stores = storage::check(&index).unwrap();
+        let schedules = schedule::check(&index).unwrap();
+        let tables = Tables::new(&index.cnns[0], &rates[0], &stores[0]);
+        let mut replay = Replay::new(&tables);
+        for (number, &layer) in (0..).zip(&schedules[0]) {
+            before(&mut replay);
+            let firing = Firing { layer: layer as usize, partition: "p", number };
+            replay.fire(firing, &mut Report::default())?;
+        }
+        Ok(())
+    }
+
+    /// A ring of four rows whose reader's windows have five.
+    fn short() -> Plan {
+        let mut plan = plans::pair();
+        let row_bytes = plan.tensors[1].row_bytes;
+        let ring = plan.tensors[1].ring.as_mut().unwrap();
+        *ring = Ring { ring_rows: 4, bytes: 4 * row_bytes, ..*ring };
+        plan
+    }
+
+    /// What is written over a row that is still needed would be read later on: either check finds the mistake, and each
+    /// must without the other.
+    #[test]
+    fn what_is_read_is_checked_even_if_what_is_written_is_not() {
+        assert_eq!(replayed(&plans::pair(), |_| ()), Ok(()));
+        let found = replayed(&short(), |_| ()).unwrap_err();
+        assert!(matches!(*found, Violation::OverwritesNeeded { row: 4, lost_row: 0, .. }), "{found}");
+        // Nothing that is written over counts as needed.
+        let blind = |replay: &mut Replay<'_, '_>| replay.free.fill(u64::MAX);
+        assert_eq!(replayed(&plans::pair(), blind), Ok(()));
+        let found = replayed(&short(), blind).unwrap_err();
+        assert!(matches!(*found, Violation::Overwritten { row: 0, .. }), "{found}");
+    }
+}

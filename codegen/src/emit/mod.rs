@@ -18,9 +18,15 @@ mod model;
 mod names;
 mod places;
 mod program;
+#[cfg(test)]
+#[path = "template/ring.rs"]
+#[allow(unexpected_cfgs, reason = "the features are those of emitted crates")]
+mod ring;
 mod schedule;
 mod source;
 mod stage;
+#[cfg(test)]
+mod tests;
 mod turns;
 
 use std::path::PathBuf;

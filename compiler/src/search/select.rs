@@ -231,13 +231,16 @@ mod tests {
             let choices = all(&variants);
             let least = choices.iter().map(|choice| arena(choice)).min();
             prop_assert_eq!(selection.least(), least);
-            let fits = choices.iter().filter(|choice| arena(choice) <= budget);
-            let best = fits.map(|choice| slowdown(&variants, choice)).min_by(f64::total_cmp);
-            let found = selection.fastest(budget);
-            prop_assert_eq!(found.is_some(), best.is_some());
-            if let (Some(found), Some(best)) = (found, best) {
-                prop_assert!(arena(&found) <= budget);
-                prop_assert!((slowdown(&variants, &found) - best).abs() < 1e-6);
+            // Also to the byte what some choice takes.
+            for budget in choices.iter().map(|choice| arena(choice)).chain([budget]) {
+                let fits = choices.iter().filter(|choice| arena(choice) <= budget);
+                let best = fits.map(|choice| slowdown(&variants, choice)).min_by(f64::total_cmp);
+                let found = selection.fastest(budget);
+                prop_assert_eq!(found.is_some(), best.is_some());
+                if let (Some(found), Some(best)) = (found, best) {
+                    prop_assert!(arena(&found) <= budget);
+                    prop_assert!((slowdown(&variants, &found) - best).abs() < 1e-6);
+                }
             }
         }
     }

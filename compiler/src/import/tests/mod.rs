@@ -1,5 +1,6 @@
 //! Small models, written with the decoder's own writer.
 
+mod defaults;
 mod errors;
 mod folding;
 mod hostile;
