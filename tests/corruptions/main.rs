@@ -184,13 +184,15 @@ fn rows_lost_are_seen_as_they_are_written_over() {
     });
 }
 
-/// And nothing else finds what is read before it is written.
+/// And nothing else finds what is read before it is written, unless rings then live longer than they may.
 #[test]
 fn rows_are_seen_to_be_missing_when_they_are_read() {
     edit_all(&[("firing moved", schedule::firing_moved_before_its_producer)], |plan| {
         let violations = check(plan).err().unwrap_or_default();
-        let is_missed = |violation: &Violation| matches!(violation, Violation::NotWritten { .. });
-        if violations.iter().any(is_missed) { Ok(()) } else { Err(format!("{violations:?}")) }
+        let is_expected = |violation: &Violation| {
+            matches!(violation, Violation::NotWritten { .. } | Violation::Overlap { .. })
+        };
+        if violations.iter().any(is_expected) { Ok(()) } else { Err(format!("{violations:?}")) }
     });
 }
 
