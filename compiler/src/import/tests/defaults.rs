@@ -10,6 +10,8 @@ struct Case {
     opset: i64,
     input: &'static [i64],
     constants: fn(Model) -> Model,
+    /// Operands left out before the constants.
+    absent: usize,
     /// Attributes that it must have.
     required: Vec<AttributeProto>,
 }
@@ -19,7 +21,7 @@ fn none(model: Model) -> Model {
 }
 
 fn case(operator: &'static str, opset: i64, constants: fn(Model) -> Model) -> Case {
-    Case { operator, opset, input: &[1, 4, 6, 8], constants, required: Vec::new() }
+    Case { operator, opset, input: &[1, 4, 6, 8], constants, absent: 0, required: Vec::new() }
 }
 
 impl Case {
@@ -27,24 +29,30 @@ impl Case {
         Case { required: [self.required, vec![attribute]].concat(), ..self }
     }
 
-    /// The network of the node with these attributes and the required ones, or why there is none. Its constants are
-    /// operands after `x`, in turn.
+    fn of(self, input: &'static [i64]) -> Self {
+        Case { input, ..self }
+    }
+
+    /// The network of the node with these attributes and the required ones, or why there is none. Its first
+    /// operand is another node's, so that there is a layer even if it becomes none; its constants follow.
     fn network(&self, more: &[AttributeProto]) -> Result<String, String> {
-        let mut model = (self.constants)(Model::new(self.opset, self.input, &["z"]));
+        let mut model = (self.constants)(Model::new(self.opset, self.input, &["y"]));
         let names: Vec<String> =
             model.graph().initializer.iter().filter_map(|tensor| tensor.name.clone()).collect();
-        let mut inputs = vec!["x"];
+        let mut inputs = vec!["a"];
+        inputs.extend(vec![""; self.absent]);
         inputs.extend(names.iter().map(String::as_str));
         let attributes = [self.required.as_slice(), more].concat();
         let model =
-            model.node(self.operator, &inputs, &["y"], attributes).node("Relu", &["y"], &["z"], vec![]);
+            model.node("Relu", &["x"], &["a"], vec![]).node(self.operator, &inputs, &["y"], attributes);
         let network = model.import().map_err(|error| error.to_string())?;
         let values = |weights: &crate::weights::Weights| weights.values().unwrap();
         let layer = |layer: &crate::network::Layer| {
             let parameters: Vec<Vec<f32>> = layer.parameters.iter().map(values).collect();
             format!("{:?} of {:?} makes {:?} by {parameters:?}\n", layer.operator, layer.inputs, layer.shape)
         };
-        Ok(network.layers.iter().map(layer).collect())
+        let layers: String = network.layers.iter().map(layer).collect();
+        Ok(format!("{layers}{:?}", network.outputs))
     }
 
     /// That the node without an attribute is the node with this default, and not the one with another value.
@@ -133,4 +141,81 @@ fn of_windows() {
         .defaults(&ceil)
         .defaults(&[(int("p", 2), int("p", 1))]);
     case("GlobalLpPool", 13, none).defaults(&[(int("p", 2), int("p", 1))]);
+}
+
+#[test]
+fn of_products() {
+    case("Gemm", 13, |model| model.floats("b", &[3, 3]).floats("c", &[3])).of(&[1, 3]).defaults(&[
+        (float("alpha", 1.0), float("alpha", 0.5)),
+        (float("beta", 1.0), float("beta", 0.5)),
+        (int("transA", 0), int("transA", 1)),
+        (int("transB", 0), int("transB", 1)),
+    ]);
+}
+
+#[test]
+fn of_reductions() {
+    for operator in ["ReduceMean", "ReduceSum", "ReduceMax", "ReduceL2", "ReduceLogSumExp"] {
+        let keep = [(int("keepdims", 1), int("keepdims", 0))];
+        case(operator, 11, none).with(ints("axes", &[2])).defaults(&keep);
+        case(operator, 18, |model| model.ints("axes", &[2])).defaults(&keep);
+        let noop = [(int("noop_with_empty_axes", 0), int("noop_with_empty_axes", 1))];
+        case(operator, 18, none).defaults(&noop);
+    }
+    case("ArgMax", 13, none).of(&[1, 4, 6]).with(int("axis", 1)).defaults(&[
+        (int("keepdims", 1), int("keepdims", 0)),
+        (int("select_last_index", 0), int("select_last_index", 1)),
+    ]);
+    case("ArgMax", 13, none).of(&[1, 6]).defaults(&[(int("axis", 0), int("axis", 1))]);
+}
+
+#[test]
+fn of_layout() {
+    case("Gather", 13, |model| model.ints("i", &[0]))
+        .of(&[1, 4])
+        .defaults(&[(int("axis", 0), int("axis", 1))]);
+    // Of one part: all there is along the axis.
+    case("Split", 13, |model| model.ints("split", &[1]))
+        .of(&[1, 4])
+        .defaults(&[(int("axis", 0), int("axis", 1))]);
+    case("Flatten", 13, none).defaults(&[(int("axis", 1), int("axis", 2))]);
+    case("Transpose", 13, none)
+        .of(&[1, 4, 6])
+        .defaults(&[(ints("perm", &[2, 1, 0]), ints("perm", &[0, 2, 1]))]);
+    case("Reshape", 14, |model| model.ints("shape", &[0, 4, -1]))
+        .defaults(&[(int("allowzero", 0), int("allowzero", 1))]);
+    case("DepthToSpace", 13, none)
+        .with(int("blocksize", 2))
+        .defaults(&[(text("mode", "DCR"), text("mode", "CRD"))]);
+    case("Pad", 10, none).with(ints("pads", &[0, 0, 1, 1, 0, 0, 1, 1])).defaults(&[
+        (text("mode", "constant"), text("mode", "edge")),
+        (float("value", 0.0), float("value", 1.0)),
+    ]);
+    case("Pad", 13, |model| model.ints("pads", &[0, 0, 1, 1, 0, 0, 1, 1]))
+        .defaults(&[(text("mode", "constant"), text("mode", "reflect"))]);
+}
+
+#[test]
+fn of_resizing() {
+    let sizes = case("Resize", 18, |model| model.ints("sizes", &[1, 4, 9, 9]));
+    Case { absent: 2, ..sizes }.defaults(&[
+        (text("mode", "nearest"), text("mode", "linear")),
+        (text("nearest_mode", "round_prefer_floor"), text("nearest_mode", "round_prefer_ceil")),
+        (
+            text("coordinate_transformation_mode", "half_pixel"),
+            text("coordinate_transformation_mode", "align_corners"),
+        ),
+        (text("keep_aspect_ratio_policy", "stretch"), text("keep_aspect_ratio_policy", "not_larger")),
+        (int("antialias", 0), int("antialias", 1)),
+    ]);
+    let scales = |model: Model| {
+        model.tensor(TensorProto {
+            name: Some("scales".into()),
+            dims: vec![4],
+            data_type: Some(DataType::FLOAT),
+            float_data: vec![1.0, 1.0, 2.0, 2.0],
+            ..Default::default()
+        })
+    };
+    case("Upsample", 9, scales).defaults(&[(text("mode", "nearest"), text("mode", "linear"))]);
 }
