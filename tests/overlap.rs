@@ -10,98 +10,13 @@ use csdfc::driver;
 use csdfc::execution::{self, Execution, Rings};
 use csdfc::lower::RateTable;
 use csdfc::network::{LayerId, Network};
-use csdfc::operators::{RowAccess, row_access};
 use csdfc::search::choice::Choice;
 use csdfc::storage::{Effort, Storage, arrange};
 use csdfc_codegen::operator::Operator;
 use csdfc_codegen::plan::StorageModel;
 use csdfc_tests::generate;
+use csdfc_tests::moments::{Ring, moments};
 use proptest::prelude::*;
-
-/// The rows of a tensor that a layer reads for each of its output rows, all of them where it needs the tensor whole;
-/// for one that it reads more than once, each time.
-fn reads(network: &Network, reader: LayerId, tensor: LayerId) -> Vec<Vec<Range<u64>>> {
-    let layer = network.layer(reader);
-    let (rows, height) = (network.layer(tensor).shape.rows() as u64, layer.shape.rows() as i64);
-    let own = &network.layer(tensor).shape;
-    let operands = layer.inputs.iter().enumerate().filter(|(_, operand)| operand.layer == tensor);
-    let of_operand = |(index, operand): (usize, &csdfc::network::Operand)| {
-        let kept = operand.shape.rows() == own.rows() && operand.shape.row_elements() == own.row_elements();
-        let access = match kept {
-            true => row_access(&layer.operator, &layer.input_shapes(), &layer.shape, index),
-            false => RowAccess::Whole,
-        };
-        let cut = |row: i64| row.clamp(0, rows as i64) as u64;
-        let of_row = |y: i64| match &access {
-            RowAccess::Window { kernel, stride, dilation, top } => {
-                let start = y * *stride as i64 - top;
-                cut(start)..cut(start + (*kernel as i64 - 1) * *dilation as i64 + 1)
-            }
-            RowAccess::Rows(table) => table[y as usize].start as u64..table[y as usize].end as u64,
-            RowAccess::Whole => 0..rows,
-        };
-        (0..height).map(of_row).collect()
-    };
-    operands.map(of_operand).collect()
-}
-
-/// The first row of a tensor that a reader still needs when it is to make output row `y`: all are held until the first
-/// is made, and none after the last.
-fn first_needed(reads: &[Vec<Range<u64>>], y: u64, rows: u64) -> u64 {
-    let whole = |table: &Vec<Range<u64>>| table.iter().all(|read| *read == (0..rows));
-    let of = |table: &Vec<Range<u64>>| match y as usize {
-        0 => 0,
-        y if y == table.len() => rows,
-        _ if whole(table) => 0,
-        y => table[y..].iter().map(|read| read.start).min().unwrap_or(rows),
-    };
-    reads.iter().map(of).min().unwrap_or(rows)
-}
-
-/// Moment by moment the rings in use and their bytes in use, each with the layer that fires and its first moment or not.
-struct Moment {
-    layer: LayerId,
-    is_first: bool,
-    is_last: bool,
-    in_use: Vec<(usize, Range<u64>)>,
-}
-
-fn moments(network: &Network, execution: &Execution) -> Vec<Moment> {
-    let readers = network.readers();
-    let mut made = vec![0u64; network.layers.len()];
-    let mut moments = Vec::new();
-    let order: Vec<LayerId> = execution.runs.iter().flat_map(execution::Run::order).collect();
-    for (firing, layer) in order.into_iter().enumerate() {
-        let height = network.layer(layer).shape.rows() as u64;
-        let first = made[layer.0];
-        let last = (first + execution.rows[layer.0]).min(height);
-        for row in first..last {
-            // For its readers a row is done when the moment is over.
-            let done = made.clone();
-            made[layer.0] = row + 1;
-            let bytes = |(index, request): (usize, &execution::Request)| {
-                let tensor = request.tensor;
-                let rows = network.layer(tensor).shape.rows() as u64;
-                if request.live.0 > firing || firing > request.live.1 {
-                    return None;
-                }
-                if request.pipelined || request.ring_rows < rows {
-                    return Some((index, 0..request.bytes));
-                }
-                let lows = readers[tensor.0].iter().map(|reader| {
-                    // Another's rows of the firing under way are not released before it ends, but no other is under way.
-                    first_needed(&reads(network, *reader, tensor), done[reader.0], rows)
-                });
-                let low = lows.min().unwrap_or(0);
-                let row_bytes = network.layer(tensor).row_bytes();
-                (low < made[tensor.0]).then(|| (index, low * row_bytes..made[tensor.0] * row_bytes))
-            };
-            let in_use = execution.requests.iter().enumerate().filter_map(bytes).collect();
-            moments.push(Moment { layer, is_first: row == first, is_last: row + 1 == last, in_use });
-        }
-    }
-    moments
-}
 
 /// Whether a layer is not made row by row only to save time.
 fn is_costly(network: &Network, layer: LayerId) -> bool {
@@ -113,7 +28,16 @@ fn is_costly(network: &Network, layer: LayerId) -> bool {
 fn check(network: &Network, execution: &Execution, name: &str) {
     let storage = Storage { executions: vec![execution], elements: &[] };
     let packed = arrange(&storage, StorageModel::Tensors, Effort::Candidate);
-    let moments = moments(network, execution);
+    let ring = |request: &execution::Request| Ring {
+        tensor: request.tensor,
+        bytes: request.bytes,
+        live: request.live,
+        is_exclusive: request.pipelined
+            || request.ring_rows < network.layer(request.tensor).shape.rows() as u64,
+    };
+    let rings: Vec<Ring> = execution.requests.iter().map(ring).collect();
+    let order: Vec<LayerId> = execution.runs.iter().flat_map(execution::Run::order).collect();
+    let moments = moments(network, &order, &execution.rows, &rings);
     let total = |moment: &Moment| moment.in_use.iter().map(|(_, bytes)| bytes.end - bytes.start).sum::<u64>();
     assert_eq!(packed.bound.bytes, moments.iter().map(total).max().unwrap_or(0), "{name}");
     let witness: u64 = packed.bound.stored.iter().map(|stored| stored.bytes.end - stored.bytes.start).sum();
@@ -173,6 +97,7 @@ fn rings_of_networks_share_addresses() {
         let some = Choice {
             name: "some".into(),
             barriers: None,
+            one_by_one: None,
             rows: network
                 .layers
                 .iter()

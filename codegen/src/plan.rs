@@ -103,8 +103,8 @@ pub struct Memory {
     pub naive: u64,
     /// No placement of these rings under this schedule takes less than this.
     pub bound: u64,
-    /// Whether `buffers` is the least that these rings need under this schedule: it equals `bound`, or
-    /// [`Certificate::least`].
+    /// Whether `buffers` equals `bound`, and so is the least that these rings need under this schedule. Where no
+    /// placement reaches the bound, see [`Certificate::claimed`].
     pub proven: bool,
     /// What the caller holds.
     pub external: External,
@@ -465,11 +465,11 @@ pub struct ParetoPoint {
 pub struct Certificate {
     /// Where [`Memory::bound`] comes from: the moment at which most bytes are occupied.
     pub bound: Option<PeakWitness>,
-    /// The fewest bytes that any placement of these rings takes, with firings of more than 64 KiB of filters made at once,
-    /// where that is known to be more than [`Memory::bound`]: by how far apart rings must lie, or by a complete search. The
-    /// checker does not repeat it.
+    /// Claimed: no placement of these rings takes fewer bytes, whichever layers make their rows one by one. Where that is
+    /// more than [`Memory::bound`] it is known from how far apart rings must lie, or by a complete search. The checker does
+    /// not repeat it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub least: Option<u64>,
+    pub claimed: Option<u64>,
     /// Where the ring sizes come from.
     pub rings: String,
 }

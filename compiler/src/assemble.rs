@@ -223,7 +223,7 @@ impl Parts<'_> {
             total: parameters_stored + buffers,
             naive: items.iter().map(whole).sum(),
             bound: self.arrangement.bound.bytes,
-            proven: buffers == self.arrangement.least,
+            proven: buffers == self.arrangement.bound.bytes,
             external,
         }
     }
@@ -268,7 +268,7 @@ impl Parts<'_> {
                 tensors: peak.stored.iter().map(tensor).collect(),
                 bytes: peak.bytes,
             }),
-            least: (self.arrangement.least > peak.bytes).then_some(self.arrangement.least),
+            claimed: (self.arrangement.least > peak.bytes).then_some(self.arrangement.least),
             rings: "peaks of the on-demand schedule stated here: least on chains, enough on every graph"
                 .into(),
         }

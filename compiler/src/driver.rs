@@ -322,6 +322,16 @@ impl Planner<'_> {
             .find(|chosen| self.total(chosen) <= limit)
     }
 
+    /// Whether a choice is within the limit where its rings are placed as those of the plan that is kept, with more
+    /// patience than for one of many.
+    fn fits_in_the_end(&self, chosen: &[usize], limit: Option<u64>) -> bool {
+        let bytes = || {
+            let storage = self.storage(chosen);
+            arrange(&storage, self.application.storage, self.sharing, Effort::Final).bytes
+        };
+        limit.is_none_or(|limit| self.parameters + bytes() <= limit)
+    }
+
     /// The choice of least memory, the fastest of those.
     fn smallest(&self, selection: &Selection<'_>) -> Option<Vec<usize>> {
         selection.fastest(selection.least()?)
@@ -334,9 +344,12 @@ impl Planner<'_> {
         let least_memory = matches!(self.application.constraints.memory, Some(MemoryGoal::Min))
             || self.application.prefer == Prefer::Memory;
         let chosen = if least_memory {
-            self.smallest(&asked).filter(|chosen| limit.is_none_or(|limit| self.total(chosen) <= limit))
+            self.smallest(&asked).filter(|chosen| {
+                limit.is_none_or(|limit| self.total(chosen) <= limit) || self.fits_in_the_end(chosen, limit)
+            })
         } else {
-            self.fastest_within(&asked, limit.unwrap_or(u64::MAX))
+            let fitting = self.fastest_within(&asked, limit.unwrap_or(u64::MAX));
+            fitting.or_else(|| self.smallest(&asked).filter(|chosen| self.fits_in_the_end(chosen, limit)))
         };
         if let Some(chosen) = self.or_known(chosen, limit, floors, least_memory) {
             return (chosen, None);

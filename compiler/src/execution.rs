@@ -50,6 +50,21 @@ pub struct Execution {
     pub requests: Vec<Request>,
     /// How they may share addresses at the same time.
     pub sharing: Sharing,
+    /// The layers, ascending, that may share addresses at the price of making their rows one by one: some of
+    /// [`Sharing::costly`].
+    pub one_by_one: Vec<LayerId>,
+}
+
+impl Execution {
+    /// Whether a layer may make its rows one by one at a price.
+    pub fn goes_one_by_one(&self, layer: LayerId) -> bool {
+        self.one_by_one.binary_search(&layer).is_ok()
+    }
+
+    /// All layers that could.
+    pub fn costly(&self) -> Vec<LayerId> {
+        self.sharing.costly.iter().map(|costly| costly.layer).collect()
+    }
 }
 
 /// The firings of one partition.
@@ -155,7 +170,9 @@ pub fn execute(
         StorageModel::Edges => Sharing::default(),
     };
     let barriers = choice.barriers.clone();
-    Ok(Execution { rows: rows.to_vec(), barriers, runs, windows, requests, sharing })
+    let is_chosen = |layer: &LayerId| choice.one_by_one.as_ref().is_some_and(|chosen| chosen.contains(layer));
+    let one_by_one = sharing.costly.iter().map(|costly| costly.layer).filter(is_chosen).collect();
+    Ok(Execution { rows: rows.to_vec(), barriers, runs, windows, requests, sharing, one_by_one })
 }
 
 /// Layers of one given step live together (main paper, section 2.3): each spans the whole step.

@@ -40,14 +40,16 @@ impl Filling {
 pub struct Sweep {
     /// The firing.
     pub firing: usize,
+    /// The layer that fires.
+    pub layer: LayerId,
     /// The ring that it writes, an index into the execution's requests.
     pub output: usize,
     /// Bytes of that ring begun when each row of the firing is made.
     pub begun: Vec<u64>,
     /// The rings that it reads and that make room.
     pub operands: Vec<Swept>,
-    /// Whether making one row at a time costs no time.
-    pub is_free: bool,
+    /// Whether making one row at a time costs time: the layer is one of [`Sharing::costly`].
+    pub is_costly: bool,
 }
 
 /// A ring of which rows become free while a firing goes on.
@@ -84,15 +86,26 @@ impl Sweep {
 /// Within which firings rings may share addresses, and which rings never do.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Sharing {
-    /// Firings that go row by row, ascending.
+    /// Firings that may go row by row, ascending.
     pub sweeps: Vec<Sweep>,
-    /// Pairs of requests, each one that a layer writes and one that it reads, that share no address: one of them
-    /// wraps, or to make one row at a time would cost time.
+    /// Pairs of requests, each one that a layer writes and one that it reads, that share no address, since one of them
+    /// wraps.
     pub apart: Vec<(usize, usize)>,
+    /// The layers for which making one row at a time costs time, ascending: whether they do is a choice.
+    pub costly: Vec<Costly>,
 }
 
-/// Most bytes of filters that are read again for every row of a firing that goes row by row: they stay in the
-/// nearest cache.
+/// A layer that makes a firing's rows at once or, which takes longer, one by one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Costly {
+    /// The layer.
+    pub layer: LayerId,
+    /// Pairs of requests, the one that it writes and one that it reads, that share no address unless it makes its rows
+    /// one by one.
+    pub pairs: Vec<(usize, usize)>,
+}
+
+/// Most bytes of filters that are read again for every row at no cost: they stay in the nearest cache.
 const CACHED_FILTERS: u64 = 64 * 1024;
 
 /// Finds what is in use of every whole ring among `requests`, all of one network in storage model `tensors`, and how they
@@ -137,14 +150,16 @@ pub fn fill(
     }
     let mut sharing = Sharing::default();
     for id in network.ids() {
-        let layer = network.layer(id);
-        let by_rows = rows[id.0] == 1 || filter_bytes(layer) <= CACHED_FILTERS;
-        for tensor in layer.inputs.iter().map(|operand| operand.layer) {
-            if let (Some(written), Some(read)) = (request_of[id.0], request_of[tensor.0])
-                && !(by_rows && frame.whole[id.0].is_some() && frame.whole[tensor.0].is_some())
-            {
-                sharing.apart.push((written, read));
+        let mut pairs = Vec::new();
+        for tensor in network.layer(id).inputs.iter().map(|operand| operand.layer) {
+            let (Some(written), Some(read)) = (request_of[id.0], request_of[tensor.0]) else { continue };
+            match (frame.whole[id.0], frame.whole[tensor.0]) {
+                (Some(_), Some(_)) => pairs.push((written, read)),
+                _ => sharing.apart.push((written, read)),
             }
+        }
+        if frame.is_costly(id) && !pairs.is_empty() {
+            sharing.costly.push(Costly { layer: id, pairs });
         }
         sharing.sweeps.extend(frame.sweeps(id));
     }
@@ -173,6 +188,11 @@ struct Frame<'a> {
 }
 
 impl Frame<'_> {
+    /// Whether it takes longer to make the rows of a firing one by one, since filters are read again for each.
+    fn is_costly(&self, id: LayerId) -> bool {
+        self.rows[id.0] > 1 && filter_bytes(self.network.layer(id)) > CACHED_FILTERS
+    }
+
     fn filling(&self, tensor: LayerId) -> Filling {
         let layer = self.network.layer(tensor);
         let (height, row_bytes) = (layer.shape.rows() as u64, layer.row_bytes());
@@ -209,7 +229,7 @@ impl Frame<'_> {
         released.min().unwrap_or(u64::MAX)
     }
 
-    /// The firings of a layer that go row by row.
+    /// The firings of a layer that may go row by row.
     fn sweeps(&self, id: LayerId) -> Vec<Sweep> {
         let (layer, rows) = (self.network.layer(id), self.rows[id.0]);
         let Some(output) = self.whole[id.0].filter(|_| rows > 1) else { return Vec::new() };
@@ -220,7 +240,7 @@ impl Frame<'_> {
             return Vec::new();
         }
         let height = layer.shape.rows() as u64;
-        let is_free = filter_bytes(layer) <= CACHED_FILTERS;
+        let is_costly = self.is_costly(id);
         let mut keeps: Vec<(Operand, Vec<u64>)> = Vec::new();
         for (tensor, request, release) in operands() {
             let before = |sum: &mut u64, rate: u64| Some(std::mem::replace(sum, *sum + rate));
@@ -242,7 +262,7 @@ impl Frame<'_> {
             }
             if !operands.is_empty() {
                 let begun = made.map(|row| (row + 1) * row_bytes).collect();
-                sweeps.push(Sweep { firing, output, begun, operands, is_free });
+                sweeps.push(Sweep { firing, layer: id, output, begun, operands, is_costly });
             }
         }
         sweeps
@@ -257,7 +277,7 @@ struct Operand {
 }
 
 /// Bytes of the filters of a layer that multiplies by some.
-fn filter_bytes(layer: &Layer) -> u64 {
+pub fn filter_bytes(layer: &Layer) -> u64 {
     match layer.operator {
         Operator::Conv(_) | Operator::ConvTranspose(_) | Operator::Gemm(_) => {
             layer.parameters.first().map_or(0, |filters| filters.elements() as u64 * 4)

@@ -6,6 +6,7 @@
 pub mod crates;
 pub mod generate;
 pub mod hostile;
+pub mod moments;
 pub mod together;
 
 use std::io::Write;

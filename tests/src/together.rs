@@ -8,7 +8,7 @@ const TRIES: usize = 48;
 
 /// Makes every sum that depends on where rings lie what it is. What the bound is, is the checker's word.
 pub fn settle(plan: &mut Plan) {
-    (plan.certificate.bound, plan.certificate.least) = (None, None);
+    (plan.certificate.bound, plan.certificate.claimed) = (None, None);
     resize(plan);
     let bound =
         csdfc_codegen::check(plan).err().into_iter().flatten().find_map(|violation| match violation {

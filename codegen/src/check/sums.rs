@@ -51,8 +51,7 @@ pub(super) fn check(
             findings.push(Violation::Sum { what: what.into(), stated, expected });
         }
     };
-    let least = plan.certificate.least.unwrap_or(lifetimes.bound);
-    is("memory.proven", memory.proven, memory.buffers == least);
+    is("memory.proven", memory.proven, memory.buffers == lifetimes.bound);
     is("constraints.met", plan.constraints.met, is_met(plan));
 
     let inputs = layers(index)
@@ -70,7 +69,7 @@ pub(super) fn check(
 
     check_rates_of_frames(plan, &mut findings);
     check_certificate(index, stores, lifetimes, &mut findings);
-    check_least(plan, lifetimes.bound, &mut findings);
+    check_claimed(plan, lifetimes.bound, &mut findings);
     findings.or(())
 }
 
@@ -133,18 +132,18 @@ fn check_rates_of_frames(plan: &Plan, findings: &mut Findings) {
     }
 }
 
-/// That what a search says of placements agrees with the bound and with the plan's own placement.
-fn check_least(plan: &Plan, bound: u64, findings: &mut Findings) {
-    let Some(least) = plan.certificate.least else { return };
+/// That what a search claims of placements contradicts neither the bound nor the plan's own placement.
+fn check_claimed(plan: &Plan, bound: u64, findings: &mut Findings) {
+    let Some(claimed) = plan.certificate.claimed else { return };
     let placed = plan.storage_model == StorageModel::Tensors;
-    if !placed || least <= bound || plan.memory.buffers < least {
+    if !placed || claimed <= bound || plan.memory.buffers < claimed {
         let expected = match plan.storage_model {
             StorageModel::Tensors => format!("more than {bound} and at most {}", plan.memory.buffers),
             StorageModel::Edges => "nothing in model `edges`".into(),
         };
         findings.push(Violation::Sum {
-            what: "certificate.least".into(),
-            stated: least.to_string(),
+            what: "certificate.claimed".into(),
+            stated: claimed.to_string(),
             expected,
         });
     }

@@ -1,9 +1,9 @@
-//! Inception networks: torchvision's GoogLeNet, and BN-Inception as "Inception v2".
+//! Inception networks: torchvision's GoogLeNet and Inception v3, and BN-Inception as "Inception v2".
 
 use csdfc_codegen::operator::Function;
 
 use super::blocks::{Square, norm_relu, square};
-use super::builder::{BuildError, Builder, Padding, Window, flatten};
+use super::builder::{BuildError, Builder, ConvOptions, Padding, Window, flatten};
 use crate::network::{Network, Operand};
 
 /// Szegedy et al., "Going deeper with convolutions" (2014), table 1, as torchvision has it: with batch norm, without
@@ -58,6 +58,126 @@ pub(super) fn googlenet() -> Result<Network, BuildError> {
 /// torchvision's `BasicConv2d`.
 fn basic(b: &mut Builder, name: &str, x: &Operand, conv: Square) -> Result<Operand, BuildError> {
     let x = conv.conv(b, &format!("{name}.conv"), x)?;
+    norm_relu(b, &x, &format!("{name}.bn"), &format!("{name}.relu"), Function::Relu)
+}
+
+/// Szegedy et al., "Rethinking the Inception architecture for computer vision" (2015), as torchvision has it: 299×299,
+/// without the auxiliary classifier.
+pub(super) fn inception_v3() -> Result<Network, BuildError> {
+    let mut builder = Builder::new(17);
+    let b = &mut builder;
+    let valid = |filters, kernel| square(filters, kernel).pads(Padding::Valid);
+    let x = b.input("input", [1, 3, 299, 299])?;
+    let x = basic(b, "Conv2d_1a_3x3", &x, valid(32, 3).stride(2))?;
+    let x = basic(b, "Conv2d_2a_3x3", &x, valid(32, 3))?;
+    let x = basic(b, "Conv2d_2b_3x3", &x, square(64, 3))?;
+    let x = b.named("maxpool1").max_pool(&x, Window::new(3, 2))?;
+    let x = basic(b, "Conv2d_3b_1x1", &x, square(80, 1))?;
+    let x = basic(b, "Conv2d_4a_3x3", &x, valid(192, 3))?;
+    let mut x = b.named("maxpool2").max_pool(&x, Window::new(3, 2))?;
+    for (name, projected) in [("Mixed_5b", 32), ("Mixed_5c", 64), ("Mixed_5d", 64)] {
+        x = module_a(b, name, &x, projected)?;
+    }
+    x = module_b(b, "Mixed_6a", &x)?;
+    for (name, inner) in [("Mixed_6b", 128), ("Mixed_6c", 160), ("Mixed_6d", 160), ("Mixed_6e", 192)] {
+        x = module_c(b, name, &x, inner)?;
+    }
+    x = module_d(b, "Mixed_7a", &x)?;
+    for name in ["Mixed_7b", "Mixed_7c"] {
+        x = module_e(b, name, &x)?;
+    }
+    let x = b.named("avgpool").global_average_pool(&x)?;
+    let x = b.named("fc").gemm(&flatten(&x), 1000, true)?;
+    b.output("output", &x)?;
+    Ok(builder.finish())
+}
+
+/// torchvision's `InceptionA`: 1×1, 5×5, two 3×3, and an average pool that is projected.
+fn module_a(b: &mut Builder, name: &str, x: &Operand, projected: usize) -> Result<Operand, BuildError> {
+    let one = basic(b, &format!("{name}.branch1x1"), x, square(64, 1))?;
+    let five = basic(b, &format!("{name}.branch5x5_1"), x, square(48, 1))?;
+    let five = basic(b, &format!("{name}.branch5x5_2"), &five, square(64, 5))?;
+    let three = basic(b, &format!("{name}.branch3x3dbl_1"), x, square(64, 1))?;
+    let three = basic(b, &format!("{name}.branch3x3dbl_2"), &three, square(96, 3))?;
+    let three = basic(b, &format!("{name}.branch3x3dbl_3"), &three, square(96, 3))?;
+    let pool = projected_pool(b, name, x, projected)?;
+    b.named(format!("{name}.concat")).concat(&[&one, &five, &three, &pool])
+}
+
+/// `InceptionB`, which halves the size: 3×3, two 3×3, and a pool.
+fn module_b(b: &mut Builder, name: &str, x: &Operand) -> Result<Operand, BuildError> {
+    let halved = |filters| square(filters, 3).stride(2).pads(Padding::Valid);
+    let three = basic(b, &format!("{name}.branch3x3"), x, halved(384))?;
+    let double = basic(b, &format!("{name}.branch3x3dbl_1"), x, square(64, 1))?;
+    let double = basic(b, &format!("{name}.branch3x3dbl_2"), &double, square(96, 3))?;
+    let double = basic(b, &format!("{name}.branch3x3dbl_3"), &double, halved(96))?;
+    let pool = b.named(format!("{name}.branch_pool")).max_pool(x, Window::new(3, 2))?;
+    b.named(format!("{name}.concat")).concat(&[&three, &double, &pool])
+}
+
+/// `InceptionC`: 1×1, 7×7 in two lines, twice that, and an average pool that is projected.
+fn module_c(b: &mut Builder, name: &str, x: &Operand, inner: usize) -> Result<Operand, BuildError> {
+    let one = basic(b, &format!("{name}.branch1x1"), x, square(192, 1))?;
+    let seven = basic(b, &format!("{name}.branch7x7_1"), x, square(inner, 1))?;
+    let seven = line(b, &format!("{name}.branch7x7_2"), &seven, inner, [1, 7])?;
+    let seven = line(b, &format!("{name}.branch7x7_3"), &seven, 192, [7, 1])?;
+    let mut double = basic(b, &format!("{name}.branch7x7dbl_1"), x, square(inner, 1))?;
+    for (part, filters, kernel) in
+        [(2, inner, [7, 1]), (3, inner, [1, 7]), (4, inner, [7, 1]), (5, 192, [1, 7])]
+    {
+        double = line(b, &format!("{name}.branch7x7dbl_{part}"), &double, filters, kernel)?;
+    }
+    let pool = projected_pool(b, name, x, 192)?;
+    b.named(format!("{name}.concat")).concat(&[&one, &seven, &double, &pool])
+}
+
+/// `InceptionD`, which halves the size: 3×3, 7×7 in two lines and 3×3, and a pool.
+fn module_d(b: &mut Builder, name: &str, x: &Operand) -> Result<Operand, BuildError> {
+    let halved = |filters| square(filters, 3).stride(2).pads(Padding::Valid);
+    let three = basic(b, &format!("{name}.branch3x3_1"), x, square(192, 1))?;
+    let three = basic(b, &format!("{name}.branch3x3_2"), &three, halved(320))?;
+    let seven = basic(b, &format!("{name}.branch7x7x3_1"), x, square(192, 1))?;
+    let seven = line(b, &format!("{name}.branch7x7x3_2"), &seven, 192, [1, 7])?;
+    let seven = line(b, &format!("{name}.branch7x7x3_3"), &seven, 192, [7, 1])?;
+    let seven = basic(b, &format!("{name}.branch7x7x3_4"), &seven, halved(192))?;
+    let pool = b.named(format!("{name}.branch_pool")).max_pool(x, Window::new(3, 2))?;
+    b.named(format!("{name}.concat")).concat(&[&three, &seven, &pool])
+}
+
+/// `InceptionE`: 1×1, two branches that end in a row and a column of three beside each other, and an average pool that
+/// is projected.
+fn module_e(b: &mut Builder, name: &str, x: &Operand) -> Result<Operand, BuildError> {
+    let one = basic(b, &format!("{name}.branch1x1"), x, square(320, 1))?;
+    let three = basic(b, &format!("{name}.branch3x3_1"), x, square(384, 1))?;
+    let row = line(b, &format!("{name}.branch3x3_2a"), &three, 384, [1, 3])?;
+    let column = line(b, &format!("{name}.branch3x3_2b"), &three, 384, [3, 1])?;
+    let three = b.named(format!("{name}.branch3x3")).concat(&[&row, &column])?;
+    let double = basic(b, &format!("{name}.branch3x3dbl_1"), x, square(448, 1))?;
+    let double = basic(b, &format!("{name}.branch3x3dbl_2"), &double, square(384, 3))?;
+    let row = line(b, &format!("{name}.branch3x3dbl_3a"), &double, 384, [1, 3])?;
+    let column = line(b, &format!("{name}.branch3x3dbl_3b"), &double, 384, [3, 1])?;
+    let double = b.named(format!("{name}.branch3x3dbl")).concat(&[&row, &column])?;
+    let pool = projected_pool(b, name, x, 192)?;
+    b.named(format!("{name}.concat")).concat(&[&one, &three, &double, &pool])
+}
+
+/// A 3×3 average, with its padding, and so many 1×1 filters.
+fn projected_pool(b: &mut Builder, name: &str, x: &Operand, filters: usize) -> Result<Operand, BuildError> {
+    let window = Window::new(3, 1).pads(Padding::Each(1));
+    let pool = b.named(format!("{name}.branch_avg")).average_pool(x, window, true)?;
+    basic(b, &format!("{name}.branch_pool"), &pool, square(filters, 1))
+}
+
+/// A `BasicConv2d` whose filters are a row or a column; the output as large as the input.
+fn line(
+    b: &mut Builder,
+    name: &str,
+    x: &Operand,
+    filters: usize,
+    kernel: [usize; 2],
+) -> Result<Operand, BuildError> {
+    let options = ConvOptions { pads: Padding::Same, bias: false, ..ConvOptions::default() };
+    let x = b.named(format!("{name}.conv")).conv(x, filters, kernel, options)?;
     norm_relu(b, &x, &format!("{name}.bn"), &format!("{name}.relu"), Function::Relu)
 }
 

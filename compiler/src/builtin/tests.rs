@@ -59,6 +59,8 @@ fn published_parameters_and_macs() {
     check("densenet121", 7_978_856, 2834.0, 0.5);
     check("efficientnet_b0", 5_288_548, 386.0, 0.5);
     check("googlenet", 6_624_904, 1498.0, 0.5);
+    // 27 161 264 with the auxiliary classifier's 3 326 696.
+    check("inception_v3", 23_834_568, 5713.0, 0.5);
     check("mobilenet_v2", 3_504_872, 301.0, 0.5);
     check("resnet18", 11_689_512, 1814.0, 0.5);
     check("resnet50", 25_557_032, 4089.0, 0.5);

@@ -31,9 +31,16 @@ pub fn verdict(verdict: &Result<Report, Vec<Violation>>) -> Verdict<'_> {
 
 /// The text for a plan that is accepted.
 pub fn accepted(plan: &Plan, report: &Report) -> String {
+    let claimed = match plan.certificate.claimed {
+        Some(claimed) => format!(
+            "  claimed by the planner's search and not checked: no placement of these rings is below {} bytes\n",
+            grouped(claimed)
+        ),
+        None => String::new(),
+    };
     format!(
         "{}: safe\n  replayed {} firings, {} rows written, {} rows read, each found intact\n  \
-         {} rings in {}; every sum is right\n",
+         {} rings in {}; every sum is right\n{claimed}",
         plan.application,
         grouped(report.firings),
         grouped(report.rows_written),

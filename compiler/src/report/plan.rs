@@ -50,10 +50,20 @@ pub fn text(plan: &Plan) -> String {
 
 fn memory(plan: &Plan) -> String {
     let memory = &plan.memory;
-    let bound = match (memory.proven, plan.certificate.least) {
-        (true, None) => "the least for these rings and this schedule: equal to the liveness bound".to_owned(),
-        (true, Some(_)) => "the least for these rings and this schedule: no placement is smaller".to_owned(),
-        (false, least) => format!("no placement is below {}", grouped(least.unwrap_or(memory.bound))),
+    let bound = match (memory.proven, plan.certificate.claimed) {
+        (true, _) => "the least for these rings and this schedule: equal to the liveness bound".to_owned(),
+        (false, Some(claimed)) if claimed == memory.buffers => {
+            "claimed the least for these rings and this schedule: a complete search found none smaller"
+                .to_owned()
+        }
+        (false, Some(claimed)) => {
+            format!(
+                "no placement is below {}, and by a complete search none below {}",
+                grouped(memory.bound),
+                grouped(claimed)
+            )
+        }
+        (false, None) => format!("no placement is below {}", grouped(memory.bound)),
     };
     let line = |name: &str, bytes: u64, note: String| vec![name.to_owned(), grouped(bytes), note];
     let mut rows = vec![
@@ -163,7 +173,7 @@ pub fn shortfall(plan: &Plan, nearest: &Shortfall) -> String {
         match &nearest.fps_in_memory {
             Some(fps) => lines.push(format!("within {}: {}", units::bytes(limit), rates(fps))),
             None => lines.push(format!(
-                "nothing fits {}: the least total is {} (--mem min)",
+                "no plan found fits {}: the least total found is {} (--mem min)",
                 units::bytes(limit),
                 units::bytes(nearest.least_memory)
             )),

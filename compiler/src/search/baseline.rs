@@ -64,7 +64,7 @@ pub fn variant(
     choice: &Choice,
 ) -> Result<Variant, csdf::Error> {
     let execution = execution::execute(task, rates, choice, StorageModel::Edges, Rings::OnDemand)?;
-    let stages = stage_times(task, processors, &choice.rows);
+    let stages = stage_times(task, processors, &choice.rows, &[]);
     Ok(Variant {
         name: choice.name.clone(),
         execution,

@@ -15,17 +15,20 @@ pub struct Choice {
     /// layers of a partition. `None`: each run of layers that process their data by parts is a segment, with the
     /// single-firing layers of one row in it, and every other layer is one of its own.
     pub barriers: Option<Vec<LayerId>>,
+    /// The layers, ascending, of more filters than the nearest cache holds that may make the rows of a firing one by one,
+    /// and so write where rows that they have read were; all others make them at once. `None`: that is searched for.
+    pub one_by_one: Option<Vec<LayerId>>,
 }
 
 impl Choice {
     /// No layer processes its data by parts.
     pub fn none(network: &Network) -> Self {
-        Choice { name: "none".into(), rows: heights(network), barriers: None }
+        Choice { name: "none".into(), rows: heights(network), barriers: None, one_by_one: None }
     }
 
     /// Every layer that can, fires once per row.
     pub fn all(network: &Network) -> Self {
-        Choice { name: "all".into(), rows: vec![1; network.layers.len()], barriers: None }
+        Choice { name: "all".into(), rows: vec![1; network.layers.len()], ..Choice::none(network) }
     }
 
     /// What the application says of one of its CNNs; `None` where it leaves the choice to the planner.
@@ -51,7 +54,7 @@ impl Choice {
     pub fn prefix(network: &Network, length: usize) -> Self {
         let mut rows = heights(network);
         rows[..length].fill(1);
-        Choice { name: format!("prefix {length}"), rows, barriers: None }
+        Choice { name: format!("prefix {length}"), rows, ..Choice::none(network) }
     }
 }
 

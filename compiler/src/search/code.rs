@@ -4,6 +4,8 @@
 //! 13 layers fire once per row, the next 4 once per two rows, and that 49 make their whole tensor (`h`, its height) in
 //! one firing. Segment barriers stand behind: `66*1; barriers 5,12,20-31` ends a segment after the 5th layer, the 12th,
 //! and each from the 20th to the 31st; `; barriers none` says that all layers of a partition are one segment.
+//! Last come the layers that may make the rows of a firing one by one at a price, if there are any: `56*h; one by one
+//! 40,43-45`.
 
 use std::fmt::Write;
 use std::ops::RangeInclusive;
@@ -29,7 +31,13 @@ pub enum CodeError {
     /// What stands behind the rows is not `barriers` and a list.
     #[error("`{0}` is not `barriers none`, or `barriers` and layers that ascend, as `barriers 5,12,20-31`")]
     Barriers(String),
+    /// What stands behind `one by one` is no list.
+    #[error("`{0}` is not `one by one` and layers that ascend, as `one by one 5,12,20-31`")]
+    OneByOne(String),
 }
+
+/// What stands before the layers that make rows one by one.
+const ONE_BY_ONE: &str = "one by one ";
 
 /// Writes a choice for a network.
 pub fn write(choice: &Choice, network: &Network) -> String {
@@ -50,16 +58,24 @@ pub fn write(choice: &Choice, network: &Network) -> String {
     };
     let mut text = runs.iter().map(run).collect::<Vec<_>>().join(",");
     if let Some(barriers) = &choice.barriers {
-        let numbers: Vec<usize> = barriers.iter().map(|barrier| barrier.0 + 1).collect();
-        let range = |run: &[usize]| match run {
-            [only] => only.to_string(),
-            run => format!("{}-{}", run[0], run[run.len() - 1]),
-        };
-        let ranges: Vec<String> = numbers.chunk_by(|a, b| a + 1 == *b).map(range).collect();
-        let list = if ranges.is_empty() { "none".into() } else { ranges.join(",") };
+        let list = if barriers.is_empty() { "none".into() } else { written(barriers) };
         let _ = write!(text, "; barriers {list}");
     }
+    if let Some(layers) = choice.one_by_one.as_ref().filter(|layers| !layers.is_empty()) {
+        let _ = write!(text, "; {ONE_BY_ONE}{}", written(layers));
+    }
     text
+}
+
+/// Layers by their numbers, counted from 1, each run of them as a range.
+fn written(layers: &[LayerId]) -> String {
+    let numbers: Vec<usize> = layers.iter().map(|layer| layer.0 + 1).collect();
+    let range = |run: &[usize]| match run {
+        [only] => only.to_string(),
+        run => format!("{}-{}", run[0], run[run.len() - 1]),
+    };
+    let ranges: Vec<String> = numbers.chunk_by(|a, b| a + 1 == *b).map(range).collect();
+    ranges.join(",")
 }
 
 /// Reads a choice for a network. More rows than a tensor has are all of it.
@@ -67,10 +83,20 @@ pub fn write(choice: &Choice, network: &Network) -> String {
 /// # Errors
 /// Where the text is not of the form above, or speaks of another number of layers.
 pub fn read(text: &str, network: &Network) -> Result<Choice, CodeError> {
-    let (rows, barriers) = match text.split_once(';') {
-        Some((rows, barriers)) => (rows, Some(barriers.trim())),
+    let (rows, mut rest) = match text.split_once(';') {
+        Some((rows, rest)) => (rows, Some(rest.trim())),
         None => (text, None),
     };
+    let mut one_by_one = None;
+    if let Some(behind) = rest {
+        let (before, list) = match behind.rsplit_once(';') {
+            Some((before, list)) => (Some(before.trim()), list.trim()),
+            None => (None, behind),
+        };
+        if list.starts_with(ONE_BY_ONE.trim_end()) {
+            (one_by_one, rest) = (Some(list), before);
+        }
+    }
     let layers = network.layers.len();
     let heights = || network.layers.iter().map(|layer| layer.shape.rows() as u64);
     let mut runs = Vec::new();
@@ -83,10 +109,17 @@ pub fn read(text: &str, network: &Network) -> Result<Choice, CodeError> {
     }
     let stated = runs.iter().flat_map(|(times, rows)| std::iter::repeat_n(rows, *times as usize));
     let rows = stated.zip(heights()).map(|(rows, height)| rows.unwrap_or(height).min(height)).collect();
-    let barriers = barriers
+    let barriers = rest
         .map(|text| barrier_list(text, layers).ok_or_else(|| CodeError::Barriers(clip(text))))
         .transpose()?;
-    Ok(Choice { name: "given".into(), rows, barriers })
+    let one_by_one = one_by_one
+        .map(|text| {
+            let list = text.strip_prefix(ONE_BY_ONE).and_then(|list| layer_list(list.trim(), layers));
+            list.ok_or_else(|| CodeError::OneByOne(clip(text)))
+        })
+        .transpose()?;
+    let one_by_one = Some(one_by_one.unwrap_or_default());
+    Ok(Choice { name: "given".into(), rows, barriers, one_by_one })
 }
 
 /// How many layers an item speaks of, and their rows per firing, `None` for all.
@@ -99,20 +132,22 @@ fn run(item: &str) -> Option<(u64, Option<u64>)> {
 
 fn barrier_list(text: &str, layers: usize) -> Option<Vec<LayerId>> {
     let list = text.strip_prefix("barriers ")?.trim();
-    if list == "none" {
-        return Some(Vec::new());
-    }
-    let mut barriers: Vec<LayerId> = Vec::new();
+    if list == "none" { Some(Vec::new()) } else { layer_list(list, layers) }
+}
+
+/// Layers by their numbers, ascending.
+fn layer_list(list: &str, layers: usize) -> Option<Vec<LayerId>> {
+    let mut listed: Vec<LayerId> = Vec::new();
     for item in list.split(',') {
         let (first, last) = item.split_once('-').unwrap_or((item, item));
         let range: RangeInclusive<usize> = first.trim().parse().ok()?..=last.trim().parse().ok()?;
-        let after = barriers.last().map_or(0, |barrier| barrier.0 + 1);
+        let after = listed.last().map_or(0, |layer| layer.0 + 1);
         if range.is_empty() || *range.start() <= after || *range.end() > layers {
             return None;
         }
-        barriers.extend(range.map(|number| LayerId(number - 1)));
+        listed.extend(range.map(|number| LayerId(number - 1)));
     }
-    Some(barriers)
+    Some(listed)
 }
 
 #[cfg(test)]
@@ -143,11 +178,21 @@ mod tests {
                 Choice { barriers: barriers(&[0, 2, 3, 4]), ..Choice::all(&network) },
                 format!("{layers}*1; barriers 1,3-5"),
             ),
+            (
+                Choice { one_by_one: barriers(&[1, 3, 4]), ..Choice::none(&network) },
+                format!("{layers}*h; one by one 2,4-5"),
+            ),
+            (
+                Choice { barriers: barriers(&[]), one_by_one: barriers(&[2]), ..Choice::none(&network) },
+                format!("{layers}*h; barriers none; one by one 3"),
+            ),
         ] {
             let text = write(&choice, &network);
             assert_eq!(text, expected);
             let again = read(&text, &network).unwrap();
-            assert_eq!((again.rows, again.barriers), (choice.rows, choice.barriers), "{text}");
+            let one_by_one = Some(choice.one_by_one.unwrap_or_default());
+            let expected = (choice.rows, choice.barriers, one_by_one);
+            assert_eq!((again.rows, again.barriers, again.one_by_one), expected, "{text}");
         }
     }
 
@@ -186,6 +231,14 @@ mod tests {
             let error = read(&format!("{layers}*1;{list}"), &network);
             assert_eq!(error, Err(CodeError::Barriers(list.trim().into())), "{list}");
         }
+        for list in ["one by one", "one by one 0", "one by one none", "one by one 99", "one by one 3,2"] {
+            for before in ["", "barriers none; "] {
+                let error = read(&format!("{layers}*1; {before}{list}"), &network);
+                assert_eq!(error, Err(CodeError::OneByOne(list.into())), "{before}{list}");
+            }
+        }
+        let error = read(&format!("{layers}*1; one by one 2; barriers none"), &network);
+        assert_eq!(error, Err(CodeError::Barriers("one by one 2; barriers none".into())));
     }
 
     proptest! {
@@ -193,12 +246,14 @@ mod tests {
         fn what_is_written_is_read(
             rows in prop::collection::vec(1u64..40, 20),
             bars in prop::option::of(prop::collection::vec(any::<bool>(), 20)),
+            singly in prop::collection::vec(any::<bool>(), 20),
         ) {
             let network = network();
             let heights = network.layers.iter().map(|layer| layer.shape.rows() as u64);
             let rows: Vec<u64> = heights.zip(rows).map(|(height, rows)| rows.min(height)).collect();
             let barriers = bars.map(|bars| network.ids().filter(|id| bars[id.0]).collect());
-            let choice = Choice { name: "given".into(), rows, barriers };
+            let one_by_one = Some(network.ids().filter(|id| singly[id.0]).collect());
+            let choice = Choice { name: "given".into(), rows, barriers, one_by_one };
             prop_assert_eq!(read(&write(&choice, &network), &network), Ok(choice));
         }
     }

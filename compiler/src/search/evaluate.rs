@@ -4,7 +4,7 @@ use crate::cost::Processor;
 use crate::couple::couple;
 use crate::execution::{self, CnnTask, Execution, Rings};
 use crate::lower::RateTable;
-use crate::network::LayerId;
+use crate::network::{LayerId, Network};
 use crate::search::Variant;
 use crate::search::choice::Choice;
 use crate::storage::{self, Effort, Storage};
@@ -41,7 +41,10 @@ impl<'a> Evaluator<'a> {
     /// Those of the dataflow analyses.
     pub fn execute(&self, choice: &Choice, rings: Rings) -> Result<Execution, csdf::Error> {
         let mut execution = execution::execute(self.task, &self.rates, choice, self.storage, rings)?;
-        let cost = |p: usize, id: LayerId| self.layer_ns(p, id, choice.rows[id.0]);
+        let slower = execution.one_by_one.clone();
+        let cost = |p: usize, id: LayerId| {
+            layer_ns(self.task.network, self.processors[p], &choice.rows, &slower, id)
+        };
         couple(self.task, &self.rates, &mut execution, &cost)?;
         Ok(execution)
     }
@@ -52,6 +55,30 @@ impl<'a> Evaluator<'a> {
         alone.bound(&alone.items()).bytes
     }
 
+    /// The same where only those layers make rows one by one at a price that were chosen to.
+    pub fn bound_as_chosen(&self, execution: &Execution) -> u64 {
+        let alone = self.alone(execution);
+        alone.bound_as_chosen(&alone.items())
+    }
+
+    /// The layers of an execution for which to make rows one by one costs time, each with bytes that no placement
+    /// undercuts in which it makes them at once.
+    pub fn at_once(&self, execution: &Execution) -> Vec<(LayerId, u64)> {
+        let alone = self.alone(execution);
+        alone.at_once(&alone.items(), 0)
+    }
+
+    /// An execution with its rings placed: bytes of buffers, and the layers that make rows one by one at a price.
+    pub fn place(&self, execution: &Execution, effort: Effort) -> (u64, Vec<LayerId>) {
+        let alone = self.alone(execution);
+        let arrangement = storage::arrange(&alone, self.storage, effort);
+        let one_by_one = match self.storage {
+            StorageModel::Tensors => alone.one_by_one(&alone.items(), &arrangement.offsets, 0),
+            StorageModel::Edges => Vec::new(),
+        };
+        (arrangement.bytes, one_by_one)
+    }
+
     /// Bytes of buffers of an execution as placed.
     pub fn buffers(&self, execution: &Execution, effort: Effort) -> u64 {
         storage::arrange(&self.alone(execution), self.storage, effort).bytes
@@ -59,7 +86,7 @@ impl<'a> Evaluator<'a> {
 
     /// An execution of a choice as a variant of so many bytes.
     pub fn variant(&self, choice: &Choice, execution: Execution, buffers: u64) -> Variant {
-        let stages = self.stages(&choice.rows);
+        let stages = self.stages(&choice.rows, &execution.one_by_one);
         Variant {
             name: choice.name.clone(),
             buffers,
@@ -69,9 +96,9 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// Modelled nanoseconds between frames with these rows per firing.
-    pub fn period_ns(&self, rows: &[u64]) -> f64 {
-        period(self.task, &self.stages(rows))
+    /// Modelled nanoseconds between frames with these rows per firing, where these layers make them one by one at a price.
+    pub fn period_ns(&self, rows: &[u64], one_by_one: &[LayerId]) -> f64 {
+        period(self.task, &self.stages(rows, one_by_one))
     }
 
     /// Modelled nanoseconds of all firings of a layer in a frame, on the processor of a partition.
@@ -83,17 +110,37 @@ impl<'a> Evaluator<'a> {
         Storage { executions: vec![execution], elements: &self.elements }
     }
 
-    fn stages(&self, rows: &[u64]) -> Vec<f64> {
-        stage_times(self.task, self.processors, rows)
+    fn stages(&self, rows: &[u64], one_by_one: &[LayerId]) -> Vec<f64> {
+        stage_times(self.task, self.processors, rows, one_by_one)
     }
 }
 
 /// Modelled nanoseconds of one frame in each partition.
-pub(super) fn stage_times(task: &CnnTask<'_>, processors: &[&Processor], rows: &[u64]) -> Vec<f64> {
+pub(super) fn stage_times(
+    task: &CnnTask<'_>,
+    processors: &[&Processor],
+    rows: &[u64],
+    one_by_one: &[LayerId],
+) -> Vec<f64> {
     let stage = |(partition, processor): (&execution::PartitionTask, &&Processor)| {
-        partition.layers.iter().map(|id| processor.layer_ns(task.network, *id, rows[id.0])).sum()
+        partition.layers.iter().map(|id| layer_ns(task.network, processor, rows, one_by_one, *id)).sum()
     };
     task.partitions.iter().zip(processors).map(stage).collect()
+}
+
+/// Modelled nanoseconds of all firings of a layer in a frame, with what it costs to make rows one by one.
+fn layer_ns(
+    network: &Network,
+    processor: &Processor,
+    rows: &[u64],
+    one_by_one: &[LayerId],
+    id: LayerId,
+) -> f64 {
+    let price = match one_by_one.binary_search(&id) {
+        Ok(_) => processor.one_by_one_ns(network, id, rows[id.0]),
+        Err(_) => 0.0,
+    };
+    processor.layer_ns(network, id, rows[id.0]) + price
 }
 
 /// Which partitions of this CNN run at the same time, pair by pair, as elements of J for the CNN alone.

@@ -15,6 +15,7 @@ pub mod paper;
 pub mod select;
 pub mod simple;
 pub mod watch;
+pub mod ways;
 
 use std::collections::BTreeMap;
 
@@ -74,6 +75,7 @@ impl Variant {
             name: self.name.clone(),
             rows: self.execution.rows.clone(),
             barriers: self.execution.barriers.clone(),
+            one_by_one: Some(self.execution.one_by_one.clone()),
         }
     }
 

@@ -184,6 +184,7 @@ mod tests {
             windows: Vec::new(),
             requests: Vec::new(),
             sharing: crate::occupancy::Sharing::default(),
+            one_by_one: Vec::new(),
         };
         let variant = |(buffers, period): &(u64, u32)| Variant {
             name: String::new(),

@@ -4,12 +4,13 @@
 use rayon::prelude::*;
 
 use crate::cost::Processor;
-use crate::execution::{CnnTask, Rings};
+use crate::execution::{CnnTask, Execution, Rings};
 use crate::network::Network;
 use crate::search::Variant;
 use crate::search::choice::Choice;
 use crate::search::evaluate::Evaluator;
 use crate::search::watch::Stopped;
+use crate::search::ways::{self, Way};
 use crate::storage::Effort;
 use csdfc_codegen::plan::StorageModel;
 
@@ -30,7 +31,7 @@ fn inputs_whole(network: &Network, choice: &Choice) -> Option<Choice> {
         rows[id] = layer.shape.rows() as u64;
     }
     let name = format!("{}, inputs whole", choice.name);
-    (rows != choice.rows).then(|| Choice { name, rows, barriers: choice.barriers.clone() })
+    (rows != choice.rows).then(|| Choice { name, rows, ..choice.clone() })
 }
 
 /// The variants of a CNN that are worth choosing.
@@ -85,9 +86,9 @@ pub fn front_of(
     Ok(front)
 }
 
-/// Evaluates choices for one CNN, in parallel and in order. Only those whose liveness bound leaves hope are placed, and
-/// of those only the undominated get the smallest rings (in storage model `edges` they keep those of the execution on
-/// demand, which is the paper's).
+/// Evaluates choices for one CNN, each in the ways that it leaves open, in parallel and in order. Only those whose
+/// liveness bound leaves hope are placed, and of those only the undominated get the smallest rings (in storage model
+/// `edges` they keep those of the execution on demand, which is the paper's).
 ///
 /// # Errors
 /// Those of the dataflow analyses.
@@ -98,23 +99,28 @@ pub fn evaluate(
     storage: StorageModel,
 ) -> Result<Front, csdf::Error> {
     let evaluator = Evaluator::new(task, processors, storage);
-    let execute = |choice: &Choice| -> Result<(Variant, u64), csdf::Error> {
-        let execution = evaluator.execute(choice, Rings::OnDemand)?;
-        let bound = evaluator.bound(&execution);
-        Ok((evaluator.variant(choice, execution, 0), bound))
+    let execute = |choice: &Choice| -> Result<(Execution, Vec<Way>), csdf::Error> {
+        let mut execution = evaluator.execute(choice, Rings::OnDemand)?;
+        let ways = ways::ways(&evaluator, choice, &mut execution);
+        Ok((execution, ways))
     };
-    let mut variants: Vec<(Variant, u64)> = choices.par_iter().map(execute).collect::<Result<_, _>>()?;
-    variants.sort_by(|(a, _), (b, _)| a.period_ns.total_cmp(&b.period_ns));
+    let executed: Vec<(Execution, Vec<Way>)> = choices.par_iter().map(execute).collect::<Result<_, _>>()?;
+    let mut all: Vec<(&Choice, &Execution, &Way)> = Vec::new();
+    for (choice, (execution, ways)) in choices.iter().zip(&executed) {
+        all.extend(ways.iter().map(|way| (choice, execution, way)));
+    }
+    all.sort_by(|(.., a), (.., b)| a.period_ns.total_cmp(&b.period_ns));
     let mut least = u64::MAX;
     let mut placed = Vec::new();
     // With every layer by rows a search has most to gain: the smallest rings may yet make it the smallest of all.
     let mut by_rows = None;
-    for (mut variant, bound) in variants {
-        if variant.execution.rows.iter().all(|rows| *rows == 1) {
-            by_rows = Some(Variant { buffers: u64::MAX, ..variant.clone() });
+    for (choice, execution, way) in all {
+        if execution.rows.iter().all(|rows| *rows == 1) {
+            by_rows = Some(evaluator.variant(choice, execution.clone(), u64::MAX));
         }
-        if bound < least {
-            variant.buffers = evaluator.buffers(&variant.execution, Effort::Candidate);
+        if way.bound < least {
+            let (rings, effort) = (Rings::OnDemand, Effort::Candidate);
+            let variant = ways::placed(&evaluator, choice, execution, &way.one_by_one, rings, effort)?;
             least = least.min(variant.buffers);
             placed.push(variant);
         }
@@ -123,10 +129,11 @@ pub fn evaluate(
     if storage == StorageModel::Tensors {
         variants.extend(by_rows);
         let tightened = variants.into_par_iter().map(|variant| {
-            let execution = evaluator.execute(&variant.choice(), Rings::Smallest)?;
+            let choice = variant.choice();
+            let execution = evaluator.execute(&choice, Rings::Smallest)?;
             let buffers = evaluator.buffers(&execution, Effort::Front);
             let better = buffers <= variant.buffers;
-            Ok(if better { Variant { execution, buffers, ..variant } } else { variant })
+            Ok(if better { evaluator.variant(&choice, execution, buffers) } else { variant })
         });
         variants = undominated(tightened.collect::<Result<_, csdf::Error>>()?);
     }

@@ -3,12 +3,13 @@
 use crate::execution::Request;
 use crate::packing::Link;
 
+use super::moments::RowByRow;
 use super::{Item, Storage};
 
 /// For each item, the items that are stored at the same time, and how far above or below it they must lie at least:
 /// the size of the lower one, or less where it is in use in part when the other is.
-pub(super) fn links(storage: &Storage<'_>, items: &[Item<'_>]) -> Vec<Vec<Link>> {
-    let sharing = Sharing::new(storage);
+pub(super) fn links(storage: &Storage<'_>, items: &[Item<'_>], row_by_row: RowByRow) -> Vec<Vec<Link>> {
+    let sharing = Sharing::new(storage, row_by_row);
     let mut links = vec![Vec::new(); items.len()];
     for (a, b, at_once) in storage.pairs(items) {
         let (one, other) = (items[a].request, items[b].request);
@@ -40,15 +41,22 @@ struct Sharing {
 }
 
 impl Sharing {
-    fn new(storage: &Storage<'_>) -> Self {
+    fn new(storage: &Storage<'_>, row_by_row: RowByRow) -> Self {
         let mut sharing = Sharing { apart: Vec::new(), sweeps: Vec::new() };
         let mut first = 0;
         for execution in &storage.executions {
-            for &(written, read) in &execution.sharing.apart {
+            let at_once = execution.sharing.costly.iter().filter(|costly| match row_by_row {
+                RowByRow::All => false,
+                RowByRow::Chosen => !execution.goes_one_by_one(costly.layer),
+                RowByRow::Free => true,
+            });
+            let at_once = at_once.flat_map(|costly| &costly.pairs);
+            for &(written, read) in execution.sharing.apart.iter().chain(at_once) {
                 sharing.apart.push((first + written, first + read));
                 sharing.apart.push((first + read, first + written));
             }
-            for sweep in execution.sharing.sweeps.iter().filter(|sweep| sweep.is_free) {
+            let sweeps = execution.sharing.sweeps.iter();
+            for sweep in sweeps.filter(|sweep| row_by_row.takes(execution, sweep)) {
                 let of = |request: usize| (first + sweep.output, first + request);
                 let swept = sweep.operands.iter();
                 let apart = swept.map(|swept| (of(swept.request), sweep.firing, sweep.distance(swept)));

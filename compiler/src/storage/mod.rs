@@ -11,6 +11,8 @@ use std::ops::Range;
 use csdfc_codegen::plan::StorageModel;
 
 use crate::execution::{Execution, Request};
+use crate::network::LayerId;
+use crate::occupancy::Costly;
 
 use moments::{Line, Moment, RowByRow};
 
@@ -121,12 +123,60 @@ impl<'a> Storage<'a> {
     }
 
     /// The liveness bound: no placement takes less than what is in use at once on a CNN's time line, nor less than
-    /// the peaks of partitions that run at the same time together with the rings that they share.
+    /// the peaks of partitions that run at the same time together with the rings that they share. Every layer that can
+    /// makes its rows one by one.
     pub fn bound(&self, items: &[Item<'_>]) -> Peak {
+        self.peak(items, RowByRow::All)
+    }
+
+    /// The same where of the layers for which that costs time only those do that were chosen to.
+    pub fn bound_as_chosen(&self, items: &[Item<'_>]) -> u64 {
+        self.peak(items, RowByRow::Chosen).bytes
+    }
+
+    /// The layers of a CNN for which to make rows one by one costs time, each with bytes that no placement undercuts in
+    /// which it makes them at once: those in use at its fullest firing, or its rings side by side.
+    pub fn at_once(&self, items: &[Item<'_>], cnn: usize) -> Vec<(LayerId, u64)> {
+        let execution = self.executions[cnn];
+        let own: Vec<usize> = (0..items.len()).filter(|i| items[*i].cnn == cnn).collect();
+        let moments = self.line(items, cnn, RowByRow::Free).moments(&own, &(0..usize::MAX));
+        let bytes_at = |firing: usize| {
+            let at = moments.binary_search_by_key(&firing, |moment| moment.firing);
+            at.map_or(0, |at| moments[at].bytes)
+        };
+        let of_layer = |costly: &Costly| {
+            let sweeps = execution.sharing.sweeps.iter().filter(|sweep| sweep.layer == costly.layer);
+            let bytes = |request: usize| execution.requests[request].bytes;
+            let apart = costly.pairs.iter().map(|(written, read)| bytes(*written) + bytes(*read));
+            let fullest = sweeps.map(|sweep| bytes_at(sweep.firing)).chain(apart).max();
+            (costly.layer, fullest.unwrap_or(0))
+        };
+        execution.sharing.costly.iter().map(of_layer).collect()
+    }
+
+    /// The layers of a CNN that make their rows one by one at a price where rings lie at these offsets, since they share
+    /// addresses.
+    pub fn one_by_one(&self, items: &[Item<'_>], offsets: &[u64], cnn: usize) -> Vec<LayerId> {
+        let execution = self.executions[cnn];
+        let first = items.iter().position(|item| item.cnn == cnn).unwrap_or(0);
+        let place = |request: usize| {
+            let at = offsets[first + request];
+            at..at + execution.requests[request].bytes
+        };
+        let shares = |costly: &&Costly| {
+            costly.pairs.iter().any(|(written, read)| {
+                let (written, read) = (place(*written), place(*read));
+                written.start < read.end && read.start < written.end
+            })
+        };
+        execution.sharing.costly.iter().filter(shares).map(|costly| costly.layer).collect()
+    }
+
+    fn peak(&self, items: &[Item<'_>], row_by_row: RowByRow) -> Peak {
         let mut best = Peak::default();
         for cnn in 0..self.executions.len() {
             let own: Vec<usize> = (0..items.len()).filter(|i| items[*i].cnn == cnn).collect();
-            let line = self.line(items, cnn, RowByRow::All);
+            let line = self.line(items, cnn, row_by_row);
             if let Some(peak) = peak(&line.moments(&own, &(0..usize::MAX)))
                 && peak.bytes > best.bytes
             {
@@ -144,7 +194,7 @@ impl<'a> Storage<'a> {
             let mut firings = Vec::new();
             for (m, &(cnn, p)) in element.iter().enumerate() {
                 let own: Vec<usize> = (0..items.len()).filter(|i| is_own(*i) && homes[*i] == [m]).collect();
-                let line = self.line(items, cnn, RowByRow::All);
+                let line = self.line(items, cnn, row_by_row);
                 let Some(peak) = peak(&line.moments(&own, &self.executions[cnn].windows[p])) else {
                     continue;
                 };
@@ -190,8 +240,8 @@ pub struct Arrangement {
     pub bytes: u64,
     /// The liveness bound and the moment that sets it.
     pub bound: Peak,
-    /// No placement of these rings takes fewer bytes: the bound, or more where packing proves so, or where what is
-    /// costly row by row is made at once.
+    /// No placement of these rings takes fewer bytes, whichever layers make their rows one by one: the bound, or more
+    /// where a complete search says so.
     pub least: u64,
     /// Offset of each item, in the order of [`Storage::items`].
     pub offsets: Vec<u64>,

@@ -12,14 +12,20 @@ use super::{Item, Stored};
 pub(super) enum RowByRow {
     /// All that can.
     All,
+    /// Those for which it costs no time, and those of layers that were chosen to.
+    Chosen,
     /// Those for which it costs no time.
     Free,
 }
 
 impl RowByRow {
-    /// Whether this firing does.
-    pub fn takes(self, sweep: &Sweep) -> bool {
-        self == RowByRow::All || sweep.is_free
+    /// Whether this firing of an execution does.
+    pub fn takes(self, execution: &Execution, sweep: &Sweep) -> bool {
+        match self {
+            RowByRow::All => true,
+            RowByRow::Chosen => !sweep.is_costly || execution.goes_one_by_one(sweep.layer),
+            RowByRow::Free => !sweep.is_costly,
+        }
     }
 }
 
@@ -80,12 +86,16 @@ impl Line<'_> {
             let firing = now[0].0;
             all += now.iter().map(|(_, bytes, _)| bytes).sum::<i128>();
             sweeps = &sweeps[sweeps.partition_point(|sweep| sweep.firing < firing)..];
-            let sweep = sweeps.first().filter(|sweep| sweep.firing == firing && self.row_by_row.takes(sweep));
+            let sweep = sweeps.first().filter(|sweep| sweep.firing == firing && self.takes(sweep));
             let slack = sweep.map_or(0, |sweep| i128::from(sweep.fullest(|request| counted[request]).1));
             let bytes = u64::try_from(all - slack).unwrap_or(0);
             moments.push(Moment { firing, bytes, others: now.iter().any(|(.., is_end)| *is_end) });
         }
         moments
+    }
+
+    fn takes(&self, sweep: &Sweep) -> bool {
+        self.row_by_row.takes(self.execution, sweep)
     }
 
     /// By request of the execution, whether it is one of these rings.
@@ -102,7 +112,7 @@ impl Line<'_> {
         let sweeps = &self.execution.sharing.sweeps;
         let sweep = sweeps.binary_search_by_key(&firing, |sweep| sweep.firing).ok();
         let counted = self.counted(rings);
-        let sweep = sweep.map(|at| &sweeps[at]).filter(|sweep| self.row_by_row.takes(sweep));
+        let sweep = sweep.map(|at| &sweeps[at]).filter(|sweep| self.takes(sweep));
         let sweep = sweep.map(|sweep| (sweep, sweep.fullest(|request| counted[request]).0));
         let stored = |&item: &usize| {
             let request = self.items[item].request;

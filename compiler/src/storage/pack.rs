@@ -15,11 +15,15 @@ const FINAL_STEPS: u64 = 30_000_000;
 /// A packing of rings, and what is known of better ones.
 pub(super) struct Placed {
     pub packing: Packing,
-    /// No placement takes fewer bytes that makes at once what is costly row by row.
+    /// No placement takes fewer bytes.
     pub least: u64,
 }
 
-/// Places rings so that no two use an address at the same time. `peak` is the liveness bound.
+/// Steps to find out whether rings would lie lower than they do if more layers made their rows one by one.
+const STEPS_BEYOND: u64 = 3_000_000;
+
+/// Places rings so that no two use an address at the same time, and no layer makes rows one by one at a price that was
+/// not chosen to. `peak` is the liveness bound.
 ///
 /// Offsets are sums of sizes and of bytes of rows, so they are aligned as these are.
 pub(super) fn pack(storage: &Storage<'_>, items: &[Item<'_>], peak: &Peak, effort: Effort) -> Placed {
@@ -29,11 +33,32 @@ pub(super) fn pack(storage: &Storage<'_>, items: &[Item<'_>], peak: &Peak, effor
         Effort::Front => FRONT_STEPS,
         Effort::Final => FINAL_STEPS,
     };
-    let links = distance::links(storage, items);
+    let Some(chosen) = problem(storage, items, peak, RowByRow::Chosen) else {
+        // Only sizes that no memory has add up to too much.
+        return Placed { packing: stacked(items), least: peak.bytes };
+    };
+    let best = packing::pack(&chosen, &mut Budget::new(Limit::Work(steps)));
+    let is_all = storage.executions.iter().all(|e| e.one_by_one.len() == e.sharing.costly.len());
+    let least = match effort {
+        _ if is_all => best.bound,
+        Effort::Final if best.packing.bytes > peak.bytes => {
+            let all = problem(storage, items, peak, RowByRow::All);
+            let below = best.packing.bytes - 1;
+            let beyond = |all| packing::decide(all, below, &mut Budget::new(Limit::Work(STEPS_BEYOND))).bound;
+            all.as_ref().map_or(0, beyond).min(best.packing.bytes)
+        }
+        _ => 0,
+    };
+    Placed { packing: best.packing, least: least.max(peak.bytes) }
+}
+
+/// Rings as a packing problem, if they are not of sizes that no memory has.
+fn problem(storage: &Storage<'_>, items: &[Item<'_>], peak: &Peak, row_by_row: RowByRow) -> Option<Problem> {
+    let links = distance::links(storage, items, row_by_row);
     let mut sets: Vec<Vec<Stored>> = (0..storage.executions.len())
         .flat_map(|cnn| {
             let own: Vec<usize> = (0..items.len()).filter(|i| items[*i].cnn == cnn).collect();
-            storage.line(items, cnn, RowByRow::Free).fullest(&own)
+            storage.line(items, cnn, row_by_row).fullest(&own)
         })
         .collect();
     if at_once(&peak.stored, &links) {
@@ -43,12 +68,7 @@ pub(super) fn pack(storage: &Storage<'_>, items: &[Item<'_>], peak: &Peak, effor
     let member =
         |stored: &Stored| Member { block: stored.item, low: stored.bytes.start, high: stored.bytes.end };
     let sets = sets.iter().map(|set| set.iter().map(member).collect()).collect();
-    let Ok(problem) = Problem::from_links(blocks, links, sets) else {
-        // Only sizes that no memory has add up to too much.
-        return Placed { packing: stacked(items), least: peak.bytes };
-    };
-    let best = packing::pack(&problem, &mut Budget::new(Limit::Work(steps)));
-    Placed { packing: best.packing, least: best.bound.max(peak.bytes) }
+    Problem::from_links(blocks, links, sets).ok()
 }
 
 /// Whether rings are in use at one moment, pair by pair.

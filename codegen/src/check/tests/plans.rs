@@ -76,7 +76,7 @@ fn empty(storage_model: StorageModel) -> Plan {
             choices: BTreeMap::new(),
         },
         pareto: Vec::new(),
-        certificate: Certificate { bound: None, least: None, rings: String::new() },
+        certificate: Certificate { bound: None, claimed: None, rings: String::new() },
     }
 }
 

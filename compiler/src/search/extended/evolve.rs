@@ -110,7 +110,7 @@ impl Problem for Choices<'_> {
         match self.evaluator.execute(&choice, Rings::OnDemand) {
             Ok(execution) => Evaluation::of([
                 self.evaluator.buffers(&execution, Effort::Sketch) as f64,
-                self.evaluator.period_ns(&choice.rows),
+                self.evaluator.period_ns(&choice.rows, &[]),
                 self.evaluator.bound(&execution) as f64,
             ]),
             Err(_) => unusable,

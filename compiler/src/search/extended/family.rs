@@ -75,7 +75,7 @@ impl<'a> Family<'a> {
         let height = |id: LayerId| self.network.layer(id).shape.rows() as u64;
         let by_parts = self.network.ids().filter(|id| rows[id.0] < height(*id)).count();
         let name = format!("{by_parts} by parts in {} segments", barriers.len() + 1);
-        Choice { name, rows, barriers: Some(barriers) }
+        Choice { name, rows, barriers: Some(barriers), one_by_one: None }
     }
 
     /// The genome of layers that fire so often, with these barriers.

@@ -30,6 +30,7 @@ use crate::network::LayerId;
 use crate::search::Variant;
 use crate::search::choice::Choice;
 use crate::search::evaluate::Evaluator;
+use crate::search::ways;
 use crate::storage::Effort;
 use csdfc_codegen::plan::StorageModel;
 
@@ -103,8 +104,9 @@ fn block_by_block(
         return Ok(None);
     }
     let execution = evaluator.execute(&choice, Rings::Smallest)?;
-    let buffers = evaluator.buffers(&execution, Effort::Final);
-    Ok((buffers < least).then(|| evaluator.variant(&choice, execution, buffers)))
+    let all = execution.costly();
+    let variant = ways::placed(evaluator, &choice, &execution, &all, Rings::Smallest, Effort::Final)?;
+    Ok((variant.buffers < least).then_some(variant))
 }
 
 /// The genomes of the best chains of segments. Where a CNN has several partitions, those of each are put together: by

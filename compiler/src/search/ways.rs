@@ -1,0 +1,130 @@
+//! At once or one by one: how layers make the rows of a firing, where that is a trade of time for bytes.
+//!
+//! A layer whose filters stay in the nearest cache makes its rows one by one wherever that saves bytes. One of more
+//! filters reads them again for every row, so that it is a choice. What it is worth shows once the rings of an execution
+//! are known: bytes are saved where the layers go one by one that take most at once.
+
+use crate::execution::{Execution, Rings};
+use crate::network::LayerId;
+use crate::search::Variant;
+use crate::search::choice::Choice;
+use crate::search::evaluate::Evaluator;
+use crate::storage::Effort;
+
+/// Ways are tried by steps of so much less memory, one part in so many.
+const STEP: u64 = 16;
+
+/// One way to run an execution.
+#[derive(Debug, Clone)]
+pub struct Way {
+    /// The layers that may make their rows one by one at a price.
+    pub one_by_one: Vec<LayerId>,
+    /// Modelled nanoseconds between frames if all of these do.
+    pub period_ns: f64,
+    /// Bytes of buffers that no placement undercuts.
+    pub bound: u64,
+}
+
+/// The ways worth trying: all layers at once; one by one those that take most at once, more of them step by step; and all
+/// one by one. Only one, where the choice says which.
+pub fn ways(evaluator: &Evaluator<'_>, choice: &Choice, execution: &mut Execution) -> Vec<Way> {
+    let sets = match choice.one_by_one {
+        Some(_) => vec![execution.one_by_one.clone()],
+        None => sets(&evaluator.at_once(execution), evaluator.bound(execution)),
+    };
+    let mut way = |one_by_one: Vec<LayerId>| {
+        execution.one_by_one.clone_from(&one_by_one);
+        let period_ns = evaluator.period_ns(&execution.rows, &one_by_one);
+        Way { one_by_one, period_ns, bound: evaluator.bound_as_chosen(execution) }
+    };
+    sets.into_iter().map(&mut way).collect()
+}
+
+/// Sets of layers, given with the bytes that each takes at once. `bound` is what all layers one by one take at least.
+fn sets(at_once: &[(LayerId, u64)], bound: u64) -> Vec<Vec<LayerId>> {
+    let above = |bytes: u64| -> Vec<LayerId> {
+        at_once.iter().filter(|(_, taken)| *taken > bytes).map(|(layer, _)| *layer).collect()
+    };
+    let mut steps: Vec<u64> =
+        at_once.iter().map(|(_, taken)| *taken).filter(|taken| *taken > bound).collect();
+    steps.sort_unstable_by(|a, b| b.cmp(a));
+    let mut sets = vec![Vec::new()];
+    if let Some(mut last) = steps.first().copied() {
+        for step in steps.into_iter().chain([bound]) {
+            if step <= last - last / STEP || step == bound {
+                sets.push(above(step));
+                last = step;
+            }
+        }
+    }
+    sets.push(at_once.iter().map(|(layer, _)| *layer).collect());
+    sets.dedup();
+    sets
+}
+
+/// An execution of a choice placed in one of its ways. Layers that need not go one by one where the rings then lie do not,
+/// unless the choice says which do.
+///
+/// # Errors
+/// Those of the dataflow analyses.
+pub fn placed(
+    evaluator: &Evaluator<'_>,
+    choice: &Choice,
+    execution: &Execution,
+    one_by_one: &[LayerId],
+    rings: Rings,
+    effort: Effort,
+) -> Result<Variant, csdf::Error> {
+    let mut execution = with(evaluator, choice, execution, one_by_one, rings)?;
+    let (mut buffers, mut needed) = evaluator.place(&execution, effort);
+    while choice.one_by_one.is_none() && needed.len() < execution.one_by_one.len() {
+        let fewer = with(evaluator, choice, &execution, &needed, rings)?;
+        let (again, of_these) = evaluator.place(&fewer, effort);
+        if again > buffers {
+            break;
+        }
+        (execution, buffers, needed) = (fewer, again, of_these);
+    }
+    Ok(evaluator.variant(choice, execution, buffers))
+}
+
+/// The execution in which these layers may go one by one. Rings between partitions that run at the same time depend on
+/// how long layers take.
+fn with(
+    evaluator: &Evaluator<'_>,
+    choice: &Choice,
+    execution: &Execution,
+    one_by_one: &[LayerId],
+    rings: Rings,
+) -> Result<Execution, csdf::Error> {
+    if execution.requests.iter().any(|request| request.pipelined) && !one_by_one.is_empty() {
+        let choice = Choice { one_by_one: Some(one_by_one.to_vec()), ..choice.clone() };
+        return evaluator.execute(&choice, rings);
+    }
+    Ok(Execution { one_by_one: one_by_one.to_vec(), ..execution.clone() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn those_that_take_most_go_first() {
+        let layer = LayerId;
+        let at_once = [(layer(1), 100), (layer(4), 320), (layer(5), 319), (layer(9), 200)];
+        for (bound, expected) in [
+            (400, vec![vec![], vec![1, 4, 5, 9]]),
+            (320, vec![vec![], vec![1, 4, 5, 9]]),
+            (150, vec![vec![], vec![4, 5], vec![4, 5, 9], vec![1, 4, 5, 9]]),
+            (100, vec![vec![], vec![4, 5], vec![4, 5, 9], vec![1, 4, 5, 9]]),
+            (50, vec![vec![], vec![4, 5], vec![4, 5, 9], vec![1, 4, 5, 9]]),
+        ] {
+            let sets: Vec<Vec<usize>> = sets(&at_once, bound)
+                .into_iter()
+                .map(|set| set.into_iter().map(|id| id.0).collect())
+                .collect();
+            assert_eq!(sets, expected, "{bound}");
+        }
+        assert_eq!(sets(&[], 7), [Vec::<LayerId>::new()]);
+    }
+}
