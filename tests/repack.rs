@@ -6,7 +6,6 @@
 #![expect(clippy::print_stdout, reason = "the figures are for the reader of --nocapture")]
 
 use std::cmp::Reverse;
-use std::path::Path;
 
 use csdfc::app::open;
 use csdfc::app::resolve::{Application, RowsChoice};

@@ -1,0 +1,73 @@
+//! Rows at once or one by one: a layer of many filters pays for the memory that it saves, and only where it must.
+
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+#![expect(clippy::print_stdout, reason = "the figures are for the reader of --nocapture")]
+
+use csdfc::app::open;
+use csdfc::app::resolve::Application;
+use csdfc::app::spec::RowsSpec;
+use csdfc::search::code;
+use csdfc::search::known::Start;
+use csdfc::units::MemoryGoal;
+use csdfc_codegen::plan::Plan;
+use csdfc_tests::{models, outcome, outcome_from, plan};
+
+fn application(source: &str, rows: RowsSpec, memory: Option<MemoryGoal>) -> Application {
+    let mut opened = open::open(source).unwrap();
+    (opened.spec.rows, opened.spec.constraints.memory) = (rows, memory);
+    opened.resolve().unwrap()
+}
+
+/// Whether no placement is smaller, as a plan says.
+fn is_least(plan: &Plan) -> bool {
+    plan.certificate.claimed.unwrap_or(plan.memory.bound) == plan.memory.buffers
+}
+
+/// The smallest plan, which is the answer too where just its total is allowed.
+fn smallest(source: &str, rows: RowsSpec) -> Plan {
+    let small = plan(&application(source, rows.clone(), Some(MemoryGoal::Min)));
+    let within = |bytes| outcome(&application(source, rows.clone(), Some(MemoryGoal::Bytes(bytes))));
+    let again = within(small.memory.total);
+    assert!(again.plan.constraints.met && again.shortfall.is_none(), "{source}");
+    assert!(again.plan.memory.total <= small.memory.total, "{source}");
+    println!("{source}: {} of {}, claimed {:?}", small.memory.buffers, small.memory.bound, small.certificate.claimed);
+    small
+}
+
+#[test]
+fn inception_v3_fits_where_its_largest_tensors_share_addresses() {
+    let source = "builtin:inception_v3";
+    let small = smallest(source, RowsSpec::None);
+    assert!(small.memory.buffers <= 5_607_680 && is_least(&small));
+    let fast = plan(&application(source, RowsSpec::None, None));
+    assert!(fast.memory.buffers > small.memory.buffers && !is_least(&fast));
+    assert!(small.cnns[0].fps < fast.cnns[0].fps && small.cnns[0].fps > fast.cnns[0].fps / 1.15);
+    assert!(!fast.search.choices[&fast.cnns[0].name].contains("one by one"));
+}
+
+#[test]
+fn mobilenet_v2_reaches_the_liveness_bound() {
+    let Some(path) = models().into_iter().find(|path| path.ends_with("mobilenet_v2_embed.onnx")) else {
+        println!("skipped: no models in ../shared/models");
+        return;
+    };
+    let small = smallest(path.to_str().unwrap(), RowsSpec::Default);
+    assert!(small.memory.proven && small.memory.buffers <= 510_720, "{:?}", small.memory);
+}
+
+/// Between the fastest plan and the smallest there are others, and each can be planned again from its code.
+#[test]
+fn some_layers_go_one_by_one_where_that_is_enough() {
+    let application = application("builtin:vgg16", RowsSpec::None, None);
+    let network = &application.cnns[0].network;
+    let fast = plan(&application);
+    let name = &fast.cnns[0].name;
+    assert!(fast.pareto.len() >= 3, "{:?}", fast.pareto);
+    for point in &fast.pareto {
+        let choice = code::read(&point.choices[name], network).unwrap();
+        let again = outcome_from(&Start::Picked(vec![choice]), &application).plan;
+        assert!(csdfc_codegen::check(&again).is_ok());
+        assert_eq!((again.memory.total, again.cnns[0].fps), (point.memory, point.fps[name]), "{point:?}");
+        assert_eq!(again.search.choices[name], point.choices[name]);
+    }
+}
