@@ -15,7 +15,7 @@ use csdfc::storage::{Effort, Storage, arrange};
 use csdfc_codegen::operator::Operator;
 use csdfc_codegen::plan::StorageModel;
 use csdfc_tests::generate;
-use csdfc_tests::moments::{Ring, moments};
+use csdfc_tests::moments::{Moment, Ring, moments};
 use proptest::prelude::*;
 
 /// Whether a layer is not made row by row only to save time.

@@ -239,11 +239,10 @@ fn wide(random: &mut ChaCha8Rng) -> Network {
         }
         open.push(next);
     }
-    let tallest = open.iter().map(|x| x.shape.rows()).max().unwrap();
-    let ends: Vec<&Operand> = open.iter().filter(|x| x.shape.rows() == tallest).collect();
-    let end = if ends.len() > 1 { builder.concat(&ends).unwrap() } else { ends[0].clone() };
-    let end = builder.global_average_pool(&end).unwrap();
-    builder.output("output", &end).unwrap();
+    for (i, x) in open.iter().enumerate() {
+        let end = builder.global_average_pool(x).unwrap();
+        builder.output(&format!("output{i}"), &end).unwrap();
+    }
     builder.finish()
 }
 

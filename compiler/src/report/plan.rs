@@ -172,6 +172,11 @@ pub fn shortfall(plan: &Plan, nearest: &Shortfall) -> String {
     if let Some(limit) = plan.constraints.memory {
         match &nearest.fps_in_memory {
             Some(fps) => lines.push(format!("within {}: {}", units::bytes(limit), rates(fps))),
+            None if plan.memory.parameters_stored > limit => lines.push(format!(
+                "nothing fits {}: the parameters alone take {}",
+                units::bytes(limit),
+                units::bytes(plan.memory.parameters_stored)
+            )),
             None => lines.push(format!(
                 "no plan found fits {}: the least total found is {} (--mem min)",
                 units::bytes(limit),

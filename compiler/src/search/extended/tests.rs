@@ -87,7 +87,7 @@ fn chains_take_what_they_say() {
             paced.firings.iter().for_each(|(id, often)| firings[id.0] = *often);
             let choice = family.choice(&family.genome(&firings, &paced.barriers));
             let execution = evaluator.execute(&choice, Rings::OnDemand).unwrap();
-            let time_ns = evaluator.period_ns(&choice.rows);
+            let time_ns = evaluator.period_ns(&choice.rows, &[]);
             assert!((time_ns - paced.time_ns).abs() < 1e-6 * time_ns, "{name}: {}", choice.name);
             let (least, most) =
                 (evaluator.bound(&execution), evaluator.buffers(&execution, Effort::Candidate));
