@@ -58,7 +58,7 @@ proptest! {
             for choice in choices {
                 let execution = evaluator.execute(&choice, Rings::OnDemand).unwrap();
                 let buffers = evaluator.buffers(&execution, Effort::Candidate);
-                let period = evaluator.period_ns(&choice.rows);
+                let period = evaluator.period_ns(&choice.rows, &[]);
                 let better = front.iter().any(|v| v.buffers <= buffers && v.period_ns <= period);
                 prop_assert!(better, "{:?}: {buffers} bytes in {period} ns", choice.rows);
             }

@@ -30,7 +30,10 @@ fn smallest(source: &str, rows: RowsSpec) -> Plan {
     let again = within(small.memory.total);
     assert!(again.plan.constraints.met && again.shortfall.is_none(), "{source}");
     assert!(again.plan.memory.total <= small.memory.total, "{source}");
-    println!("{source}: {} of {}, claimed {:?}", small.memory.buffers, small.memory.bound, small.certificate.claimed);
+    println!(
+        "{source}: {} of {}, claimed {:?}",
+        small.memory.buffers, small.memory.bound, small.certificate.claimed
+    );
     small
 }
 
