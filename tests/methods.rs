@@ -217,6 +217,7 @@ fn algorithm_2_keeps_to_its_budget() {
                 assert_eq!(progress.of, "pair");
                 told.fetch_max(progress.evaluations, Ordering::Relaxed);
             },
+            ..Watch::unwatched()
         };
         let plan = watched(&application, &generic(), &watch);
         assert_eq!(plan.search.stopped, expected, "{limit:?}");

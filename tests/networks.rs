@@ -8,8 +8,13 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use csdfc::app::open;
+use csdfc::app::resolve::Application;
 use csdfc::app::spec::{Method, RowsSpec};
 use csdfc::builtin;
+use csdfc::cost::DeviceProfile;
+use csdfc::driver;
+use csdfc::search::known::Start;
+use csdfc::search::watch::{Scope, Watch};
 use csdfc::units::MemoryGoal;
 use csdfc_codegen::plan::{Plan, StorageModel};
 use csdfc_tests::{models, outcome, plan, skipped};
@@ -134,6 +139,45 @@ fn the_bars_are_met() {
         assert!(none.buffers <= whole, "{name}: {}", none.buffers);
         assert!(min.buffers <= least, "{name}: {}", min.buffers);
     }
+}
+
+/// Where it is known without a search which plan is the answer, there is none: the fastest plan has no parts, and what no
+/// plan meets is said at once.
+#[test]
+fn nothing_is_searched_for_where_nothing_can_be_found() {
+    let device = DeviceProfile::find("generic", Path::new("")).unwrap();
+    let watch = Watch { scope: Scope::Plan, ..Watch::unwatched() };
+    let find = |application: &Application| {
+        let paths = vec![application.cnns[0].model.name.clone()];
+        let outcome = driver::plan_from(&Start::default(), application, &device, paths, &watch).unwrap();
+        assert!(csdfc_codegen::check(&outcome.plan).is_ok());
+        outcome
+    };
+    for name in builtin::NAMES {
+        let source = format!("builtin:{name}");
+        let mut application = open::open(&source).unwrap().resolve().unwrap();
+        let cnn = application.cnns[0].name.clone();
+        let none = ask(&source, StorageModel::Tensors, "--rows none");
+        let (buffers, fps) = (none.memory.buffers, none.cnns[0].fps);
+        let fastest = find(&application);
+        let plan = &fastest.plan;
+        assert!(fastest.shortfall.is_none() && plan.search.evaluations <= 6, "{name}: {:?}", plan.search);
+        assert_eq!((plan.memory.buffers, plan.cnns[0].fps), (buffers, fps), "{name}");
+        application.constraints.fps.insert(cnn.clone(), fps * 1.001);
+        let too_fast = find(&application);
+        assert!(too_fast.shortfall.is_some() && too_fast.plan.search.evaluations <= 6, "{name}");
+        application.constraints.fps.insert(cnn, fps);
+        let fast_enough = find(&application);
+        assert!(fast_enough.shortfall.is_none() && fast_enough.plan.search.evaluations <= 6, "{name}");
+        application.constraints.memory = Some(MemoryGoal::Bytes(none.memory.parameters_stored - 1));
+        let too_small = find(&application);
+        assert!(too_small.shortfall.is_some() && too_small.plan.search.evaluations <= 6, "{name}");
+    }
+    let mut application = open::open("builtin:lenet5").unwrap().resolve().unwrap();
+    application.constraints.memory = Some(MemoryGoal::Min);
+    let searched = find(&application).plan;
+    assert!(searched.search.evaluations > 6);
+    assert_eq!(searched.memory, plan(&application).memory);
 }
 
 /// Same input, same bytes: once more in this process, and in processes of one and two threads.

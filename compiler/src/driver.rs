@@ -18,7 +18,7 @@ use crate::search::known::{self, Start};
 use crate::search::paper::{self, Subject};
 use crate::search::select::Selection;
 use crate::search::simple::{self, Front};
-use crate::search::watch::{Stopped, Watch};
+use crate::search::watch::{Scope, Stopped, Watch};
 use crate::search::{Found, Shortfall, Variant, baseline, extended};
 use crate::storage::edges::{self, Sharing};
 use crate::storage::{self, Arrangement, Effort, Storage};
@@ -101,21 +101,13 @@ pub fn plan_from(
             info_span!("search").in_scope(|| paper::search(&subject, watch))?
         }
         _ => {
-            let mut fronts = evaluate(start, application, &tasks, &processors, method, watch)?;
-            let known = match start {
-                Start::Search(plans) if method.is_some_and(Method::is_search) => {
-                    known::add(plans, &tasks, &processors, application.storage, &mut fronts)?
-                }
-                _ => Vec::new(),
-            };
-            let evaluations = fronts.iter().map(|front| front.evaluations).sum();
-            let stopped = fronts.iter().map(|front| front.stopped).max().unwrap_or(Stopped::Complete);
-            let variants = fronts.into_iter().map(|front| front.variants).collect();
-            let planner = Planner {
+            let planner = |fronts: Vec<Front>, known| Planner {
                 application,
                 tasks: &tasks,
                 elements: &elements,
-                variants,
+                evaluations: fronts.iter().map(|front| front.evaluations).sum(),
+                stopped: fronts.iter().map(|front| front.stopped).max().unwrap_or(Stopped::Complete),
+                variants: fronts.into_iter().map(|front| front.variants).collect(),
                 known,
                 parameters,
                 sharing,
@@ -125,7 +117,38 @@ pub fn plan_from(
                 .iter()
                 .map(|cnn| application.constraints.fps.get(&cnn.name).copied())
                 .collect();
-            let (chosen, shortfall) = info_span!("select").in_scope(|| planner.choose(limit, &floors));
+            let is_open = watch.scope == Scope::Plan && *start == Start::default();
+            let ends = match method {
+                Some(Method::Extended) if is_open => {
+                    let front = |(task, processors): (&CnnTask<'_>, &Vec<&Processor>)| {
+                        let ends = [Choice::none(task.network), Choice::all(task.network)];
+                        simple::front_of(task, processors, application.storage, &ends)
+                    };
+                    let fronts = tasks.iter().zip(&processors).map(front).collect::<Result<_, _>>()?;
+                    Some(planner(fronts, Vec::new()))
+                }
+                _ => None,
+            };
+            let settled = ends.filter(|planner| planner.is_settled(limit, &floors));
+            let is_settled = settled.is_some();
+            let planner = match settled {
+                Some(planner) => planner,
+                None => {
+                    let mut fronts = evaluate(start, application, &tasks, &processors, method, watch)?;
+                    let known = match start {
+                        Start::Search(plans) if method.is_some_and(Method::is_search) => {
+                            known::add(plans, &tasks, &processors, application.storage, &mut fronts)?
+                        }
+                        _ => Vec::new(),
+                    };
+                    planner(fronts, known)
+                }
+            };
+            let (evaluations, stopped) = (planner.evaluations, planner.stopped);
+            let (chosen, mut shortfall) = info_span!("select").in_scope(|| planner.choose(limit, &floors));
+            if let Some(shortfall) = shortfall.as_mut().filter(|_| is_settled) {
+                shortfall.least_memory = None;
+            }
             let pareto = info_span!("front").in_scope(|| planner.front());
             let chosen = chosen.into_iter().zip(planner.variants);
             let variants = chosen.map(|(v, mut all)| all.swap_remove(v)).collect();
@@ -268,9 +291,29 @@ struct Planner<'a> {
     known: Vec<Vec<usize>>,
     parameters: u64,
     sharing: Sharing,
+    /// Choices that were evaluated, and why no more were.
+    evaluations: u64,
+    stopped: Stopped,
 }
 
 impl Planner<'_> {
+    /// Whether no search could change the answer, where the fastest variants are among these: those of no parts, since no
+    /// layer is slower that fires once. They meet all constraints, or they are not fast enough, or no plan is small enough.
+    fn is_settled(&self, limit: Option<u64>, floors: &[Option<f64>]) -> bool {
+        let any = self.selection(&vec![None; floors.len()]);
+        let Some(fastest) = any.fastest(u64::MAX) else { return false };
+        let least_memory = matches!(self.application.constraints.memory, Some(MemoryGoal::Min))
+            || self.application.prefer == Prefer::Memory;
+        let fps = fastest.iter().zip(&self.variants).map(|(v, all)| all[*v].fps());
+        let is_fast_enough = fps.zip(floors).all(|(fps, floor)| floor.is_none_or(|floor| fps >= floor));
+        match limit {
+            _ if !is_fast_enough => true,
+            Some(limit) if self.parameters > limit => true,
+            _ if least_memory => false,
+            limit => limit.is_none_or(|limit| self.total(&fastest) <= limit),
+        }
+    }
+
     fn selection(&self, floors: &[Option<f64>]) -> Selection<'_> {
         let cnns = |element: &Vec<(usize, usize)>| {
             let mut cnns: Vec<usize> = element.iter().map(|(cnn, _)| *cnn).collect();
@@ -360,7 +403,7 @@ impl Planner<'_> {
         let smallest = self.smallest(&any).unwrap_or_else(|| vec![0; self.variants.len()]);
         let unlimited = any.fastest(u64::MAX).unwrap_or_else(|| smallest.clone());
         let shortfall = Shortfall {
-            least_memory: self.total(&smallest),
+            least_memory: Some(self.total(&smallest)),
             memory_at_fps: self.smallest(&asked).map(|chosen| self.total(&chosen)),
             fps_in_memory: limit.and(within.as_ref()).map(|chosen| self.fps(chosen)),
             best_fps: self.fps(&unlimited),

@@ -18,7 +18,7 @@ use crate::error::{Error, Outcome};
 use crate::front::{PickError, SavedFront};
 use crate::picture::front::Front;
 use crate::search::known::Start;
-use crate::search::watch::{Limit, Watch};
+use crate::search::watch::{Limit, Scope, Watch};
 use crate::{identity, output, report};
 
 /// Where a plan goes that our own checker refuses, unless `-o` names a file.
@@ -62,6 +62,7 @@ pub fn plan(args: &PlanArgs) -> Result<Outcome, Error> {
     let watcher = Watcher::start();
     let watch = Watch {
         limit: args.budget.map_or(Limit::Default, Limit::from),
+        scope: if args.budget.is_some() || args.front.pareto.is_some() { Scope::Front } else { Scope::Plan },
         stop: &watcher.stop,
         progress: &|progress| watcher.show(progress),
     };

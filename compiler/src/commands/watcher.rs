@@ -34,6 +34,9 @@ impl Watcher {
     /// Shows how far the search is, on one line of the terminal.
     pub fn show(&self, progress: &Progress<'_>) {
         let Progress { of, evaluations, front, least } = progress;
+        if *front == 0 {
+            return self.line(&format!("{of}: {evaluations} choices"));
+        }
         let least = units::bytes(*least);
         self.line(&format!("{of}: {evaluations} choices, {front} worth while, the smallest {least}"));
     }

@@ -177,11 +177,13 @@ pub fn shortfall(plan: &Plan, nearest: &Shortfall) -> String {
                 units::bytes(limit),
                 units::bytes(plan.memory.parameters_stored)
             )),
-            None => lines.push(format!(
-                "no plan found fits {}: the least total found is {} (--mem min)",
-                units::bytes(limit),
-                units::bytes(nearest.least_memory)
-            )),
+            None => lines.extend(nearest.least_memory.map(|least| {
+                format!(
+                    "no plan found fits {}: the least total found is {} (--mem min)",
+                    units::bytes(limit),
+                    units::bytes(least)
+                )
+            })),
         }
     }
     if !plan.constraints.fps.is_empty() {

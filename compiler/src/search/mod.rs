@@ -43,8 +43,9 @@ pub struct Found {
 /// The nearest that can be reached where the constraints can't.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Shortfall {
-    /// The least total memory of any plan, in bytes.
-    pub least_memory: u64,
+    /// The least total memory of any plan found, in bytes; `None` if none was searched for, since no plan can meet what is
+    /// asked.
+    pub least_memory: Option<u64>,
     /// The least total memory at the frame rates asked, in bytes; `None` if they can't be reached at all.
     pub memory_at_fps: Option<u64>,
     /// The best frame rates, by CNN, in the memory asked; `None` if nothing fits.

@@ -17,6 +17,16 @@ pub enum Limit {
     Time(Duration),
 }
 
+/// What a search is for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Scope {
+    /// One plan: nothing is searched for where it is known without which one that is.
+    Plan,
+    /// Also the plans that take less memory and more time, or the other way round.
+    #[default]
+    Front,
+}
+
 /// How far a search is.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Progress<'a> {
@@ -35,6 +45,8 @@ pub struct Progress<'a> {
 pub struct Watch<'a> {
     /// When it ends by itself.
     pub limit: Limit,
+    /// What it is for.
+    pub scope: Scope,
     /// Once this is true it ends with the best so far.
     pub stop: &'a AtomicBool,
     /// Told now and then.
@@ -44,9 +56,9 @@ pub struct Watch<'a> {
 static NEVER: AtomicBool = AtomicBool::new(false);
 
 impl Watch<'_> {
-    /// One that nobody watches and that ends by itself.
+    /// One for a whole front that nobody watches and that ends by itself.
     pub fn unwatched() -> Self {
-        Watch { limit: Limit::Default, stop: &NEVER, progress: &|_| () }
+        Watch { limit: Limit::Default, scope: Scope::Front, stop: &NEVER, progress: &|_| () }
     }
 
     /// Whether it is to end now.

@@ -23,7 +23,7 @@ use self::chains::Chain;
 use self::family::Family;
 use self::stream::Segment;
 use super::simple::{self, Front};
-use super::watch::{Stopped, Watch};
+use super::watch::{Progress, Stopped, Watch};
 use crate::cost::Processor;
 use crate::execution::{CnnTask, Rings};
 use crate::network::LayerId;
@@ -52,6 +52,10 @@ pub fn front(
     watch: &Watch<'_>,
 ) -> Result<Front, csdf::Error> {
     let started = Instant::now();
+    let tell = |evaluations, front, least| {
+        (watch.progress)(&Progress { of: name, evaluations, front, least });
+    };
+    tell(0, 0, 0);
     let evaluator = Evaluator::new(task, processors, storage);
     let family = Family::new(task);
     let mut starts = chains(&evaluator, &family, &|| watch.is_over(started))?;
@@ -59,6 +63,7 @@ pub fn front(
     starts.extend(family.prefixes());
     starts.extend(known.iter().map(|choice| family.like(choice)));
     let found = evolve::evolve(&evaluator, &family, starts, &evolve::Settings { seed, name, started, watch });
+    tell(found.evaluations, 0, 0);
     let mut choices = simple::choices(task.network);
     choices.extend(bits(task));
     choices.extend(found.genomes.iter().map(|genome| family.choice(genome)));

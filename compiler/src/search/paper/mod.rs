@@ -202,7 +202,7 @@ fn choose<'p>(
     };
     let least = smallest(&|_| true);
     let shortfall = Shortfall {
-        least_memory: least.map_or(0, |point| point.memory),
+        least_memory: least.map(|point| point.memory),
         memory_at_fps: smallest(&reaches).map(|point| point.memory),
         fps_in_memory: fastest(&fits).filter(|_| limit < u64::MAX).map(rates),
         best_fps: fastest(&|_| true).map(rates).unwrap_or_default(),
