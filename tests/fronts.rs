@@ -39,7 +39,8 @@ fn searched(opened: &Opened, method: Method, limit: Limit) -> Plan {
     let device = DeviceProfile::find(&application.device, &opened.folder).unwrap();
     let paths = application.cnns.iter().map(|cnn| cnn.model.name.clone()).collect();
     let watch = Watch { limit, ..Watch::unwatched() };
-    let plan = driver::plan_from(&Start::default(), &application, &device, paths, &watch).unwrap().plan;
+    let plan =
+        driver::plan_from(&Start::default(), &application, &device, paths, &watch, &|_| Ok(())).unwrap().plan;
     assert_eq!(csdfc_codegen::check(&plan).err(), None, "{}", application.name);
     assert!(!plan.pareto.is_empty());
     plan

@@ -55,7 +55,8 @@ fn plan(application: &Application, device: &DeviceProfile) -> Plan {
 /// A plan that the checker accepts, by a search that is watched.
 fn watched(application: &Application, device: &DeviceProfile, watch: &Watch<'_>) -> Plan {
     let paths = application.cnns.iter().map(|cnn| cnn.model.name.clone()).collect();
-    let plan = driver::plan_from(&Start::default(), application, device, paths, watch).unwrap().plan;
+    let plan =
+        driver::plan_from(&Start::default(), application, device, paths, watch, &|_| Ok(())).unwrap().plan;
     if let Err(violations) = csdfc_codegen::check(&plan) {
         let list: Vec<String> = violations.iter().take(5).map(ToString::to_string).collect();
         assert!(list.is_empty(), "{}", list.join("\n"));

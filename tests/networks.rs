@@ -149,7 +149,8 @@ fn nothing_is_searched_for_where_nothing_can_be_found() {
     let watch = Watch { scope: Scope::Plan, ..Watch::unwatched() };
     let find = |application: &Application| {
         let paths = vec![application.cnns[0].model.name.clone()];
-        let outcome = driver::plan_from(&Start::default(), application, &device, paths, &watch).unwrap();
+        let outcome =
+            driver::plan_from(&Start::default(), application, &device, paths, &watch, &|_| Ok(())).unwrap();
         assert!(csdfc_codegen::check(&outcome.plan).is_ok());
         outcome
     };

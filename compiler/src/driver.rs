@@ -31,7 +31,12 @@ pub struct Outcome {
     pub plan: Plan,
     /// What there is instead, where constraints cannot be met.
     pub shortfall: Option<Shortfall>,
+    /// Why the plan is refused, where none that is not was left.
+    pub refused: Option<String>,
 }
+
+/// Says why it refuses a plan, if it does.
+pub type Judge<'a> = &'a dyn Fn(&Plan) -> Result<(), String>;
 
 /// Plans an application. `model_paths` are what the plan states as the paths of the models, one per CNN.
 ///
@@ -42,10 +47,11 @@ pub fn plan(
     device: &DeviceProfile,
     model_paths: Vec<String>,
 ) -> Result<Outcome, Error> {
-    plan_from(&Start::default(), application, device, model_paths, &Watch::unwatched())
+    plan_from(&Start::default(), application, device, model_paths, &Watch::unwatched(), &|_| Ok(()))
 }
 
-/// Plans an application as [`plan()`] does, from what is known and by a search that is watched.
+/// Plans an application as [`plan()`] does, from what is known and by a search that is watched. A plan that the judge
+/// refuses is dropped with a warning, and the next best is made.
 ///
 /// # Errors
 /// As [`plan()`].
@@ -55,6 +61,7 @@ pub fn plan_from(
     device: &DeviceProfile,
     model_paths: Vec<String>,
     watch: &Watch<'_>,
+    judge: Judge<'_>,
 ) -> Result<Outcome, Error> {
     let method = match (start, &application.rows) {
         (Start::Search(_), RowsChoice::Default) => Some(application.search.method.unwrap_or_default()),
@@ -85,7 +92,18 @@ pub fn plan_from(
     let elements = elements(application);
     let processors: Vec<Vec<&Processor>> = processors(application, device)?;
     let sharing = method.map(baseline::sharing).unwrap_or_default();
-    let found = match method {
+    let finish = Finish {
+        application,
+        tasks: &tasks,
+        elements: &elements,
+        device,
+        method,
+        sharing,
+        limit,
+        model_paths,
+        judge,
+    };
+    match method {
         Some(Method::Paper) => {
             let subject = Subject {
                 application,
@@ -98,7 +116,7 @@ pub fn plan_from(
                     Start::Picked(_) => Vec::new(),
                 },
             };
-            info_span!("search").in_scope(|| paper::search(&subject, watch))?
+            Ok(finish.finish(info_span!("search").in_scope(|| paper::search(&subject, watch))?))
         }
         _ => {
             let planner = |fronts: Vec<Front>, known| Planner {
@@ -129,64 +147,96 @@ pub fn plan_from(
                 }
                 _ => None,
             };
-            let settled = ends.filter(|planner| planner.is_settled(limit, &floors));
-            let is_settled = settled.is_some();
-            let planner = match settled {
-                Some(planner) => planner,
-                None => {
-                    let mut fronts = evaluate(start, application, &tasks, &processors, method, watch)?;
-                    let known = match start {
-                        Start::Search(plans) if method.is_some_and(Method::is_search) => {
-                            known::add(plans, &tasks, &processors, application.storage, &mut fronts)?
-                        }
-                        _ => Vec::new(),
-                    };
-                    planner(fronts, known)
-                }
+            let searched = || -> Result<Planner<'_>, Error> {
+                let mut fronts = evaluate(start, application, &tasks, &processors, method, watch)?;
+                let known = match start {
+                    Start::Search(plans) if method.is_some_and(Method::is_search) => {
+                        known::add(plans, &tasks, &processors, application.storage, &mut fronts)?
+                    }
+                    _ => Vec::new(),
+                };
+                Ok(planner(fronts, known))
             };
-            let (evaluations, stopped) = (planner.evaluations, planner.stopped);
-            let (chosen, mut shortfall) = info_span!("select").in_scope(|| planner.choose(limit, &floors));
-            if let Some(shortfall) = shortfall.as_mut().filter(|_| is_settled) {
-                shortfall.least_memory = None;
+            let settled = ends.filter(|planner| planner.is_settled(limit, &floors));
+            let mut is_settled = settled.is_some();
+            let mut planner = match settled {
+                Some(planner) => planner,
+                None => searched()?,
+            };
+            loop {
+                let (chosen, mut shortfall) =
+                    info_span!("select").in_scope(|| planner.choose(limit, &floors));
+                if let Some(shortfall) = shortfall.as_mut().filter(|_| is_settled) {
+                    shortfall.least_memory = None;
+                }
+                let pareto = info_span!("front").in_scope(|| planner.front());
+                let (evaluations, stopped) = (planner.evaluations, planner.stopped);
+                let each = chosen.iter().zip(&planner.variants);
+                let variants = each.map(|(v, all)| all[*v].clone()).collect();
+                let outcome = finish.finish(Found { variants, shortfall, pareto, evaluations, stopped });
+                let Some(why) = &outcome.refused else { return Ok(outcome) };
+                if is_settled {
+                    // A search has other variants to offer.
+                    (planner, is_settled) = (searched()?, false);
+                } else if !planner.drop(&chosen) {
+                    return Ok(outcome);
+                }
+                warn!("a plan is dropped for the next best: {why}");
             }
-            let pareto = info_span!("front").in_scope(|| planner.front());
-            let chosen = chosen.into_iter().zip(planner.variants);
-            let variants = chosen.map(|(v, mut all)| all.swap_remove(v)).collect();
-            Found { variants, shortfall, pareto, evaluations, stopped }
         }
-    };
-    info!(evaluations = found.evaluations, "searched");
+    }
+}
 
-    let storage =
-        Storage { executions: found.variants.iter().map(|v| &v.execution).collect(), elements: &elements };
-    let arrangement =
-        info_span!("arrange").in_scope(|| arrange(&storage, application.storage, sharing, Effort::Final));
-    info!(bytes = arrangement.bytes, bound = arrangement.bound.bytes, "arranged");
-    let choices = application.cnns.iter().zip(&found.variants);
-    let choices =
-        choices.map(|(cnn, v)| (cnn.name.clone(), code::write(&v.choice(), &cnn.network))).collect();
-    let plan = info_span!("assemble").in_scope(|| {
-        assemble::assemble(Parts {
-            application,
-            tasks: &tasks,
-            chosen: &found.variants.iter().collect::<Vec<_>>(),
-            storage: &storage,
-            arrangement: &arrangement,
-            device,
-            search: plan::Search {
-                method: method.map_or("given", Method::name).into(),
-                seed: application.search.seed,
-                evaluations: found.evaluations,
-                stopped: found.stopped.name().into(),
-                choices,
-            },
-            pareto: found.pareto,
-            memory_limit: limit,
-            model_paths,
-        })
-    });
-    let shortfall = found.shortfall.filter(|_| !plan.constraints.met);
-    Ok(Outcome { plan, shortfall })
+/// All but the variants that a plan is made of.
+struct Finish<'a> {
+    application: &'a Application,
+    tasks: &'a [CnnTask<'a>],
+    elements: &'a [Vec<(usize, usize)>],
+    device: &'a DeviceProfile,
+    method: Option<Method>,
+    sharing: Sharing,
+    limit: Option<u64>,
+    model_paths: Vec<String>,
+    judge: Judge<'a>,
+}
+
+impl Finish<'_> {
+    /// Makes the plan of what was found.
+    fn finish(&self, found: Found) -> Outcome {
+        let Finish { application, tasks, elements, device, method, sharing, limit, .. } = *self;
+        info!(evaluations = found.evaluations, "searched");
+
+        let storage = Storage { executions: found.variants.iter().map(|v| &v.execution).collect(), elements };
+        let arrangement =
+            info_span!("arrange").in_scope(|| arrange(&storage, application.storage, sharing, Effort::Final));
+        info!(bytes = arrangement.bytes, bound = arrangement.bound.bytes, "arranged");
+        let choices = application.cnns.iter().zip(&found.variants);
+        let choices =
+            choices.map(|(cnn, v)| (cnn.name.clone(), code::write(&v.choice(), &cnn.network))).collect();
+        let plan = info_span!("assemble").in_scope(|| {
+            assemble::assemble(Parts {
+                application,
+                tasks,
+                chosen: &found.variants.iter().collect::<Vec<_>>(),
+                storage: &storage,
+                arrangement: &arrangement,
+                device,
+                search: plan::Search {
+                    method: method.map_or("given", Method::name).into(),
+                    seed: application.search.seed,
+                    evaluations: found.evaluations,
+                    stopped: found.stopped.name().into(),
+                    choices,
+                },
+                pareto: found.pareto,
+                memory_limit: limit,
+                model_paths: self.model_paths.clone(),
+            })
+        });
+        let shortfall = found.shortfall.filter(|_| !plan.constraints.met);
+        let refused = (self.judge)(&plan).err();
+        Outcome { plan, shortfall, refused }
+    }
 }
 
 /// Every CNN of an application, cut into its partitions.
@@ -443,6 +493,20 @@ impl Planner<'_> {
                 if least_memory { a.cmp(b).then(slower) } else { slower.then(a.cmp(b)) }
             })
             .map(|(_, _, chosen)| chosen)
+    }
+
+    /// Forgets the chosen variants, each of a CNN that has others. Whether there was any.
+    fn drop(&mut self, chosen: &[usize]) -> bool {
+        let mut is_any = false;
+        for (c, (v, all)) in
+            chosen.iter().zip(&mut self.variants).enumerate().filter(|(_, (_, all))| all.len() > 1)
+        {
+            all.remove(*v);
+            is_any = true;
+            self.known.retain(|known| known[c] != *v);
+            self.known.iter_mut().for_each(|known| known[c] -= usize::from(known[c] > *v));
+        }
+        is_any
     }
 
     /// The plans seen from which none is worse in both memory and frame rates, by falling memory.

@@ -1,7 +1,6 @@
 //! What can end a command, and the exit code that it ends with.
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use miette::Diagnostic;
 
@@ -89,19 +88,20 @@ impl Error {
     }
 
     /// 3 for a mistake of our own, 1 for everything else.
-    pub fn exit_code(&self) -> ExitCode {
+    pub fn exit_code(&self) -> u8 {
         match self {
-            Error::Bug(_) => ExitCode::from(3),
-            _ => ExitCode::from(1),
+            Error::Bug(_) => 3,
+            _ => 1,
         }
     }
 }
 
-impl From<Outcome> for ExitCode {
-    fn from(outcome: Outcome) -> Self {
-        match outcome {
-            Outcome::Yes => ExitCode::SUCCESS,
-            Outcome::No => ExitCode::from(2),
+impl Outcome {
+    /// 0 for yes, 2 for an honest no.
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Outcome::Yes => 0,
+            Outcome::No => 2,
         }
     }
 }

@@ -16,6 +16,7 @@ pub mod execution;
 pub mod front;
 pub mod identity;
 pub mod import;
+pub mod invoke;
 pub mod logging;
 pub mod lower;
 pub mod network;

@@ -10,7 +10,7 @@ use csdf::{Actor, ActorId, Channel, Graph, Rates, Reader};
 use csdfc_codegen::plan::StorageModel;
 
 use crate::network::{LayerId, Network};
-use crate::operators::{self, RowAccess};
+use crate::operators;
 
 /// The rates of one operand of a layer, per firing.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,16 +51,8 @@ pub fn firings(network: &Network, layer: LayerId, rows: u64) -> u64 {
 /// The rates of operand `index` of a layer that makes `rows` rows per firing (DESIGN.md, section 3, "Rows").
 pub fn operand_rates(network: &Network, id: LayerId, index: usize, rows: u64) -> OperandRates {
     let layer = network.layer(id);
-    let operand = &layer.inputs[index];
-    let tensor = &network.layer(operand.layer).shape;
-    // A view that cuts the tensor differently into rows can only be read whole.
-    let by_rows =
-        operand.shape.rows() == tensor.rows() && operand.shape.row_elements() == tensor.row_elements();
-    let access = if by_rows {
-        operators::row_access(&layer.operator, &layer.input_shapes(), &layer.shape, index)
-    } else {
-        RowAccess::Whole
-    };
+    let tensor = &network.layer(layer.inputs[index].layer).shape;
+    let access = operators::row_access(&layer.operator, tensor, &layer.input_shapes(), &layer.shape, index);
     let (acquire, release) =
         operators::acquire_release(&access, tensor.rows() as u64, layer.shape.rows() as u64, rows);
     OperandRates { acquire, release }

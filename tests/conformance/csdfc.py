@@ -1,10 +1,12 @@
 """The command under test."""
 
+import copy
 import os
 import re
 import shutil
 import subprocess
-from dataclasses import dataclass
+import threading
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -29,10 +31,25 @@ class Csdfc:
     program: Path
     work: Path
     plan_only: bool
+    # The same command many times in one process, if there is one.
+    many: Path | None = None
+    threads: threading.local = field(default_factory=threading.local)
+    process: "Many | None" = None
 
     def __post_init__(self):
         shutil.rmtree(self.work, ignore_errors=True)
         self.work.mkdir(parents=True)
+
+    def in_one_process(self):
+        """The same tool, its calls in a process that this thread keeps."""
+        if not hasattr(self.threads, "tool"):
+            self.threads.tool = copy.copy(self)
+            self.threads.tool.process = Many(self.many, self.work)
+        return self.threads.tool
+
+    def plan_alone(self, model, options, plan):
+        """Plans, as which csdfc checks its plan."""
+        self._call("plan", model, *options, "-o", plan)
 
     def plan(self, model, options, plan):
         """Plans and checks."""
@@ -95,6 +112,8 @@ class Csdfc:
             raise Failed(f"{arguments[0]} ends with {code}: {words}")
 
     def _run(self, *arguments):
+        if self.process:
+            return self.process.call([self._short(argument) for argument in arguments])
         # Short paths: csdfc wraps its messages.
         call = [str(self.program), "-q", *(self._short(argument) for argument in arguments)]
         try:
@@ -106,6 +125,49 @@ class Csdfc:
 
     def _short(self, argument):
         return str(argument).replace(f"{self.work}/", "")
+
+
+class Many:
+    """Calls of csdfc in one process, started anew at times and after every mishap."""
+
+    CALLS = 500
+
+    def __init__(self, program, work):
+        self.program, self.work, self.process, self.calls = program, work, None, 0
+
+    def call(self, arguments):
+        """The exit code and the words of one call."""
+        if self.process is None or self.calls == self.CALLS:
+            self._start()
+        self.calls += 1
+        late = threading.Timer(SECONDS, self.process.kill)
+        late.start()
+        words = []
+        try:
+            self.process.stdin.write("\t".join(arguments) + "\n")
+            self.process.stdin.flush()
+            for line in self.process.stdout:
+                if line.startswith("exit "):
+                    break
+                words.append(line)
+            else:
+                self.process.wait()
+                code, self.process = self.process.returncode, None
+                return code, f"the process ended: {reason(''.join(words))}"
+        finally:
+            late.cancel()
+        words, code = "".join(words), int(line.removeprefix("exit "))
+        # A plan that was dropped, too, is a mistake.
+        is_refused = "own checker refuses" in re.sub(r"[\s│]+", " ", words)
+        return (3 if is_refused else code), reason(words) if code or is_refused else ""
+
+    def _start(self):
+        if self.process:
+            self.process.stdin.close()
+            self.process.wait()
+        self.process = subprocess.Popen([str(self.program)], cwd=self.work, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=subprocess.STDOUT, text=True)
+        self.calls = 0
 
 
 def file_name(tensor):

@@ -49,6 +49,8 @@ def installed(package, version):
 def arguments():
     parser = argparse.ArgumentParser(description="csdfc beside ONNX Runtime and the ONNX operator suite")
     parser.add_argument("--csdfc", type=Path, metavar="PATH", help="the command; built in release if not given")
+    parser.add_argument("--csdfc-many", type=Path, metavar="PATH",
+                        help="the command many times in one process, for networks that are drawn; built if not given")
     parser.add_argument("--models", type=Path, metavar="DIR", default=ROOT.parent / "shared" / "models",
                         help="folder of .onnx models that are run beside ONNX Runtime")
     parser.add_argument("--part", action="append", choices=PARTS, help="only this part; repeatable")
@@ -59,8 +61,10 @@ def arguments():
     parser.add_argument("--update", action="store_true", help="write refused.json anew from what is refused now")
     parser.add_argument("--layers", type=Path, metavar="MODEL",
                         help="only write every tensor of this model, as ONNX Runtime computes it, for --compare-layers")
-    parser.add_argument("--seed", type=int, default=1, help="of the inputs that are drawn (default 1)")
-    parser.add_argument("--count", type=int, default=200, help="networks that are drawn (default 200)")
+    parser.add_argument("--seed", type=int, default=1, help="of inputs and of half the networks that are drawn (default 1)")
+    parser.add_argument("--fresh-seed", type=int, metavar="SEED",
+                        help="of the other half of the networks (a new one each time, which is printed)")
+    parser.add_argument("--count", type=int, default=500, help="networks that are drawn (default 500)")
     parser.add_argument("--output", type=Path, metavar="DIR", help="where --layers writes")
     given = parser.parse_args()
     if given.layers and not given.output:
@@ -76,6 +80,13 @@ def command(given):
         return given.csdfc.resolve()
     subprocess.run(["cargo", "build", "--release", "--locked", "--package", "csdfc"], cwd=ROOT, check=True)
     return ROOT / "target" / "release" / "csdfc"
+
+
+def many():
+    """The command many times in one process, from the sources that are here."""
+    subprocess.run(["cargo", "build", "--release", "--locked", "--package", "csdfc-tests", "--bin", "csdfc-many"], cwd=ROOT,
+                   check=True)
+    return ROOT / "target" / "release" / "csdfc-many"
 
 
 def main():
@@ -106,7 +117,8 @@ def main():
     if "suite" in parts:
         suite.run(tool, summary, given.only)
     if "drawn" in parts:
-        drawn.run(tool, summary, given.only, given.seed, given.count)
+        tool.many = given.csdfc_many.resolve() if given.csdfc_many else many()
+        drawn.run(tool, summary, given.only, given.seed, given.fresh_seed, given.count)
     (WORK / "summary.json").write_text(json.dumps(summary.data(), indent=1) + "\n")
     (WORK / "summary.md").write_text(summary.markdown())
     print(summary.markdown())

@@ -17,9 +17,15 @@ class Summary:
         self.update = update
         self.floors = floors
         self.results = []
+        self.counts = {}
+
+    def count(self, what, counts):
+        """Numbers by name, for a table of their own."""
+        self.counts[what] = dict(sorted(counts.items()))
 
     def add(self, part, name, state, why="", notes=()):
-        if state == REFUSED and not self.update and name not in self.known:
+        # Of networks that are drawn, `drawn.py` knows what may be refused.
+        if state == REFUSED and part != "drawn" and not self.update and name not in self.known:
             state, why = FAILED, f"refused, and not listed in refused.json: {why}"
         self.results.append({"part": part, "name": name, "state": state, "why": why, "notes": list(notes)})
 
@@ -27,7 +33,7 @@ class Summary:
         if self.update:
             refused = self._grouped([r for r in self.results if r["state"] == REFUSED])
             self.file.write_text(json.dumps({why: names for why, names in refused}, indent=1, ensure_ascii=False) + "\n")
-        return {"results": self.results, "unexpected_passes": self._unexpected()}
+        return {"results": self.results, "unexpected_passes": self._unexpected(), "counts": self.counts}
 
     def is_good(self):
         ran = any(r["state"] == PASSED for r in self.results)
@@ -44,6 +50,8 @@ class Summary:
             row = [part, len(states), claimed, claimed - count[REFUSED], *count.values()]
             lines.append("| " + " | ".join(map(str, row)) + " |")
         lines += ["", *self._below()] if self._below() else []
+        for what, counts in self.counts.items():
+            lines += ["", f"## {what}", "", ", ".join(f"{name} {count}" for name, count in counts.items())]
         for state in (FAILED, REFUSED, UNCLAIMED):
             chosen = [r for r in self.results if r["state"] == state]
             if not chosen:

@@ -1,6 +1,7 @@
 //! Random small networks, cut and run in random ways.
 
 mod operands;
+mod views;
 
 use std::collections::BTreeMap;
 
@@ -118,9 +119,8 @@ fn columns(b: &Shape, a: &Shape) -> bool {
 /// Adds one or two layers of a random kind, or none if they do not fit.
 fn grow(network: &mut Network, random: &mut Choices<'_>) {
     let mut x = operand(network, random);
-    if random.pick(0, 9) == 0 && x.shape.rank() == 4 {
-        // A view that cuts the tensor into other rows.
-        x.shape.dims.swap(2, 3);
+    if random.pick(0, 5) == 0 {
+        x.shape = views::view(&x.shape, random);
     }
     let channels = x.shape.channels();
     let mut pads = |most: usize| [0; 4].map(|_: usize| random.pick(0, most));

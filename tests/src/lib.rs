@@ -79,7 +79,7 @@ pub fn outcome(application: &Application) -> Outcome {
 pub fn outcome_from(start: &Start, application: &Application) -> Outcome {
     let device = DeviceProfile::find("generic", Path::new("")).expect("a profile that comes with csdfc");
     let paths = application.cnns.iter().map(|cnn| cnn.model.name.clone()).collect();
-    driver::plan_from(start, application, &device, paths, &Watch::unwatched()).expect("a plan")
+    driver::plan_from(start, application, &device, paths, &Watch::unwatched(), &|_| Ok(())).expect("a plan")
 }
 
 /// The plan of an application, which the checker must accept.

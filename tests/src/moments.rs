@@ -83,12 +83,8 @@ fn reads(network: &Network, reader: LayerId, tensor: LayerId) -> Vec<Vec<Range<u
     let (rows, height) = (network.layer(tensor).shape.rows() as u64, layer.shape.rows() as i64);
     let own = &network.layer(tensor).shape;
     let operands = layer.inputs.iter().enumerate().filter(|(_, operand)| operand.layer == tensor);
-    let of_operand = |(index, operand): (usize, &Operand)| {
-        let kept = operand.shape.rows() == own.rows() && operand.shape.row_elements() == own.row_elements();
-        let access = match kept {
-            true => row_access(&layer.operator, &layer.input_shapes(), &layer.shape, index),
-            false => RowAccess::Whole,
-        };
+    let of_operand = |(index, _): (usize, &Operand)| {
+        let access = row_access(&layer.operator, own, &layer.input_shapes(), &layer.shape, index);
         let cut = |row: i64| row.clamp(0, rows as i64) as u64;
         let of_row = |y: i64| match &access {
             RowAccess::Window { kernel, stride, dilation, top } => {

@@ -66,19 +66,13 @@ pub fn plan(args: &PlanArgs) -> Result<Outcome, Error> {
         stop: &watcher.stop,
         progress: &|progress| watcher.show(progress),
     };
-    let planned = driver::plan_from(&start, &application, &device, paths, &watch);
+    let planned = driver::plan_from(&start, &application, &device, paths, &watch, &|plan| judge(plan));
     watcher.done();
-    let driver::Outcome { plan, shortfall } = planned?;
-
-    let verdict = tracing::info_span!("check").in_scope(|| checker::check(&plan));
-    if let Err(violations) = verdict {
+    let driver::Outcome { plan, shortfall, refused } = planned?;
+    if let Some(why) = refused {
         let path = file.unwrap_or(Path::new(REFUSED_PLAN));
         output::write(path, &plan.to_json())?;
-        let first = violations.first().map(ToString::to_string).unwrap_or_default();
-        return Err(Error::Bug(format!(
-            "csdfc made a plan that its own checker refuses: {first}; the plan is saved in {}",
-            path.display()
-        )));
+        return Err(Error::Bug(format!("{why}; the plan is saved in {}", path.display())));
     }
     if let (Some((saved, _)), Some(number)) = (&saved, args.front.pick) {
         compare(saved, number, &plan);
@@ -114,6 +108,15 @@ pub fn plan(args: &PlanArgs) -> Result<Outcome, Error> {
             Ok(Outcome::No)
         }
     }
+}
+
+/// Checks a plan of ours; what the checker refuses is a mistake, which the words say.
+fn judge(plan: &Plan) -> Result<(), String> {
+    let verdict = tracing::info_span!("check").in_scope(|| checker::check(plan));
+    verdict.map(drop).map_err(|violations| {
+        let first = violations.first().map(ToString::to_string).unwrap_or_default();
+        format!("csdfc made a plan that its own checker refuses: {first}")
+    })
 }
 
 /// A saved front and the name of its file.

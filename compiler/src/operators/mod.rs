@@ -160,15 +160,18 @@ pub fn macs(operator: &Operator, inputs: &[Shape], output: &Shape) -> u64 {
     }
 }
 
-/// The rows of operand `index`, as the layer sees it, that each output row reads. Shapes are those that
-/// [`output_shape`] accepts and gives.
-///
-/// A view between producer and reader that changes which elements make a row is beyond this table: there the
-/// reader needs the whole tensor whatever is said here.
-pub fn row_access(operator: &Operator, inputs: &[Shape], output: &Shape, index: usize) -> RowAccess {
+/// The rows of operand `index` that each output row reads. `own` is the shape of its tensor, `inputs` are those in which
+/// the layer sees its operands. Shapes are those that [`output_shape`] accepts and gives.
+pub fn row_access(
+    operator: &Operator,
+    own: &Shape,
+    inputs: &[Shape],
+    output: &Shape,
+    index: usize,
+) -> RowAccess {
     let Some(x) = inputs.get(index) else { return RowAccess::Whole };
     let (Some(row), Some(output_row)) = (x.row_axis(), output.row_axis()) else { return RowAccess::Whole };
-    if row != output_row {
+    if row != output_row || !keeps_rows(own, x) {
         return RowAccess::Whole;
     }
     let rows = [x.rows(), output.rows()];
@@ -195,6 +198,14 @@ pub fn row_access(operator: &Operator, inputs: &[Shape], output: &Shape, index: 
         Operator::Resize(resize) => resize::resize_rows(resize, rows),
         Operator::Input(_) | Operator::Transpose(_) | Operator::InstanceNorm(_) => RowAccess::Whole,
     }
+}
+
+/// Whether the rows of a view are those of its tensor, element for element: both are images of as many rows, columns and
+/// channels, perhaps in different orders of dimensions. Whatever else sees a tensor in other dimensions needs it whole,
+/// even where there is one row: a reshape deals the elements of an image in the order of its channels.
+fn keeps_rows(own: &Shape, seen: &Shape) -> bool {
+    let image = |shape: &Shape| (shape.rows(), shape.channels(), shape.row_elements());
+    own.row_axis().is_some() && seen.row_axis().is_some() && image(own) == image(seen)
 }
 
 /// That a tensor of this shape is neither empty nor beyond [`MAX_ELEMENTS`] or [`MAX_ROWS`].

@@ -1,8 +1,9 @@
 //! Row dependence and multiplications of operators.
 
 use csdfc_codegen::operator::{
-    Binary, BinaryFunction, Concat, Conv, ConvTranspose, Coordinates, Gemm, Operator, Pad, PadMode, Pool,
-    PoolKind, Reduce, ReduceFunction, Resize, ResizeMode, Rounding, Slice, Softmax, SpaceToDepth, Transpose,
+    Binary, BinaryFunction, Concat, Conv, ConvTranspose, Coordinates, ElementWise, Function, Gemm, Operator,
+    Pad, PadMode, Pool, PoolKind, Reduce, ReduceFunction, Resize, ResizeMode, Rounding, Slice, Softmax,
+    SpaceToDepth, Transpose,
 };
 use csdfc_codegen::shape::{Order, Shape};
 use proptest::prelude::*;
@@ -12,7 +13,7 @@ use super::{RowAccess, acquire_release, macs, output_shape, parameter_dims, row_
 /// Rows read for each output row, `-` for none; or the window.
 fn access(operator: &Operator, inputs: &[Shape], index: usize) -> String {
     let output = output_shape(operator, inputs).unwrap();
-    match row_access(operator, inputs, &output, index) {
+    match row_access(operator, &inputs[index], inputs, &output, index) {
         RowAccess::Window { kernel, stride, dilation, top } => format!("{kernel}/{stride}/{dilation}/{top}"),
         RowAccess::Rows(table) => {
             let rows = table.iter().map(|rows| match rows.len() {
@@ -98,6 +99,30 @@ fn row_local_or_whole() {
     let gemm = Gemm { inner: 5, units: 3, transposed: false, bias: false, activation: None };
     check(&Operator::Gemm(gemm), std::slice::from_ref(&x), &["1/1/1/0"]);
     check(&Operator::Transpose(Transpose { perm: vec![0, 3, 2, 1] }), &[x], &["whole"]);
+}
+
+/// Only a view of the same rows, columns and channels has its tensor's rows.
+#[test]
+fn views() {
+    let relu = Operator::ElementWise(ElementWise { function: Function::Relu });
+    let check = |own: Shape, seen: Shape, by_rows: bool| {
+        let found = row_access(&relu, &own, std::slice::from_ref(&seen), &seen, 0);
+        assert_eq!(found != RowAccess::Whole, by_rows, "{own} seen as {seen}");
+    };
+    let last = |dims: [usize; 4]| Shape { dims: dims.to_vec(), order: Order::ChannelsLast };
+    check(Shape::image(16, 8, 6), Shape::image(16, 8, 6), true);
+    check(Shape::image(16, 8, 6), last([1, 8, 6, 16]), true);
+    check(last([1, 8, 6, 16]), Shape::image(16, 8, 6), true);
+    // The height stays, but not what a row is.
+    check(Shape::image(16, 8, 6), Shape::image(32, 8, 3), false);
+    check(Shape::image(16, 8, 6), Shape::image(6, 8, 16), false);
+    check(Shape::image(16, 8, 6), last([1, 8, 16, 6]), false);
+    check(Shape::image(4, 8, 6), Shape::image(4, 6, 8), false);
+    // One row of each.
+    check(Shape::new([1, 12]), Shape::image(12, 1, 1), false);
+    check(Shape::image(12, 1, 1), Shape::new([1, 12]), false);
+    check(Shape::image(4, 1, 3), Shape::image(12, 1, 1), false);
+    check(Shape::image(12, 1, 1), Shape::image(12, 1, 1), true);
 }
 
 #[test]
@@ -188,7 +213,7 @@ proptest! {
                 }
             }
         }
-        let table: Vec<_> = match row_access(&operator, &inputs, &output, 0) {
+        let table: Vec<_> = match row_access(&operator, &inputs[0], &inputs, &output, 0) {
             RowAccess::Rows(table) => table,
             RowAccess::Window { kernel, stride: 1, dilation, top } => (0..output.rows() as i64)
                 .map(|y| {
@@ -237,7 +262,7 @@ proptest! {
         let operator = Operator::Conv(Conv { residual, ..conv });
         prop_assert_eq!(output_shape(&operator, &inputs), Ok(output.clone()));
         for index in 0..inputs.len() {
-            let access = row_access(&operator, &inputs, &output, index);
+            let access = row_access(&operator, &inputs[index], &inputs, &output, index);
             let rows_in = inputs[index].rows() as u64;
             let (acquire, release) = acquire_release(&access, rows_in, output.rows() as u64, 1);
             let (mut acquired, mut released) = (0, 0);
@@ -367,7 +392,7 @@ proptest! {
         parameter_dims(&operator, &inputs);
         macs(&operator, &inputs, &output);
         let last = inputs.len() - 1;
-        let access = row_access(&operator, &inputs, &output, last);
+        let access = row_access(&operator, &inputs[last], &inputs, &output, last);
         let (rows_in, rows_out) = (inputs[last].rows(), output.rows());
         if let RowAccess::Rows(table) = &access {
             prop_assert_eq!(table.len(), rows_out);

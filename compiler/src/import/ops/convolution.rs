@@ -8,7 +8,7 @@ use crate::import::node::pair;
 /// `Conv`: 2-D, by constant filters.
 pub(super) fn conv(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
     let x = node.tensor(0)?;
-    let input = spatial(x)?;
+    let input = one_image(x)?;
     let filters = node.constant(1, "filters")?.weights()?;
     let &[count, _, ky, kx] = filters.dims.as_slice() else {
         return fault!("its filters have dimensions {:?}; only 2-D convolutions are supported", filters.dims);
@@ -35,7 +35,7 @@ pub(super) fn conv(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> 
 /// `ConvTranspose`: 2-D, by constant filters.
 pub(super) fn conv_transpose(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
     let x = node.tensor(0)?;
-    let input = spatial(x)?;
+    let input = one_image(x)?;
     let filters = node.constant(1, "filters")?.weights()?;
     let &[_, per_group, ky, kx] = filters.dims.as_slice() else {
         return fault!("its filters have dimensions {:?}; only 2-D convolutions are supported", filters.dims);
@@ -89,6 +89,15 @@ pub(super) fn conv_transpose(builder: &mut Builder, node: &Node) -> Result<Tenso
         activation: None,
     });
     builder.layer(node, operator, &[x], [filters].into_iter().chain(bias).collect())
+}
+
+/// Height and width of the image that a convolution reads. An input has a batch of 1, but a view may make others.
+fn one_image(x: &Tensor) -> Result<[usize; 2], Fault> {
+    let size = spatial(x)?;
+    match x.dims() {
+        [1, ..] => Ok(size),
+        dims => fault!("its input is a batch of {} images; csdfc convolves one", dims[0]),
+    }
 }
 
 /// Height and width of an image.

@@ -80,9 +80,28 @@ pub(super) fn mat_mul(builder: &mut Builder, node: &Node) -> Result<Tensor, Faul
     match (a, b) {
         (Value::Tensor(a), Value::Constant(b)) => by_constant(builder, node, a, b),
         (Value::Tensor(a), Value::Tensor(b)) => of_tensors(builder, node, a, b),
-        (Value::Constant(_), _) => Err(Fault::new("its left operand is a constant")
-            .help("csdfc multiplies by a constant on the right; transpose the product at export")),
+        (Value::Constant(a), Value::Tensor(b)) => of_constant(builder, node, a, b),
+        (Value::Constant(_), Value::Constant(_)) => fault!("both its operands are constants"),
     }
+}
+
+/// A constant matrix times a tensor: the tensor's matrices, transposed, by the constant, transposed, and that transposed.
+fn of_constant(builder: &mut Builder, node: &Node, a: &Constant, b: &Tensor) -> Result<Tensor, Fault> {
+    let weights = a.weights()?;
+    let (&[units, inner], true) = (weights.dims.as_slice(), b.rank() > 1) else {
+        return Err(Fault::new(format!(
+            "its left operand is a constant of dimensions {:?}, its right one has {}",
+            a.dims,
+            b.rank()
+        ))
+        .help("csdfc multiplies a constant matrix by tensors of two dimensions or more"));
+    };
+    let mut perm: Vec<usize> = (0..b.rank()).collect();
+    perm.swap(b.rank() - 2, b.rank() - 1);
+    let columns = builder.transpose(node, b, perm.clone())?;
+    let operator = Operator::Gemm(Gemm { inner, units, transposed: true, bias: false, activation: None });
+    let product = builder.layer(node, operator, &[&columns], vec![weights])?;
+    builder.transpose(node, &product, perm)
 }
 
 fn by_constant(builder: &mut Builder, node: &Node, a: &Tensor, b: &Constant) -> Result<Tensor, Fault> {

@@ -297,6 +297,10 @@ fn one_node_may_become_several_layers() {
     product(&[1, 3, 5], &["gemm"]);
     product(&[2, 3, 5], &["slice", "gemm", "slice", "gemm", "concat"]);
 
+    let constant_first = Model::new(13, &[2, 4, 3], &["y"]).floats("b", &[5, 4]);
+    let constant_first = constant_first.node("MatMul", &["b", "x"], &["y"], vec![]);
+    assert_eq!(kinds(&constant_first), ["transpose", "gemm", "transpose"]);
+
     let empty = Model::new(13, &[1, 4], &["y"])
         .ints("s", &[4, 0])
         .node("Split", &["x", "s"], &["a", "b"], vec![int("axis", 1)])

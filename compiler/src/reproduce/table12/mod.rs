@@ -209,7 +209,7 @@ fn checked(opened: &Opened, watch: &Watch<'_>) -> Result<Plan, Error> {
     let application = opened.resolve()?;
     let device = DeviceProfile::find(&application.device, Path::new(""))?;
     let paths = application.cnns.iter().map(|cnn| cnn.model.name.clone()).collect();
-    let plan = driver::plan_from(&Start::default(), &application, &device, paths, watch)?.plan;
+    let plan = driver::plan_from(&Start::default(), &application, &device, paths, watch, &|_| Ok(()))?.plan;
     match csdfc_codegen::check(&plan) {
         Ok(_) => Ok(plan),
         Err(violations) => {

@@ -1,0 +1,109 @@
+"""How far rounding may move each element of a network's outputs.
+
+A sum is right to some roundings of what it adds up, Σ|x||w|, however much of that cancels; and so is what later layers make
+of it. So each element of each tensor and each constant is moved by a small part of itself, up or down at random, and what
+that does to the outputs, as ONNX Runtime computes them, is the measure: the largest of a few times, and twice that is
+allowed. Functions that ONNX Runtime has to 1e-7 of 1, however small the result, are moved by that as well, and a norm is taken
+apart, since its mean is a sum that its own result may cancel.
+"""
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+import models
+
+# How far an element is moved, of itself: 2^-18, some sixty roundings.
+MOVED = 2.0 ** -18
+TIMES = 6
+# How far what is right to 1e-7 of 1 is moved.
+INEXACT = {"Elu", "Erf", "Gelu", "LogSoftmax", "Mish", "Selu", "Sigmoid", "Softplus", "Tanh"}
+BY = 2.0 ** -22
+# Whose constants say what is computed, not of what.
+SETTINGS = {"Clip", "Pad", "Resize", "Upsample"}
+
+
+def allowed(drawn, model, feeds, expected):
+    """By output, how far its elements may be from what ONNX Runtime gives for the model."""
+    moved = _Moved(model, drawn.shapes)
+    session = models.start(moved.model.SerializeToString(), optimise=False, threads=1)
+    names = [output.name for output in moved.graph.output]
+    numbers = np.random.default_rng(1)
+    most = [np.zeros(theirs.shape) for theirs in expected]
+    for _ in range(TIMES):
+        by = {name: (start + size * numbers.choice([-1.0, 1.0], dims)).astype(np.float32)
+              for name, (start, size, dims) in moved.inputs.items()}
+        for largest, theirs, other in zip(most, expected, session.run(names, feeds | by), strict=True):
+            np.fmax(largest, np.abs(other.astype(np.float64) - theirs), out=largest)
+    return [2 * largest + 1e-6 * np.abs(theirs) + 1e-30 for largest, theirs in zip(most, expected, strict=True)]
+
+
+class _Moved:
+    """The model, each tensor and constant read as moved by inputs of its own."""
+
+    def __init__(self, model, shapes):
+        self.model = onnx.ModelProto()
+        self.model.CopyFrom(model)
+        self.graph, self.shapes = self.model.graph, dict(shapes)
+        # Of each new input, what its elements are about, how far from that, and its dimensions.
+        self.inputs, self.renamed, self.nodes = {}, {}, []
+        settings = {name for node in model.graph.node if node.op_type in SETTINGS for name in node.input}
+        for constant in model.graph.initializer:
+            if constant.data_type == TensorProto.FLOAT and constant.name not in settings:
+                self.shapes[constant.name] = list(constant.dims)
+                self._move(constant.name)
+        self._move("x")
+        for node in model.graph.node:
+            if node.op_type == "InstanceNormalization":
+                self._norm(node)
+            else:
+                self._add(node)
+        del self.graph.node[:]
+        self.graph.node.extend(self.nodes)
+        for output in self.graph.output:
+            output.name = self.renamed.get(output.name, output.name)
+
+    def _add(self, node):
+        read = [self.renamed.get(name, name) for name in node.input]
+        self.nodes.append(onnx.NodeProto())
+        self.nodes[-1].CopyFrom(node)
+        self.nodes[-1].input[:] = read
+        for name in node.output:
+            self._move(name, node.op_type in INEXACT)
+
+    def _move(self, name, is_inexact=False):
+        if name not in self.shapes:
+            return
+        for operator, start, size in [("Mul", 1.0, MOVED)] + [("Add", 0.0, BY)] * is_inexact:
+            by, last = f"{name}.{operator}", self.renamed.get(name, name)
+            self.inputs[by] = (start, size, self.shapes[name])
+            self.graph.input.append(helper.make_tensor_value_info(by, TensorProto.FLOAT, self.shapes[name]))
+            self.renamed[name] = f"{by}.moved"
+            self.nodes.append(helper.make_node(operator, [last, by], [self.renamed[name]]))
+
+    def _norm(self, node):
+        """InstanceNormalization in the steps of its definition."""
+        (x, scale, bias), (y,) = node.input, node.output
+        batch, channels, *_ = self.shapes[x]
+        epsilon = next((a.f for a in node.attribute if a.name == "epsilon"), 1e-5)
+        self._store(f"{y}.epsilon", np.array([epsilon], np.float32))
+        for name in (scale, bias):
+            constant = next(c for c in self.graph.initializer if c.name == name)
+            self._store(f"{y}.{name}", numpy_helper.to_array(constant).reshape(1, channels, 1, 1))
+        one = [batch, channels, 1, 1]
+        for operator, inputs, output, dims in [
+            ("GlobalAveragePool", [x], f"{y}.mean", one),
+            ("Sub", [x, f"{y}.mean"], f"{y}.apart", self.shapes[x]),
+            ("Mul", [f"{y}.apart"] * 2, f"{y}.squares", self.shapes[x]),
+            ("GlobalAveragePool", [f"{y}.squares"], f"{y}.variance", one),
+            ("Add", [f"{y}.variance", f"{y}.epsilon"], f"{y}.above", one),
+            ("Sqrt", [f"{y}.above"], f"{y}.deviation", one),
+            ("Div", [f"{y}.apart", f"{y}.deviation"], f"{y}.normal", self.shapes[x]),
+            ("Mul", [f"{y}.normal", f"{y}.{scale}"], f"{y}.scaled", self.shapes[x]),
+            ("Add", [f"{y}.scaled", f"{y}.{bias}"], y, self.shapes[x]),
+        ]:
+            self.shapes[output] = dims
+            self._add(helper.make_node(operator, inputs, [output]))
+
+    def _store(self, name, array):
+        self.graph.initializer.append(numpy_helper.from_array(array, name))

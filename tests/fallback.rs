@@ -1,0 +1,76 @@
+//! A plan that is refused gives way to the next best. Refusals are injected: no plan is known that the checker refuses.
+
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use std::cell::RefCell;
+use std::path::Path;
+
+use csdfc::app::{Application, MemoryGoal};
+use csdfc::cost::DeviceProfile;
+use csdfc::driver::{self, Outcome};
+use csdfc::search::known::Start;
+use csdfc::search::watch::Watch;
+use csdfc_codegen::plan::Plan;
+use csdfc_tests::application;
+
+/// Plans for least memory; refuses the first so many plans, and gives what is made of each.
+fn refuse(application: &Application, count: usize) -> (Outcome, Vec<Plan>) {
+    let offered = RefCell::new(Vec::new());
+    let judge = |plan: &Plan| {
+        let mut offered = offered.borrow_mut();
+        offered.push(plan.clone());
+        if offered.len() <= count { Err(format!("refusal {}", offered.len())) } else { Ok(()) }
+    };
+    let device = DeviceProfile::find("generic", Path::new("")).unwrap();
+    let paths = application.cnns.iter().map(|cnn| cnn.model.name.clone()).collect();
+    let (start, watch) = (Start::default(), Watch::unwatched());
+    let outcome = driver::plan_from(&start, application, &device, paths, &watch, &judge).unwrap();
+    (outcome, offered.into_inner())
+}
+
+fn smallest(text: &str) -> Application {
+    let mut application = application(text);
+    application.constraints.memory = Some(MemoryGoal::Min);
+    application
+}
+
+#[test]
+fn the_next_best_is_taken() {
+    let application = smallest(r#"(name: "a", cnns: [(name: "a", model: "builtin:lenet5")])"#);
+    let (all, _) = refuse(&application, 0);
+    let front = all.plan.pareto;
+    assert!(front.len() > 2, "{front:?}");
+    for count in 0..3 {
+        let (outcome, offered) = refuse(&application, count);
+        assert_eq!((outcome.refused, offered.len()), (None, count + 1));
+        let last = offered.last().unwrap();
+        assert_eq!(outcome.plan.to_json(), last.to_json());
+        for pair in offered.windows(2) {
+            assert!(pair[0].memory.total <= pair[1].memory.total, "each is the smallest of those left");
+            assert_ne!(pair[0].search.choices, pair[1].search.choices, "none is offered again");
+        }
+        // What is refused is not on the front either.
+        let refused = &offered[..count];
+        assert!(
+            last.pareto.iter().all(|point| refused.iter().all(|plan| plan.search.choices != point.choices))
+        );
+    }
+}
+
+#[test]
+fn what_is_refused_to_the_last_is_said() {
+    for text in [
+        r#"(name: "a", cnns: [(name: "a", model: "builtin:lenet5")])"#,
+        r#"(name: "ab", cnns: [(name: "a", model: "builtin:lenet5"), (name: "b", model: "builtin:resnet8")],
+            parallel: [["a", "b"]], search: (method: simple))"#,
+    ] {
+        let (outcome, offered) = refuse(&smallest(text), usize::MAX);
+        assert!(offered.len() > 3, "{}", offered.len());
+        assert_eq!(outcome.refused, Some(format!("refusal {}", offered.len())));
+        assert_eq!(outcome.plan.to_json(), offered.last().unwrap().to_json());
+    }
+    // One choice of rows leaves nothing to fall back on.
+    let given = application(r#"(name: "a", cnns: [(name: "a", model: "builtin:lenet5")], rows: all)"#);
+    let (outcome, offered) = refuse(&given, usize::MAX);
+    assert_eq!((outcome.refused.as_deref(), offered.len()), (Some("refusal 1"), 1));
+}
