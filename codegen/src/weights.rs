@@ -1,10 +1,11 @@
 //! Packing: from the parameter tensors of a layer to the form in which kernels read them.
 //!
-//! The filters of a convolution, or the weights of a matrix product by constants, lie in panels of [`PANEL`] output
-//! channels: a panel holds as many biases (zeros where there are none), the weights, step by step of the sum, and the
-//! slopes of a PRelu that has one per channel; the last panel of a group is filled up with zeros. All other parameters
-//! are kept as they are, or as the pixels of an image. The parameters of each layer begin at a multiple of 64 bytes,
-//! and what a layer keeps is rounded up to that.
+//! The filters of a convolution, or the weights of a matrix product by constants, lie in panels of 16 output channels,
+//! the last panel of a group of as many as are left. A panel holds as many biases (zeros where there are none), the
+//! weights, step by step of the sum, and the slopes of a PRelu that has one per channel. A narrow last panel is followed by
+//! as many zeros as it has channels less than 16, so that kernels may read whole vectors. All other parameters are kept as
+//! they are, or as the pixels of an image. The parameters of each layer begin at a multiple of 64 bytes, and what a layer
+//! keeps is rounded up to that.
 
 use std::ops::Range;
 
@@ -18,9 +19,6 @@ use csdfc_kernels::rows::RowShape;
 use crate::bind::{Access, Call, activation, pre};
 use crate::operator::{self, Function, Operator};
 use crate::shape::Shape;
-
-/// Output channels of a panel.
-pub const PANEL: usize = 16;
 
 /// Elements of a cache line.
 const LINE: usize = 16;

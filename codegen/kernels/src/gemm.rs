@@ -99,19 +99,20 @@ pub fn gemm_elements(
         if !unit.is_multiple_of(PANEL) {
             return;
         }
-        let panel = &weights[unit / PANEL * panels.stride()..][..panels.stride()];
-        let mut sums = [0.0; PANEL];
-        sums.copy_from_slice(&panel[..PANEL]);
+        let count = panels.width(unit / PANEL);
+        let mut parts = weights[panels.start(unit / PANEL)..].chunks_exact(count);
+        let mut all = [0.0; PANEL];
+        let sums = &mut all[..count];
+        sums.copy_from_slice(parts.next().unwrap_or_default());
         let mut at = *index;
-        for (k, weights) in panel[PANEL..].chunks_exact(PANEL).take(p.inner).enumerate() {
+        for (k, weights) in parts.by_ref().take(p.inner).enumerate() {
             at[last] = k;
             let x = input.at(&at);
             sums.iter_mut().zip(weights).for_each(|(sum, weight)| *sum += x * weight);
         }
-        let count = PANEL.min(p.units - unit);
-        let slopes = if panels.slopes { &panel[panel.len() - PANEL..][..count] } else { &[] };
-        p.activation.apply_all(isa, &mut sums[..count], slopes);
-        for (lane, sum) in sums[..count].iter().enumerate() {
+        let slopes = parts.next().filter(|_| panels.slopes).unwrap_or_default();
+        p.activation.apply_all(isa, sums, slopes);
+        for (lane, sum) in sums.iter().enumerate() {
             at[last] = unit + lane;
             *output.at(&at) = *sum;
         }

@@ -9,7 +9,9 @@ use super::activation::{Activation, Apply};
 use super::arch::{PANEL, Simd};
 use super::panel::Panels;
 use super::shared::SharedRows;
-use super::tile::{Ending, TileWork, accumulate, call, finish, load, most_panels, panel_vectors};
+use super::tile::{
+    Ending, TileWork, accumulate, call, finish, full_vectors, load, most_panels, panel_vectors,
+};
 
 /// Pixels of the largest tile.
 pub(crate) const MOST_PIXELS: usize = 12;
@@ -214,8 +216,7 @@ impl Sums<'_> {
         load: &mut L,
     ) {
         let Panels { filters, .. } = self.panels;
-        let (group, within) =
-            (run.start / self.panels.per_group(), run.start % self.panels.per_group() * PANEL);
+        let (group, within) = (run.start / self.panels.per_group(), self.panels.first(run.start));
         let first = group * filters + within;
         let total = spans.len();
         let mut from = 0;
@@ -241,7 +242,7 @@ impl Sums<'_> {
                 let block = Block {
                     sums: self,
                     table,
-                    panels: &self.weights[next * self.panels.stride()..][..count * self.panels.stride()],
+                    panels: &self.weights[self.panels.start(next)..][..self.panels.reach(next, count)],
                     first: first + place,
                     channels: (filters - within - place).min(count * PANEL),
                     is_first: from == 0,
@@ -309,14 +310,16 @@ impl TileWork for Block<'_, '_> {
         let Block { sums: Sums { panels, output, activation, .. }, table, first, channels, .. } = self;
         let stride = panels.stride();
         let per_panel = const { panel_vectors::<S>() };
-        // One step's weights, past the biases, for every vector: the others follow `PANEL` elements apart.
-        let weights = &self.panels[..const { N / panel_vectors::<S>() } * stride];
-        // SAFETY: this is within a job of this instruction set. The pointers stay within `weights`, since steps and slopes
-        // lie within a panel, which `Table::add`'s callers take from the same shape; pixels have been seen to be as long as
-        // their spans, and residuals as all output channels; outputs are by `pointer`.
+        // Elements from step to step, of the last panel and of each vector: what comes before the last panel is full.
+        let last = channels - const { full_vectors::<S>(N) * S::LANES };
+        let width = |v: usize| if v < const { full_vectors::<S>(N) } { PANEL } else { last };
+        // SAFETY: this is within a job of this instruction set. The pointers stay within the panels, since steps and slopes
+        // lie within a panel, which `Table::add`'s callers take from the same shape, and a vector of the last panel is not
+        // read beyond what `Panels::reach` says; pixels have been seen to be as long as their spans, and residuals as all
+        // output channels; outputs are by `pointer`.
         unsafe {
             let at: [*const f32; N] = core::array::from_fn(|v| {
-                weights.as_ptr().add(v / per_panel * stride + v % per_panel * S::LANES)
+                self.panels.as_ptr().add(v / per_panel * stride + v % per_panel * S::LANES)
             });
             let place = |i: usize| output.pointer(table.outputs[i] + first, channels);
             let mut tile = [load::<S, N>(&at, 0); M];
@@ -332,8 +335,8 @@ impl TileWork for Block<'_, '_> {
                 let (step, steps) = table.spans[span];
                 debug_assert!(step + steps <= panels.steps, "beyond the panel");
                 let pixels: [*const f32; M] = core::array::from_fn(|i| table.pixels[span][i]);
-                let weights = at.map(|p| p.add(PANEL * (1 + step)));
-                accumulate::<S, M, N>(&mut tile, &pixels, &weights, PANEL, steps);
+                let weights = core::array::from_fn(|v| at[v].add(width(v) * (1 + step)));
+                accumulate::<S, M, N>(&mut tile, &pixels, &weights, [PANEL, last], steps);
             }
             if self.is_last && table.has_residuals {
                 for (i, sums) in tile.iter_mut().enumerate() {
@@ -345,7 +348,7 @@ impl TileWork for Block<'_, '_> {
                 }
             }
             let ending = if self.is_last { Ending::of(*activation) } else { Ending::NONE };
-            let slopes = at.map(|p| p.wrapping_add(PANEL * (1 + panels.steps)));
+            let slopes = core::array::from_fn(|v| at[v].wrapping_add(width(v) * (1 + panels.steps)));
             for (i, sums) in tile.iter().enumerate() {
                 finish::<S, N>(sums, ending, &slopes, place(i), channels);
             }

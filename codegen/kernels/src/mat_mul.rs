@@ -156,7 +156,7 @@ impl TileWork for Block<'_> {
                 }
                 let pixels = core::array::from_fn(|i| left[i].as_ptr());
                 let weights = core::array::from_fn(|v| right[0][v * S::LANES..].as_ptr());
-                accumulate::<S, M, N>(&mut tile, &pixels, &weights, COLUMNS, len);
+                accumulate::<S, M, N>(&mut tile, &pixels, &weights, [COLUMNS; 2], len);
             }
             for (i, sums) in tile.iter().enumerate() {
                 let out = (&mut *self.sums.add(i))[..columns].as_mut_ptr();

@@ -81,7 +81,13 @@ pub(crate) const fn panel_vectors<S: Simd>() -> usize {
     PANEL / S::LANES
 }
 
-/// Adds `len` products to every accumulator: pixel i's element k times the weights at `weights[v] + k · step`.
+/// How many of `vectors` are not of the last panel, and so of full ones.
+pub(crate) const fn full_vectors<S: Simd>(vectors: usize) -> usize {
+    vectors.saturating_sub(panel_vectors::<S>())
+}
+
+/// Adds `len` products to every accumulator: pixel i's element k times the weights at `weights[v] + k · step`, where the
+/// vectors of the last panel have a step of their own.
 ///
 /// # Safety
 /// In [`Job::run`]. Each pixel holds `len` elements, each weight pointer `LANES` elements at each step.
@@ -90,14 +96,18 @@ pub(crate) unsafe fn accumulate<S: Simd, const M: usize, const N: usize>(
     tile: &mut Tile<S, M, N>,
     pixels: &[*const f32; M],
     weights: &[*const f32; N],
-    step: usize,
+    [step, last]: [usize; 2],
     len: usize,
 ) {
     let mut sums = *tile;
     for k in 0..len {
         // SAFETY: the caller's.
         unsafe {
-            let w = load::<S, N>(weights, k * step);
+            let mut w = [S::splat(0.0); N];
+            for v in 0..N {
+                let step = if v < const { full_vectors::<S>(N) } { step } else { last };
+                w[v] = S::load(weights[v].add(k * step));
+            }
             for i in 0..M {
                 let x = S::splat(*pixels[i].add(k));
                 for v in 0..N {

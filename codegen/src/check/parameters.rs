@@ -50,9 +50,10 @@ pub(super) fn elements(operator: &Operator, inputs: &[&Shape]) -> Option<u64> {
     })
 }
 
-/// Bytes that a layer keeps of its parameters, by the rule that the module `weights` states: panels of 16 output
-/// channels for convolutions and matrix products, with room for biases and, one per channel, slopes; scales and shifts of
-/// a convolution's input beside them; rounded up to 64.
+/// Bytes that a layer keeps of its parameters, by the rule that the module `weights` states: of each output channel of a
+/// convolution or matrix product its weights, with room for a bias and, where there is one per channel, a slope; zeros for
+/// what a group's channels are short of a multiple of 16; scales and shifts of a convolution's input beside them; rounded
+/// up to 64.
 pub(super) fn stored(operator: &Operator, inputs: &[&Shape]) -> Option<u64> {
     let channels = channels(operator, inputs)?;
     // Groups, output channels of each, and products of each sum.
@@ -85,10 +86,10 @@ pub(super) fn stored(operator: &Operator, inputs: &[&Shape]) -> Option<u64> {
         }
         _ => (0, 0),
     };
-    let panels = groups.checked_mul(filters.div_ceil(16))?;
-    let panel = steps.checked_add(1 + in_panels)?.checked_mul(16)?;
+    let in_panels = steps.checked_add(1 + in_panels)?.checked_mul(all)?;
+    let zeros = filters.div_ceil(16) * 16 - filters;
     let beside = if scales_input(operator) { channels.checked_mul(2)?.checked_add(beside)? } else { beside };
-    let elements = panels.checked_mul(panel)?.checked_add(beside)? as u64;
+    let elements = in_panels.checked_add(zeros)?.checked_add(beside)? as u64;
     elements.checked_mul(4)?.checked_next_multiple_of(64)
 }
 

@@ -123,18 +123,16 @@ impl<const K: usize, const M: usize, const V: usize, const PRE: bool> Job for Pi
         let start = output.pixel(output.start(self.y), self.x) + first;
         let filters = Filters {
             ending: Ending::of(p.activation),
-            slopes: PANEL * (1 + panels.steps),
+            taps: panels.steps,
             step,
             advance,
             between,
             before: Loads::new(self.conv.before, first, channels),
         };
-        let weights = &weights[first / PANEL * panels.stride()..];
-        let needed = tiles.len() * panels.stride();
-        assert!(needed <= weights.len(), "weights of every channel");
+        let weights = &weights[panels.start(tiles.start)..][..panels.reach(tiles.start, tiles.len())];
         // SAFETY: this is within a job of this instruction set. The elements of the windows and of the output are there, and
         // the latter are the caller's. Vectors are of channels that have panels, which hold biases, weights of all taps, and
-        // slopes.
+        // slopes; a narrow panel, which is the last one, may be read as far as `Panels::reach` says.
         unsafe {
             let out = output.pointer(start, (M - 1) * between + channels);
             let at = |channel: usize| {
@@ -156,15 +154,19 @@ impl<const K: usize, const M: usize, const V: usize, const PRE: bool> Job for Pi
                     count: taps,
                 };
                 let out = out.add(channel);
+                // Vectors of several panels are of full ones: they begin at a multiple of their channels.
+                let width = panels.width((first + channel) / PANEL);
                 if left >= many {
                     let at: [*const f32; V] = core::array::from_fn(|v| at(channel + v * S::LANES));
-                    filters.make::<S, K, M, V, PRE, false>(&taps_of, at, channel, out, many);
+                    filters.make::<S, K, M, V, PRE, false>(&taps_of, (at, width), channel, out, many);
                     channel += many;
                 } else if left >= S::LANES {
-                    filters.make::<S, K, M, 1, PRE, false>(&taps_of, [at(channel)], channel, out, S::LANES);
+                    let at = ([at(channel)], width);
+                    filters.make::<S, K, M, 1, PRE, false>(&taps_of, at, channel, out, S::LANES);
                     channel += S::LANES;
                 } else {
-                    filters.make::<S, K, M, 1, PRE, true>(&taps_of, [at(channel)], channel, out, left);
+                    let at = ([at(channel)], width);
+                    filters.make::<S, K, M, 1, PRE, true>(&taps_of, at, channel, out, left);
                     channel += left;
                 }
             }
@@ -197,8 +199,8 @@ struct Taps<'a, F> {
 /// What all channels have in common.
 struct Filters<'a> {
     ending: Ending,
-    /// Where slopes begin in a panel.
-    slopes: usize,
+    /// Taps of a filter.
+    taps: usize,
     /// Elements from tap to tap, and from pixel to pixel, of input and output.
     step: usize,
     advance: usize,
@@ -253,7 +255,8 @@ impl<'a> Loads<'a> {
 }
 
 impl Filters<'_> {
-    /// Makes the `count` channels of `V` vectors from `channel` on, which only a `PART` may not fill; their panels are `at`.
+    /// Makes the `count` channels of `V` vectors from `channel` on, which only a `PART` may not fill; their weights are `at`,
+    /// from tap to tap in panels of this `width`.
     ///
     /// # Safety
     /// In [`Job::run`]; the elements are there.
@@ -268,7 +271,7 @@ impl Filters<'_> {
     >(
         &self,
         taps: &Taps<'_, impl Fn(usize) -> *const f32>,
-        at: [*const f32; V],
+        (at, width): ([*const f32; V], usize),
         channel: usize,
         out: *mut f32,
         count: usize,
@@ -285,7 +288,7 @@ impl Filters<'_> {
             let [low, high] = [S::splat(low), S::splat(high)];
             for (i, ky) in taps.rows.clone().enumerate() {
                 let mut pixels = if i < CACHED { taps.windows[i] } else { (taps.window)(ky) }.add(channel);
-                let mut tap = PANEL * (1 + ky * taps.width + taps.first);
+                let mut tap = width * (1 + ky * taps.width + taps.first);
                 for _ in 0..columns {
                     let w = load::<S, V>(&at, tap);
                     let mut pixel = pixels;
@@ -305,10 +308,10 @@ impl Filters<'_> {
                         pixel = pixel.wrapping_add(self.advance);
                     }
                     pixels = pixels.wrapping_add(self.step);
-                    tap += PANEL;
+                    tap += width;
                 }
             }
-            let slopes = at.map(|p| p.wrapping_add(self.slopes));
+            let slopes = at.map(|p| p.wrapping_add(width * (1 + self.taps)));
             for (i, sums) in sums.iter().enumerate() {
                 finish::<S, V>(sums, self.ending, &slopes, out.add(i * self.between), count);
             }

@@ -196,8 +196,9 @@ impl Plan {
 }
 
 /// What a 5×5 window with same padding over 32 rows acquires and releases, row by row.
-/// The pair's two convolutions, packed in panels of 16 filters: biases, then 75 and 200 weights of each.
-const PAIR_STORED: u64 = 16 * 4 * ((1 + 75) + (1 + 200));
+/// The pair's two convolutions as packed: the 8 filters' biases, 75 and 200 weights of each, and 8 zeros; in lines of 64
+/// bytes.
+const PAIR_STORED: u64 = 64 * ((8 * (1 + 75) + 8u64).div_ceil(16) + (8 * (1 + 200) + 8u64).div_ceil(16));
 
 const WINDOW: (&str, &str) = ("3,29*1,2*0", "2*0,29*1,3");
 
@@ -335,8 +336,8 @@ pub fn operands() -> Plan {
     plan.add_partition("p", &[i, z, a, b, repeat(4, &[c]), d], "[in],[z],[a],[b],[c]×4,[d]");
     plan.parallel = vec![vec!["p".into()]];
     plan.memory(4 * 74, 416, 4 * 128, 416, (128, 128));
-    // A panel of 16 biases and 36 weights for each.
-    plan.memory.parameters_stored = 16 * 4 * (1 + 36);
+    // Biases of 2 filters, 36 weights of each, and 14 zeros, in lines of 64 bytes.
+    plan.memory.parameters_stored = 64 * (2 * (1 + 36) + 14u64).div_ceil(16);
     plan.memory.total = plan.memory.parameters_stored + 416;
     plan
 }

@@ -189,7 +189,7 @@ fn operands_of_a_convolution() {
         (
             "parameters stored of one part",
             operands,
-            |p| p.memory.parameters_stored = 16 * 4 * (1 + 18),
+            |p| p.memory.parameters_stored = 64 * (2 * (1 + 18) + 14u64).div_ceil(16),
             "sum",
         ),
         ("over what is still to be added", operands, |p| moved(p, 4, 4), "overwrites_needed"),
