@@ -17,7 +17,9 @@ use csdfc::search::known::Start;
 use csdfc::search::watch::{Scope, Watch};
 use csdfc::units::MemoryGoal;
 use csdfc_codegen::plan::{Plan, StorageModel};
-use csdfc_tests::{models, outcome, plan, skipped};
+use csdfc_codegen::shape::Shape;
+use csdfc_codegen::weights;
+use csdfc_tests::{models, outcome, plan, root, skipped};
 
 /// What is asked of the planner, by the words of the command line.
 const CHOICES: [&str; 4] = ["default", "--rows none", "--rows all", "--mem min"];
@@ -99,6 +101,40 @@ fn report(all: &[Figures]) {
             print!(" ");
         }
         println!("{:6} ms", figures.slowest.as_millis());
+    }
+}
+
+/// Every application of the repository.
+fn applications(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut found = Vec::new();
+    for path in entries {
+        if path.is_dir() {
+            found.extend(applications(&path));
+        } else if path.extension().is_some_and(|end| end == "ron") {
+            found.push(path.to_str().unwrap().to_owned());
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn what_is_stored_of_parameters_is_little_more_than_they_are() {
+    let applications = applications(&root().join("apps"));
+    assert!(applications.len() >= 14, "{applications:?}");
+    let models = models().into_iter().map(|path| path.to_str().unwrap().to_owned());
+    for source in applications.into_iter().chain(models) {
+        let application = open::open(&source).unwrap().resolve().unwrap();
+        let layers = application.cnns.iter().flat_map(|cnn| &cnn.network.layers);
+        let [parameters, stored] = layers.fold([0; 2], |[parameters, stored], layer| {
+            let seen: Vec<&Shape> = layer.inputs.iter().map(|operand| &operand.shape).collect();
+            let elements = layer.parameter_elements();
+            [parameters + 4 * elements, stored + weights::stored_bytes(&layer.operator, &seen, elements)]
+        });
+        let more = 100.0 * (stored as f64 / parameters as f64 - 1.0);
+        println!("{}: {stored} bytes of {parameters}, {more:+.2} %", source_name(&source));
+        assert!(stored <= parameters + parameters / 10, "{source}: {stored} bytes of {parameters}");
     }
 }
 

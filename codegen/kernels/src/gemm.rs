@@ -99,8 +99,8 @@ pub fn gemm_elements(
         if !unit.is_multiple_of(PANEL) {
             return;
         }
-        let count = panels.width(unit / PANEL);
-        let mut parts = weights[panels.start(unit / PANEL)..].chunks_exact(count);
+        let count = PANEL.min(p.units - unit);
+        let mut parts = weights[unit * panels.each()..].chunks_exact(count);
         let mut all = [0.0; PANEL];
         let sums = &mut all[..count];
         sums.copy_from_slice(parts.next().unwrap_or_default());

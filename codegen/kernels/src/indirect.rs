@@ -216,7 +216,8 @@ impl Sums<'_> {
         load: &mut L,
     ) {
         let Panels { filters, .. } = self.panels;
-        let (group, within) = (run.start / self.panels.per_group(), self.panels.first(run.start));
+        let (group, within) =
+            (run.start / self.panels.per_group(), run.start % self.panels.per_group() * PANEL);
         let first = group * filters + within;
         let total = spans.len();
         let mut from = 0;
@@ -239,12 +240,14 @@ impl Sums<'_> {
                 // The largest power of two that is left.
                 let count = 1 << most_panels::<S>(table.count).min(run.end - next).ilog2();
                 let place = (next - run.start) * PANEL;
+                let channels = (filters - within - place).min(count * PANEL);
+                let start = (first + place) * self.panels.each();
                 let block = Block {
                     sums: self,
                     table,
-                    panels: &self.weights[self.panels.start(next)..][..self.panels.reach(next, count)],
+                    panels: &self.weights[start..][..self.panels.reach(channels)],
                     first: first + place,
-                    channels: (filters - within - place).min(count * PANEL),
+                    channels,
                     is_first: from == 0,
                     is_last: to == total,
                 };

@@ -34,8 +34,8 @@ impl Panels {
         self.groups * self.per_group()
     }
 
-    /// Elements of an output channel: bias, weights, slope.
-    const fn each(&self) -> usize {
+    /// Elements of an output channel: bias, weights, slope. As many times the channels before it precede a panel.
+    pub const fn each(&self) -> usize {
         1 + self.steps + self.slopes as usize
     }
 
@@ -44,31 +44,15 @@ impl Panels {
         PANEL * self.each()
     }
 
-    /// First output channel of a panel, within its group.
-    pub const fn first(&self, panel: usize) -> usize {
-        panel % self.per_group() * PANEL
-    }
-
-    /// Output channels of a panel.
-    pub const fn width(&self, panel: usize) -> usize {
-        let left = self.filters - self.first(panel);
-        if left < PANEL { left } else { PANEL }
-    }
-
-    /// First element of a panel.
-    pub const fn start(&self, panel: usize) -> usize {
-        (panel / self.per_group() * self.filters + self.first(panel)) * self.each()
-    }
-
-    /// Elements that whole vectors read of `count` panels of a group, from the first element of the first of them on.
-    pub const fn reach(&self, panel: usize, count: usize) -> usize {
-        let last = self.width(panel + count - 1);
-        (count - 1) * self.stride() + last * self.each() + (PANEL - last)
+    /// Elements that whole vectors read of the panels of so many channels, the last of which may be narrow.
+    #[inline(always)]
+    pub const fn reach(&self, channels: usize) -> usize {
+        channels * self.each() + (channels.div_ceil(PANEL) * PANEL - channels)
     }
 
     /// Elements of all panels, and of the zeros that follow.
     pub const fn len(&self) -> usize {
-        self.groups * self.filters * self.each() + (self.per_group() * PANEL - self.filters)
+        (self.groups - 1) * self.filters * self.each() + self.reach(self.filters)
     }
 
     /// Fills `out` with `weight(filter, step)`, filters counted over all groups. An empty `bias` is all zeros.
@@ -78,8 +62,8 @@ impl Panels {
     pub fn pack(&self, weight: impl Fn(usize, usize) -> f32, bias: &[f32], slopes: &[f32], out: &mut [f32]) {
         assert_eq!(out.len(), self.len(), "length of packed weights");
         let (mut next, mut rest) = (0, out);
-        for panel in 0..self.count() {
-            let width = self.width(panel);
+        while next < self.groups * self.filters {
+            let width = PANEL.min(self.filters - next % self.filters);
             let (elements, after) = rest.split_at_mut(width * self.each());
             let (biases, elements) = elements.split_at_mut(width);
             let (weights, last) = elements.split_at_mut(width * self.steps);
@@ -121,17 +105,13 @@ mod tests {
         }
         want.extend([0.0; 14]);
         assert_eq!(packed, want);
-        assert_eq!([0, 1, 2, 3].map(|panel| panels.start(panel)), [0, 64, 72, 136]);
-        // The last element of the last panel, and a vector from there on.
-        assert_eq!(panels.start(2) + panels.reach(2, 2), panels.len());
-        assert_eq!(panels.start(3) + panels.reach(3, 1), panels.len());
-        assert_eq!(panels.reach(0, 1), 64);
+        // Of a narrow panel, vectors reach beyond its end as far as they are longer.
+        assert_eq!([16, 18, 2].map(|channels| panels.reach(channels)), [64, 72 + 14, 8 + 14]);
     }
 
     #[test]
     fn whole_panels_have_nothing_beside() {
         let panels = Panels { groups: 3, filters: 32, steps: 5, slopes: false };
-        assert_eq!(panels.len(), 3 * 32 * 6);
-        assert_eq!(panels.reach(2, 2), panels.len() / 3);
+        assert_eq!((panels.len(), panels.reach(32)), (3 * 32 * 6, 32 * 6));
     }
 }

@@ -129,7 +129,7 @@ impl<const K: usize, const M: usize, const V: usize, const PRE: bool> Job for Pi
             between,
             before: Loads::new(self.conv.before, first, channels),
         };
-        let weights = &weights[panels.start(tiles.start)..][..panels.reach(tiles.start, tiles.len())];
+        let weights = &weights[first * panels.each()..][..panels.reach(channels)];
         // SAFETY: this is within a job of this instruction set. The elements of the windows and of the output are there, and
         // the latter are the caller's. Vectors are of channels that have panels, which hold biases, weights of all taps, and
         // slopes; a narrow panel, which is the last one, may be read as far as `Panels::reach` says.
@@ -155,7 +155,7 @@ impl<const K: usize, const M: usize, const V: usize, const PRE: bool> Job for Pi
                 };
                 let out = out.add(channel);
                 // Vectors of several panels are of full ones: they begin at a multiple of their channels.
-                let width = panels.width((first + channel) / PANEL);
+                let width = PANEL.min(channels - channel / PANEL * PANEL);
                 if left >= many {
                     let at: [*const f32; V] = core::array::from_fn(|v| at(channel + v * S::LANES));
                     filters.make::<S, K, M, V, PRE, false>(&taps_of, (at, width), channel, out, many);
