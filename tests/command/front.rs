@@ -29,7 +29,7 @@ fn a_front_is_saved_drawn_and_picked_from() {
     let folder = folder();
     std::fs::write(folder.path().join("app.ron"), APP).unwrap();
     let run = |args: &[&str]| run(folder.path(), args);
-    let table = run(&["plan", "app.ron", "--method", "simple", "--mem", "700kB"]);
+    let table = run(&["plan", "app.ron", "--method", "simple", "--mem", "677kB"]);
     assert_eq!((table.code, table.stderr.as_str()), (0, ""));
     insta::assert_snapshot!("front_table", table.stdout);
     assert_eq!(run(&["plan", "app.ron", "--pareto", "front.json", "-q"]).stderr, "");

@@ -151,7 +151,7 @@ fn unmet_constraints_name_the_nearest_and_write_the_plan() {
     for (name, constraints) in [
         ("unmet_memory", &["--mem", "250kB"][..]),
         ("unmet_fps", &["--fps", "1000000"]),
-        ("unmet_both", &["--mem", "284kB", "--fps", "1000000"]),
+        ("unmet_both", &["--mem", "262kB", "--fps", "1000000"]),
         ("unmet_by_parameters", &["--mem", "100kB"]),
     ] {
         let ended =
