@@ -239,6 +239,16 @@ pub enum Layout {
     Chw,
 }
 
+impl std::fmt::Display for Layout {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Layout::Hwc => "HWC",
+            Layout::Hcw => "HCW",
+            Layout::Chw => "CHW",
+        })
+    }
+}
+
 /// Scratch memory of a layer, beside the buffers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

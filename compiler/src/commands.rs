@@ -19,7 +19,7 @@ use csdfc_codegen::plan::{Plan, StorageModel};
 use crate::app::open::Opened;
 use crate::cli::{CheckArgs, Format, InspectArgs};
 use crate::error::{Error, Outcome};
-use crate::{identity, output, report};
+use crate::{output, reload, report};
 
 pub use analyze::analyze;
 pub use emit::emit;
@@ -54,16 +54,22 @@ pub fn inspect(args: &InspectArgs, mut app: Opened) -> Result<Outcome, Error> {
     Ok(Outcome::Yes)
 }
 
-/// Checks a plan: its models are those that it was made from, and its replay finds nothing wrong.
+/// Checks a plan: its replay finds nothing wrong, and its layers are those of its models.
 ///
 /// # Errors
 /// When the plan or a model cannot be read, or a model is not the one that the plan was made from.
 pub fn check(args: &CheckArgs) -> Result<Outcome, Error> {
     let (plan, name, folder) = read_plan(&args.plan)?;
-    for cnn in &plan.cnns {
-        identity::verify(&folder, cnn)?;
-    }
-    let verdict = tracing::info_span!("replay").in_scope(|| checker::check(&plan));
+    let replayed = tracing::info_span!("replay").in_scope(|| checker::check(&plan));
+    let verdict = match replayed {
+        Ok(report) => {
+            match tracing::info_span!("compare").in_scope(|| reload::differences(&plan, &folder))? {
+                none if none.is_empty() => Ok(report),
+                differences => Err(differences),
+            }
+        }
+        Err(violations) => Err(violations.iter().map(ToString::to_string).collect()),
+    };
     let text = match (args.format, &verdict) {
         (Format::Text, Ok(report)) => report::check::accepted(&plan, report),
         (Format::Text, Err(violations)) => report::check::refused(&name, violations, VIOLATION_LINES),

@@ -1,15 +1,18 @@
-//! The networks that a plan was made from, loaded again for the values of their weights.
+//! The networks that a plan was made from, loaded again: for the values of their weights, and to see that the plan's layers
+//! are theirs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use csdfc_codegen::operator::Operator;
 use csdfc_codegen::plan::{Cnn, Plan};
+use csdfc_codegen::shape::{Order, Shape};
+use serde_json::Value;
 
 use crate::app::load::{self, ModelRequest};
 use crate::error::Error;
 use crate::identity;
-use crate::network::{LayerId, Network};
+use crate::network::{LayerId, Network, Operand};
 use crate::pass::Fusion;
 
 /// The networks of a plan, in the order of its CNNs, their layers those of the plan.
@@ -21,8 +24,35 @@ pub struct Networks(Vec<Network>);
 /// # Errors
 /// When a model cannot be read, is not the one that the plan was made from, or has other layers than the plan.
 pub fn reload(plan: &Plan, folder: &Path) -> Result<Networks, Error> {
-    plan.cnns.iter().map(|cnn| network(cnn, folder)).collect::<Result<_, _>>().map(Networks)
+    let network = |cnn: &Cnn| {
+        load(cnn, folder)?.map_err(|differences| {
+            let more = match differences.len() {
+                0 | 1 => String::new(),
+                count => format!(", and {} more differences", count - 1),
+            };
+            let first = differences.into_iter().next().unwrap_or_default();
+            Error::Input { message: first + &more, help: Some(HELP.into()) }
+        })
+    };
+    plan.cnns.iter().map(network).collect::<Result<_, _>>().map(Networks)
 }
+
+/// Where the layers of a plan that lies in `folder` differ from those of its models: names, operators, attributes,
+/// operands and shapes, each with the layer and both values. How an input is handed over is the application's choice, and
+/// which nodes a layer stands for a remark.
+///
+/// # Errors
+/// When a model cannot be read or is not the one that the plan was made from.
+pub fn differences(plan: &Plan, folder: &Path) -> Result<Vec<String>, Error> {
+    let mut all = Vec::new();
+    for cnn in &plan.cnns {
+        all.extend(load(cnn, folder)?.err().unwrap_or_default());
+    }
+    Ok(all)
+}
+
+/// What to do about a plan that is not its model's.
+const HELP: &str = "plan the application again with this version of csdfc";
 
 impl Networks {
     /// Values of a parameter of a layer, in the order of the operator's documentation.
@@ -37,15 +67,16 @@ impl Networks {
     }
 }
 
-fn network(cnn: &Cnn, folder: &Path) -> Result<Network, Error> {
+/// The network of a CNN, or where the plan differs from it.
+fn load(cnn: &Cnn, folder: &Path) -> Result<Result<Network, Vec<String>>, Error> {
     identity::verify(folder, cnn)?;
     let inputs = cnn.layers.iter().filter(|layer| matches!(layer.operator, Operator::Input(_)));
     let shapes: BTreeMap<String, Vec<usize>> = match cnn.model.path.starts_with("builtin:") {
         true => BTreeMap::new(),
         false => inputs.map(|layer| (layer.name.clone(), layer.output_shape.dims.clone())).collect(),
     };
-    let mut difference = String::new();
-    // A plan does not say what was made one layer of, but its layers do.
+    let mut least: Option<Vec<String>> = None;
+    // A plan does not say what was made one layer of, but its layers do: it is of the level from which it differs least.
     for fusion in Fusion::ALL {
         let request = ModelRequest { model: &cnn.model.path, folder, shapes: &shapes, fusion };
         let loaded = load::load(&request).map_err(|error| Error::Model {
@@ -54,18 +85,15 @@ fn network(cnn: &Cnn, folder: &Path) -> Result<Network, Error> {
             source: Box::new(error),
         })?;
         let network = in_order_of(cnn, loaded.network);
-        match compare(cnn, &network) {
-            Ok(()) => return Ok(network),
-            Err(why) => difference = why,
+        let found = compare(cnn, &network);
+        if found.is_empty() {
+            return Ok(Ok(network));
+        }
+        if least.as_ref().is_none_or(|least| found.len() < least.len()) {
+            least = Some(found);
         }
     }
-    Err(Error::Input {
-        message: format!(
-            "the plan of CNN {} does not fit its model, {}: {difference}",
-            cnn.name, cnn.model.path
-        ),
-        help: Some("plan the application again with this version of csdfc".into()),
-    })
+    Ok(Err(least.unwrap_or_default()))
 }
 
 /// The network with its layers in the order of the plan's, or as it is if that is no order for it.
@@ -85,24 +113,91 @@ fn in_order_of(cnn: &Cnn, network: Network) -> Network {
     if lawful { network.reordered(&order) } else { network }
 }
 
-/// That the layers of a plan are those of the network.
-fn compare(cnn: &Cnn, network: &Network) -> Result<(), String> {
+/// Where the layers of a plan differ from those of the network.
+fn compare(cnn: &Cnn, network: &Network) -> Vec<String> {
+    let mut found = Vec::new();
+    if cnn.layers.len() != network.layers.len() {
+        let (plan, model) = (cnn.layers.len(), network.layers.len());
+        found.push(format!("CNN `{}` has {plan} layers in the plan, {model} in the model", cnn.name));
+    }
     for (planned, layer) in cnn.layers.iter().zip(&network.layers) {
-        // How an input is handed over is the application's choice.
+        let name = format!("layer `{}/{}`", cnn.name, planned.name);
+        let mut differs = |what: &str, plan: &str, model: &str| {
+            if plan != model {
+                found.push(format!("{name}: {what} is {plan} in the plan, {model} in the model"));
+            }
+        };
+        differs("name", &planned.name, &layer.name);
+        differs("operator", planned.operator.kind(), layer.operator.kind());
         let both_inputs =
             matches!((&planned.operator, &layer.operator), (Operator::Input(_), Operator::Input(_)));
-        if planned.name != layer.name || !(both_inputs || planned.operator == layer.operator) {
-            return Err(format!(
-                "where the plan has layer {} ({}), the model has {} ({})",
-                planned.name,
-                planned.operator.kind(),
-                layer.name,
-                layer.operator.kind()
-            ));
+        if planned.operator != layer.operator
+            && planned.operator.kind() == layer.operator.kind()
+            && !both_inputs
+        {
+            let [plan, model] = [&planned.operator, &layer.operator].map(|operator| {
+                let value = serde_json::to_value(operator).unwrap_or_default();
+                value.get("attributes").cloned().unwrap_or_default()
+            });
+            attributes("", &plan, &model, &mut differs);
+        }
+        let plan: Vec<String> =
+            planned.inputs.iter().map(|input| seen(cnn, &input.tensor, input.view.as_ref())).collect();
+        let model: Vec<String> = layer.inputs.iter().map(|operand| read(network, operand)).collect();
+        differs("what it reads", &plan.join(", "), &model.join(", "));
+        differs("output", &planned.output, &layer.output);
+        differs("output shape", &order(&planned.output_shape), &order(&layer.shape));
+    }
+    let named = |(name, tensor): (&String, String)| format!("{name}: {tensor}");
+    let plan = cnn.outputs.iter().map(|out| (&out.name, seen(cnn, &out.tensor, out.view.as_ref())));
+    let model = network.outputs.iter().map(|out| (&out.name, read(network, &out.operand)));
+    let [plan, model] =
+        [plan.map(named).collect::<Vec<_>>(), model.map(named).collect()].map(|outputs| outputs.join(", "));
+    if plan != model {
+        found.push(format!("CNN `{}` has the outputs {plan} in the plan, {model} in the model", cnn.name));
+    }
+    found
+}
+
+/// Where the attributes of an operator differ, by their path, such as `stride[0]`.
+fn attributes(path: &str, plan: &Value, model: &Value, differs: &mut dyn FnMut(&str, &str, &str)) {
+    match (plan, model) {
+        (Value::Object(a), Value::Object(b)) => {
+            let names: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
+            for name in names {
+                let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+                let [plan, model] = [a, b].map(|map| map.get(name).unwrap_or(&Value::Null));
+                attributes(&path, plan, model, differs);
+            }
+        }
+        (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
+            for (at, (plan, model)) in a.iter().zip(b).enumerate() {
+                attributes(&format!("{path}[{at}]"), plan, model, differs);
+            }
+        }
+        _ => {
+            let text = |value: &Value| if value.is_null() { "absent".into() } else { value.to_string() };
+            differs(&format!("`{path}`"), &text(plan), &text(model));
         }
     }
-    if cnn.layers.len() != network.layers.len() {
-        return Err(format!("the plan has {} layers, the model {}", cnn.layers.len(), network.layers.len()));
+}
+
+/// A tensor of a plan as it is seen.
+fn seen(cnn: &Cnn, tensor: &str, view: Option<&Shape>) -> String {
+    let own = || cnn.layers.iter().find(|layer| layer.output == tensor).map(|layer| &layer.output_shape);
+    match view.or_else(own) {
+        Some(shape) => format!("`{tensor}` as {}", order(shape)),
+        None => format!("`{tensor}`"),
     }
-    Ok(())
+}
+
+/// A tensor of a network as it is seen.
+fn read(network: &Network, operand: &Operand) -> String {
+    format!("`{}` as {}", network.layer(operand.layer).output, order(&operand.shape))
+}
+
+/// A shape and, where that means anything, the order of its dimensions.
+fn order(shape: &Shape) -> String {
+    let is_last = shape.rank() == 4 && shape.order == Order::ChannelsLast;
+    format!("{shape}{}", if is_last { ", channels last" } else { "" })
 }

@@ -10,9 +10,14 @@
 mod analysis;
 mod data;
 mod harmless;
+mod primitives;
 mod schedule;
 mod storage;
 
+use std::cell::Cell;
+use std::path::Path;
+
+use csdfc::reload;
 use csdfc_codegen::check::{Violation, check};
 use csdfc_codegen::plan::{Plan, StorageModel};
 use csdfc_tests::{application, plan, random, together};
@@ -63,7 +68,15 @@ const CORRUPTIONS: &[(&str, Edit)] = &[
     ("layers out of order", data::layers_out_of_order),
     ("convolution changed", data::convolution_changed),
     ("header wrong", data::header_wrong),
+    ("primitive unknown", primitives::primitive_unknown),
+    ("stored bytes off", primitives::stored_bytes_off),
+    ("layout of no kernel", primitives::layout_of_no_kernel),
+    ("element of no kernel", primitives::element_of_no_kernel),
 ];
+
+/// What is refused for not being the model's, whether it is safe or not.
+const OF_ANOTHER_MODEL: &[(&str, Edit)] =
+    &[("attribute of another model", primitives::attribute_of_another_model)];
 
 const HARMLESS: &[(&str, Edit)] = &[
     ("ring moved to free space", harmless::ring_moved_to_free_space),
@@ -129,14 +142,14 @@ fn subjects() -> Vec<(String, Plan)> {
     all
 }
 
-/// Makes [`EACH`] edits of every kind, of random subjects, and says which the checker did not answer as it must.
-fn edit_all(kinds: &[(&str, Edit)], verdict: fn(&Plan) -> Result<(), String>) -> usize {
+/// Makes so many edits of every kind, of random subjects, and says which the checker did not answer as it must.
+fn edit_all(kinds: &[(&str, Edit)], each: u64, verdict: impl Fn(&Plan) -> Result<(), String>) -> usize {
     let subjects = subjects();
     let mut wrong = Vec::new();
     let mut all = 0;
     for (number, (kind, edit)) in kinds.iter().enumerate() {
         let mut made = 0;
-        for stream in 0..EACH {
+        for stream in 0..each {
             let mut random = random((number as u64) << 32 | stream);
             for _ in 0..ATTEMPTS {
                 let (name, plan) = pick(&subjects, &mut random).unwrap();
@@ -152,7 +165,7 @@ fn edit_all(kinds: &[(&str, Edit)], verdict: fn(&Plan) -> Result<(), String>) ->
             }
         }
         println!("{kind:40} {made:5}");
-        assert_eq!(made, EACH, "{kind}: too few plans can be edited so");
+        assert_eq!(made, each, "{kind}: too few plans can be edited so");
         all += made as usize;
     }
     println!("{:40} {all:5}", "together");
@@ -162,7 +175,7 @@ fn edit_all(kinds: &[(&str, Edit)], verdict: fn(&Plan) -> Result<(), String>) ->
 
 #[test]
 fn every_corruption_is_rejected() {
-    let rejected = edit_all(CORRUPTIONS, |plan| match check(plan) {
+    let rejected = edit_all(CORRUPTIONS, EACH, |plan| match check(plan) {
         Err(violations) if !violations.is_empty() => Ok(()),
         _ => Err("accepted".into()),
     });
@@ -177,7 +190,7 @@ fn rows_lost_are_seen_as_they_are_written_over() {
         ("ring below its need", storage::ring_below_its_need),
         ("edge's ring below its need", storage::edge_ring_below_its_need),
     ];
-    edit_all(short, |plan| {
+    edit_all(short, EACH, |plan| {
         let violations = check(plan).err().unwrap_or_default();
         let is_late = violations.iter().any(|violation| matches!(violation, Violation::Overwritten { .. }));
         if violations.is_empty() || is_late { Err(format!("{violations:?}")) } else { Ok(()) }
@@ -187,7 +200,7 @@ fn rows_lost_are_seen_as_they_are_written_over() {
 /// And nothing else finds what is read before it is written, unless rings then live longer than they may.
 #[test]
 fn rows_are_seen_to_be_missing_when_they_are_read() {
-    edit_all(&[("firing moved", schedule::firing_moved_before_its_producer)], |plan| {
+    edit_all(&[("firing moved", schedule::firing_moved_before_its_producer)], EACH, |plan| {
         let violations = check(plan).err().unwrap_or_default();
         let is_expected = |violation: &Violation| {
             matches!(violation, Violation::NotWritten { .. } | Violation::Overlap { .. })
@@ -196,9 +209,28 @@ fn rows_are_seen_to_be_missing_when_they_are_read() {
     });
 }
 
+/// `check`, `run` and `emit` compare a plan with its models: each by these two functions.
+#[test]
+fn every_plan_of_another_model_is_refused() {
+    let safe = Cell::new(0);
+    let refused = edit_all(OF_ANOTHER_MODEL, 200, |plan| {
+        safe.set(safe.get() + usize::from(check(plan).is_ok()));
+        let differences = reload::differences(plan, Path::new("")).map_err(|error| error.to_string())?;
+        match (differences.first(), reload::reload(plan, Path::new(""))) {
+            (Some(first), Err(error)) if error.to_string().starts_with(first) => Ok(()),
+            (first, reloaded) => Err(format!("{first:?}, {:?}", reloaded.err())),
+        }
+    });
+    println!("{refused} plans refused, {} of them safe", safe.get());
+    assert!(refused >= 200 && safe.get() > 10);
+    for (name, plan) in subjects() {
+        assert_eq!(reload::differences(&plan, Path::new("")).unwrap(), [""; 0], "{name}");
+    }
+}
+
 #[test]
 fn every_harmless_edit_is_accepted() {
-    let accepted = edit_all(HARMLESS, |plan| match check(plan) {
+    let accepted = edit_all(HARMLESS, EACH, |plan| match check(plan) {
         Ok(_) => Ok(()),
         Err(violations) => Err(format!("rejected: {}", violations[0])),
     });

@@ -9,7 +9,8 @@ use csdfc_codegen::bind::{self, Access, Call, Kernel, Site};
 use csdfc_codegen::operator::{
     ArgMax, BatchNorm, Binary, BinaryFunction, Concat, ConstantOperand, Conv, ConvTranspose, Coordinates,
     DepthToSpace, ElementWise, Function, Gemm, InstanceNorm, Lrn, Operator, Pad, PadMode, Pool, PoolKind,
-    Pre, Reduce, ReduceFunction, Resize, ResizeMode, Rounding, Slice, Softmax, SpaceToDepth, Transpose,
+    Pre, Ratio, Reduce, ReduceFunction, Resize, ResizeMode, Rounding, Scale, Slice, Softmax, SpaceToDepth,
+    Transpose,
 };
 use csdfc_codegen::plan::StorageModel;
 use csdfc_codegen::shape::Shape;
@@ -241,8 +242,8 @@ fn windows() -> Vec<Group> {
         pool(PoolKind::Average { count_include_pad: true }, false),
         pool(PoolKind::Lp { p: 3 }, false),
     ];
-    let resize =
-        |mode, coordinates| Operator::Resize(Resize { mode, coordinates, scales: [1.5, 0.5], size: [9, 4] });
+    let scales = [Scale::Ratio(Ratio { over: 3, under: 2 }), Scale::Float(0.5)];
+    let resize = |mode, coordinates| Operator::Resize(Resize { mode, coordinates, scales, size: [9, 4] });
     let nearest = |rounding| ResizeMode::Nearest { rounding };
     let resizes = vec![
         resize(ResizeMode::Linear, Coordinates::HalfPixel),

@@ -232,16 +232,15 @@ fn function(function: Option<&Function>, x: f64) -> f64 {
 
 /// As ONNX defines it, along rows; columns stay.
 fn resize(resize: &Resize, x: Tensor<'_>, o: &[usize]) -> f64 {
-    let (own, size) = (x.dims[2] as f64, resize.size[0] as f32);
-    // In 32 bits, as the scale is, so that ties fall the same way.
-    let (y, scale) = (o[2] as f32, resize.scales[0]);
-    let at = f64::from(match resize.coordinates {
-        Coordinates::HalfPixel => (y + 0.5) / scale - 0.5,
+    // One division of whole numbers below 2^53, so that no tie is lost.
+    let (y, own, size) = (o[2] as f64, x.dims[2] as f64, resize.size[0] as f64);
+    let at = match resize.coordinates {
+        Coordinates::HalfPixel => ((2.0 * y + 1.0) * own - size) / (2.0 * size),
         Coordinates::AlignCorners if size == 1.0 => 0.0,
-        Coordinates::AlignCorners => y * (own as f32 - 1.0) / (size - 1.0),
-        Coordinates::Asymmetric => y / scale,
+        Coordinates::AlignCorners => y * (own - 1.0) / (size - 1.0),
+        Coordinates::Asymmetric => y * own / size,
         _ => unreachable!("no test has other coordinates"),
-    });
+    };
     let row = |row: f64| x.at(&[o[0], o[1], row.clamp(0.0, own - 1.0) as usize, o[3]]);
     match resize.mode {
         ResizeMode::Nearest { .. } => row((at - 0.5).ceil()),

@@ -15,8 +15,8 @@ use csdfc::pass::Fusion;
 use csdfc::weights::{Source, Weights};
 use csdfc_codegen::operator::{
     BatchNorm, Binary, BinaryFunction, Concat, Conv, ConvTranspose, Coordinates, DepthToSpace, ElementWise,
-    Function, Gemm, Input, InputElement, Operator, Pad, PadMode, Pool, PoolKind, Reduce, ReduceFunction,
-    Resize, ResizeMode, Rounding, Slice, Softmax, SpaceToDepth, Transpose,
+    Function, Gemm, Input, InputElement, Operator, Pad, PadMode, Pool, PoolKind, Ratio, Reduce,
+    ReduceFunction, Resize, ResizeMode, Rounding, Scale, Slice, Softmax, SpaceToDepth, Transpose,
 };
 use csdfc_codegen::plan::StorageModel;
 use csdfc_codegen::shape::Shape;
@@ -216,7 +216,8 @@ fn grow(network: &mut Network, random: &mut Choices<'_>) {
                 _ => Coordinates::Asymmetric,
             };
             let size = [random.pick(1, 2 * rows), columns];
-            let scales = [size[0] as f32 / rows as f32, 1.0];
+            let ratio = Ratio { over: size[0] as u32, under: rows as u32 };
+            let scales = [Scale::Ratio(ratio), Scale::Float(1.0)];
             (Operator::Resize(Resize { mode, coordinates, scales, size }), vec![x])
         }
         10 => {

@@ -1,10 +1,9 @@
-//! Resampling of height and width, in the 32-bit arithmetic of ONNX Runtime: another precision would round some
-//! coordinates to other pixels.
+//! Resampling of height and width. Where an output coordinate lies in the input is a fraction of integers, so that no tie
+//! and no whole coordinate is lost to rounding.
 
 use core::ops::Range;
 
 use super::elements::{Elements, ElementsMut};
-use super::math;
 use super::pixels::{pixel, pixel_mut};
 use super::rows::{Rows, RowsMut};
 
@@ -13,10 +12,19 @@ use super::rows::{Rows, RowsMut};
 pub struct Resize {
     /// How an output element is made.
     pub mode: ResizeMode,
-    /// How an output coordinate becomes an input coordinate.
-    pub coordinates: Coordinates,
-    /// Scale in y and x, output over input, as the model states it.
-    pub scales: [f32; 2],
+    /// Where output rows lie among input rows, and output columns among input columns.
+    pub lines: [Line; 2],
+}
+
+/// Output coordinate y lies at input coordinate `(start + y · step) / over`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Line {
+    /// Where coordinate 0 lies, times `over`.
+    pub start: i64,
+    /// How far apart coordinates lie, times `over`; at least 0.
+    pub step: i64,
+    /// The divisor; at least 1, at most half of what the type holds.
+    pub over: i64,
 }
 
 /// How a resize makes an output element.
@@ -38,36 +46,24 @@ pub enum Rounding {
     Ceil,
 }
 
-/// How a resize's output coordinate becomes an input coordinate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs, reason = "each is ONNX's coordinate_transformation_mode of that name")]
-pub enum Coordinates {
-    HalfPixel,
-    PytorchHalfPixel,
-    AlignCorners,
-    Asymmetric,
-    TfHalfPixelForNn,
-}
-
 /// Output rows `y` of a resampled image.
 #[inline]
 pub fn resize(p: &Resize, y: Range<usize>, input: Rows<'_>, output: &mut RowsMut<'_>) {
     let (shape, out) = (input.shape, output.shape);
     for y in y {
-        let rows = Between::of(p, 0, y, shape.height, out.height);
+        let rows = Between::of(p.mode, p.lines[0].place(y), shape.height);
         let above = input.row(rows.below);
+        let columns = p.lines[1].places().map(|place| Between::of(p.mode, place, shape.width));
         if let ResizeMode::Nearest(_) = p.mode {
             let result = output.row(y);
-            for x in 0..out.width {
-                let columns = Between::of(p, 1, x, shape.width, out.width);
+            for (x, columns) in (0..out.width).zip(columns) {
                 pixel_mut(result, &out, x).copy_from_slice(pixel(above, &shape, columns.below));
             }
             continue;
         }
         let beneath = input.row(rows.above);
         let result = output.row(y);
-        for x in 0..out.width {
-            let columns = Between::of(p, 1, x, shape.width, out.width);
+        for (x, columns) in (0..out.width).zip(columns) {
             let weights = columns.weights(&rows);
             let [a, b] = [columns.below, columns.above].map(|x| pixel(above, &shape, x));
             let [c, d] = [columns.below, columns.above].map(|x| pixel(beneath, &shape, x));
@@ -82,10 +78,10 @@ pub fn resize(p: &Resize, y: Range<usize>, input: Rows<'_>, output: &mut RowsMut
 /// Output rows `y` of a resampling of `[N, C, H, W]`, whatever the batch.
 #[inline]
 pub fn resize_elements(p: &Resize, y: Range<usize>, input: &Elements<'_>, output: &mut ElementsMut<'_>) {
-    let (from, to) = (input.seen.sizes, output.shape.dims.sizes);
+    let from = input.seen.sizes;
     output.fill(y, |index| {
-        let rows = Between::of(p, 0, index[2], from[2], to[2]);
-        let columns = Between::of(p, 1, index[3], from[3], to[3]);
+        let rows = Between::of(p.mode, p.lines[0].place(index[2]), from[2]);
+        let columns = Between::of(p.mode, p.lines[1].place(index[3]), from[3]);
         let at = |y, x| {
             let mut at = *index;
             (at[2], at[3]) = (y, x);
@@ -104,6 +100,39 @@ pub fn resize_elements(p: &Resize, y: Range<usize>, input: &Elements<'_>, output
     });
 }
 
+/// An input coordinate: `whole + rest / over`, where 0 ≤ rest < over.
+#[derive(Clone, Copy)]
+struct Place {
+    whole: i64,
+    rest: i64,
+    over: i64,
+}
+
+impl Line {
+    #[inline]
+    fn place(&self, position: usize) -> Place {
+        Place::of(self.start + position as i64 * self.step, self.over)
+    }
+
+    /// The places of all coordinates, without a division for each.
+    #[inline]
+    fn places(&self) -> impl Iterator<Item = Place> {
+        let step = Place::of(self.step, self.over);
+        core::iter::successors(Some(self.place(0)), move |at| {
+            let (rest, over) = (at.rest + step.rest, at.over);
+            let carry = i64::from(rest >= over);
+            Some(Place { whole: at.whole + step.whole + carry, rest: rest - carry * over, over })
+        })
+    }
+}
+
+impl Place {
+    #[inline]
+    fn of(numerator: i64, over: i64) -> Self {
+        Place { whole: numerator.div_euclid(over), rest: numerator.rem_euclid(over), over }
+    }
+}
+
 /// The input elements around an output coordinate in one direction, and the distances to them. For a nearest
 /// neighbour `below` is that.
 struct Between {
@@ -114,27 +143,30 @@ struct Between {
 }
 
 impl Between {
+    /// What falls outside reads the edge.
     #[inline]
-    fn of(p: &Resize, axis: usize, position: usize, size: usize, output_size: usize) -> Self {
-        let source = source(p.coordinates, p.scales[axis], position, size, output_size);
-        let last = size - 1;
-        // Conversions of floats to integers saturate: what falls outside reads the edge.
-        if let ResizeMode::Nearest(rounding) = p.mode {
-            let below = (nearest(rounding, source) as usize).min(last);
+    fn of(mode: ResizeMode, place: Place, size: usize) -> Self {
+        let Place { whole, rest, over } = place;
+        let last = size as i64 - 1;
+        if let ResizeMode::Nearest(rounding) = mode {
+            let up = match rounding {
+                Rounding::RoundPreferFloor => 2 * rest > over,
+                Rounding::RoundPreferCeil => 2 * rest >= over,
+                Rounding::Floor => false,
+                Rounding::Ceil => rest > 0,
+            };
+            let below = (whole + i64::from(up)).clamp(0, last) as usize;
             return Between { below, above: below, to_below: 0.5, to_above: 0.5 };
         }
-        let source = if source > 0.0 { source } else { 0.0 };
-        let below = (source as usize).min(last);
+        let (below, rest) = if whole < 0 { (0, 0) } else { (whole.min(last), rest) };
         let above = (below + 1).min(last);
+        let [below_at, above_at] = [below, above].map(|at| at as usize);
         if below == above {
-            return Between { below, above, to_below: 0.5, to_above: 0.5 };
+            return Between { below: below_at, above: above_at, to_below: 0.5, to_above: 0.5 };
         }
-        Between {
-            below,
-            above,
-            to_below: (source - below as f32).abs(),
-            to_above: (source - above as f32).abs(),
-        }
+        let over = over as f32;
+        let [to_below, to_above] = [rest, place.over - rest].map(|distance| distance as f32 / over);
+        Between { below: below_at, above: above_at, to_below, to_above }
     }
 
     /// Weights of the four corners, with `self` for the columns: each that of the side that the coordinate is far from.
@@ -152,33 +184,4 @@ impl Between {
 #[inline]
 fn mix(weights: [f32; 4], corners: [f32; 4]) -> f32 {
     weights[0] * corners[0] + weights[1] * corners[1] + weights[2] * corners[2] + weights[3] * corners[3]
-}
-
-#[inline]
-fn source(coordinates: Coordinates, scale: f32, position: usize, size: usize, output_size: usize) -> f32 {
-    let at = position as f32;
-    if scale == 1.0 {
-        return at;
-    }
-    match coordinates {
-        Coordinates::HalfPixel => (at + 0.5) / scale - 0.5,
-        Coordinates::PytorchHalfPixel if output_size > 1 => (at + 0.5) / scale - 0.5,
-        Coordinates::AlignCorners if output_size > 1 => at * (size - 1) as f32 / (output_size - 1) as f32,
-        Coordinates::PytorchHalfPixel | Coordinates::AlignCorners => 0.0,
-        Coordinates::Asymmetric => at / scale,
-        Coordinates::TfHalfPixelForNn => (at + 0.5) / scale,
-    }
-}
-
-#[inline]
-fn nearest(rounding: Rounding, source: f32) -> f32 {
-    let floor = math::floor(source);
-    let fraction = source - floor;
-    let up = match rounding {
-        Rounding::RoundPreferFloor => fraction > 0.5,
-        Rounding::RoundPreferCeil => fraction >= 0.5,
-        Rounding::Floor => false,
-        Rounding::Ceil => fraction > 0.0,
-    };
-    if up { floor + 1.0 } else { floor }
 }

@@ -350,7 +350,7 @@ fn unary(site: &Site<'_>, x: &Operand<'_>) -> Result<Choice, String> {
     let by_rows = |kernel: Kernel| site.by_rows(x, || kernel);
     let choice = match site.operator {
         Operator::Pool(pool) => by_rows(Kernel::Pool(translate::pool(pool))),
-        Operator::Resize(resize) => by_rows(Kernel::Resize(translate::resize(resize))),
+        Operator::Resize(resize) => by_rows(self::resize(site, x, resize)?),
         Operator::Lrn(lrn) => {
             let &operator::Lrn { size, alpha, beta, bias } = lrn;
             by_rows(Kernel::Lrn(Lrn { size, alpha, beta, bias }))
@@ -386,6 +386,14 @@ fn unary(site: &Site<'_>, x: &Operand<'_>) -> Result<Choice, String> {
         Some(choice) => Ok(choice),
         None => by_elements(site),
     }
+}
+
+fn resize(site: &Site<'_>, x: &Operand<'_>, resize: &operator::Resize) -> Result<Kernel, String> {
+    match x.seen.dims[..] {
+        [_, _, height, width] => translate::resize(resize, [height, width]).map(Kernel::Resize),
+        _ => None,
+    }
+    .map_or_else(|| site.unsupported(), Ok)
 }
 
 fn reduce(
@@ -439,7 +447,7 @@ fn trailing(dims: &[usize], axes: &[usize]) -> Option<usize> {
 fn by_elements(site: &Site<'_>) -> Result<Choice, String> {
     let kernel = match site.operator {
         Operator::Pool(pool) => Kernel::Pool(translate::pool(pool)),
-        Operator::Resize(resize) => Kernel::Resize(translate::resize(resize)),
+        Operator::Resize(resize) => self::resize(site, &site.inputs[0], resize)?,
         Operator::Lrn(lrn) => {
             let &operator::Lrn { size, alpha, beta, bias } = lrn;
             Kernel::Lrn(Lrn { size, alpha, beta, bias })

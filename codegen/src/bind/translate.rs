@@ -5,8 +5,8 @@ use csdfc_kernels::conv;
 use csdfc_kernels::{binary, pad, pool, reduce, resize};
 
 use crate::operator::{
-    BinaryFunction, Coordinates, Function, PadMode, Pool, PoolKind, Pre, ReduceFunction, Resize, ResizeMode,
-    Rounding,
+    BinaryFunction, Coordinates, Function, PadMode, Pool, PoolKind, Pre, Ratio, ReduceFunction, Resize,
+    ResizeMode, Rounding, Scale,
 };
 
 /// A function of one element; a PRelu's slopes are beside it.
@@ -94,7 +94,8 @@ pub(super) fn pad_mode(mode: &PadMode) -> pad::PadMode {
     }
 }
 
-pub(super) fn resize(resize: &Resize) -> resize::Resize {
+/// The kernel of a resize of an image of this height and width, unless its coordinates are beyond 64 bits.
+pub(super) fn resize(resize: &Resize, size: [usize; 2]) -> Option<resize::Resize> {
     let mode = match resize.mode {
         ResizeMode::Linear => resize::ResizeMode::Linear,
         ResizeMode::Nearest { rounding } => resize::ResizeMode::Nearest(match rounding {
@@ -104,12 +105,58 @@ pub(super) fn resize(resize: &Resize) -> resize::Resize {
             Rounding::Ceil => resize::Rounding::Ceil,
         }),
     };
-    let coordinates = match resize.coordinates {
-        Coordinates::HalfPixel => resize::Coordinates::HalfPixel,
-        Coordinates::PytorchHalfPixel => resize::Coordinates::PytorchHalfPixel,
-        Coordinates::AlignCorners => resize::Coordinates::AlignCorners,
-        Coordinates::Asymmetric => resize::Coordinates::Asymmetric,
-        Coordinates::TfHalfPixelForNn => resize::Coordinates::TfHalfPixelForNn,
+    let [rows, columns] =
+        [0, 1].map(|axis| line(resize.coordinates, resize.scales[axis], size[axis], resize.size[axis]));
+    Some(resize::Resize { mode, lines: [rows?, columns?] })
+}
+
+/// Where the coordinates 0 to `made` of an axis lie among those of its `size` input coordinates.
+fn line(coordinates: Coordinates, scale: Scale, size: usize, made: usize) -> Option<resize::Line> {
+    let (over, under) = fraction(scale)?;
+    let size = i128::try_from(size).ok()?;
+    // The scaled size is length / under; only what a model calls size is that, rounded.
+    let length = over.checked_mul(size)?;
+    let twice = |x: i128| x.checked_mul(2);
+    let [start, step, divisor] = match coordinates {
+        _ if over == under => [0, 1, 1],
+        Coordinates::PytorchHalfPixel | Coordinates::AlignCorners if length == under => [0, 0, 1],
+        Coordinates::HalfPixel | Coordinates::PytorchHalfPixel => {
+            [under.checked_sub(over)?, twice(under)?, twice(over)?]
+        }
+        Coordinates::AlignCorners => [0, (size - 1).checked_mul(under)?, length.checked_sub(under)?],
+        Coordinates::Asymmetric => [0, under, over],
+        Coordinates::TfHalfPixelForNn => [under, twice(under)?, twice(over)?],
     };
-    resize::Resize { mode, coordinates, scales: resize.scales }
+    // Corners less than a pixel apart: there is one output coordinate only.
+    let [start, step, divisor] = if divisor > 0 { [start, step, divisor] } else { [0, 0, 1] };
+    let common = [start, step].iter().fold(divisor, |a, &b| greatest_common_divisor(a, b.abs()));
+    let [start, step, over] = [start, step, divisor].map(|x| x / common);
+    let end = step.checked_mul(i128::try_from(made).ok()?)?.checked_add(start.abs())?;
+    (end.max(over) <= i128::from(i64::MAX / 2)).then_some(resize::Line {
+        start: start as i64,
+        step: step as i64,
+        over: over as i64,
+    })
+}
+
+/// A scale as the fraction that it is, both parts above zero.
+fn fraction(scale: Scale) -> Option<(i128, i128)> {
+    match scale {
+        Scale::Ratio(Ratio { over, under }) => Some((over.into(), under.into())),
+        Scale::Float(scale) => {
+            // Beyond these bounds no image has a size. A float of 24 bits is whole after 24 doublings from 1 on.
+            let (mut over, mut under) = (f64::from(scale), 1);
+            if !(2f64.powi(-40)..=2f64.powi(40)).contains(&over) {
+                return None;
+            }
+            while over.fract() != 0.0 {
+                (over, under) = (over * 2.0, under * 2);
+            }
+            Some((over as i128, under))
+        }
+    }
+}
+
+fn greatest_common_divisor(a: i128, b: i128) -> i128 {
+    if b == 0 { a } else { greatest_common_divisor(b, a % b) }
 }

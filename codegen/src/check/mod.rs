@@ -8,6 +8,8 @@
 //!    partition, and no data flows to an earlier partition; each tensor states its producer, its readers, its
 //!    shape and sizes truly; a view has as many elements as its tensor.
 //! 2. *Shapes* (`shapes`). Each layer's output shape and parameters are what its operator makes of its inputs.
+//!    *Primitives* (`primitives`). Each layer's primitive is one that computes its operator, and tensors lie in the
+//!    layouts that it reads and writes.
 //! 3. *Rates* (`rates`). Firings are ⌈H / r⌉; `acquire(p) = need(p) − need(p−1)`, `release(p) = keep(p+1) −
 //!    keep(p)`; rows that nothing reads pass through the firing before them (`need(p) ≥ keep(p+1)`), and the last
 //!    firing acquires and releases all that is left.
@@ -43,6 +45,7 @@ mod index;
 mod lifetimes;
 mod occupied;
 mod parameters;
+mod primitives;
 mod rates;
 mod replay;
 mod resample;
@@ -142,6 +145,7 @@ pub(crate) struct Resolved<'a> {
 pub(crate) fn resolve(plan: &Plan) -> Result<Resolved<'_>, Vec<Violation>> {
     let index = structure::check(plan)?;
     shapes::check(&index)?;
+    primitives::check(&index)?;
     let rates = rates::check(&index)?;
     let stores = storage::check(&index)?;
     let schedules = schedule::check(&index)?;

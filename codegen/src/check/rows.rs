@@ -60,9 +60,7 @@ pub(super) fn spans(
             Some((0..height).map(|y| (start + y * step, start + y * step + 1)).collect())
         }
         Operator::Pad(pad) => Some((0..height).map(|y| padded(pad, axis, rows, y)).collect()),
-        Operator::Resize(resize) => {
-            Some((0..height).map(|y| resample::span(resize, rows, height, y)).collect())
-        }
+        Operator::Resize(resize) => Some((0..height).map(|y| resample::span(resize, rows, y)).collect()),
         Operator::Softmax(softmax) if !softmax.axes.contains(&axis) => same,
         Operator::Reduce(reduce) if !reduce.axes.contains(&axis) => same,
         Operator::ArgMax(arg_max) if arg_max.axis != axis => same,

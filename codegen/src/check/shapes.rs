@@ -4,6 +4,7 @@ use crate::operator::{Conv, ConvTranspose, Function, Operator, Pad, PadMode, Sli
 use crate::shape::{Order, Shape};
 
 use super::index::Index;
+use super::resample;
 use super::{Findings, MAX_ELEMENTS, Violation};
 
 /// Largest attribute that shape arithmetic takes.
@@ -99,10 +100,8 @@ fn output_shape(operator: &Operator, inputs: &[&Shape], stated: &Shape) -> Resul
         Operator::Slice(slice) => sliced(slice, x),
         Operator::Pad(pad) => padded(pad, x),
         Operator::Resize(resize) => {
-            let [n, c, _, _] = image(x)?;
-            if !resize.scales.iter().all(|scale| scale.is_finite() && *scale > 0.0) {
-                return Err(format!("it scales by {:?}", resize.scales));
-            }
+            let [n, c, h, w] = image(x)?;
+            resample::scales(resize, [h, w])?;
             dims(&[n, c, positive(resize.size[0])?, positive(resize.size[1])?])
         }
         Operator::Transpose(transpose) => {

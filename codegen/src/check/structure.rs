@@ -367,8 +367,13 @@ fn check_tensor(index: &Index<'_>, c: usize, l: usize, findings: &mut Findings) 
     if tensor.shape != layer.output_shape {
         wrong(format!("its shape is {}, but its producer makes {}", tensor.shape, layer.output_shape));
     }
-    if !matches!(tensor.element_bytes, 1 | 2 | 4 | 8) {
-        wrong(format!("no element has {} bytes", tensor.element_bytes));
+    let element_bytes = if matches!(layer.operator, Operator::ArgMax(_)) { 8 } else { 4 };
+    if tensor.element_bytes != element_bytes {
+        let kind = layer.operator.kind();
+        wrong(format!(
+            "an element of what a {kind} makes has {element_bytes} bytes, not {}",
+            tensor.element_bytes
+        ));
     }
     let row_bytes = (tensor.shape.row_elements() as u64).checked_mul(tensor.element_bytes);
     if row_bytes != Some(tensor.row_bytes) {

@@ -8,7 +8,7 @@ use crate::plan::{Plan, StorageModel};
 use super::index::{Index, LayerIndex};
 use super::lifetimes::Lifetimes;
 use super::storage::Store;
-use super::{Findings, Violation, parameters};
+use super::{Findings, Violation, parameters, primitives};
 
 /// Bytes of one weight.
 const PARAMETER_BYTES: u64 = 4;
@@ -84,7 +84,6 @@ fn sum(terms: impl IntoIterator<Item = Option<u64>>) -> Option<u64> {
 
 fn check_parameters(index: &Index<'_>, findings: &mut Findings) {
     let memory = &index.plan.memory;
-    let mut generic = true;
     let mut stored = Some(0u64);
     for cnn in &index.cnns {
         for (l, entry) in cnn.layers.iter().enumerate() {
@@ -93,17 +92,14 @@ fn check_parameters(index: &Index<'_>, findings: &mut Findings) {
             let bytes = elements.and_then(|elements| elements.checked_mul(PARAMETER_BYTES));
             let what = format!("parameters of layer `{}/{}`", cnn.cnn.name, entry.layer.name);
             findings.sum(what, entry.layer.parameters, bytes);
-            generic &= entry.layer.primitive == "generic";
-            let packed = parameters::stored(operator, &inputs);
+            let packed =
+                primitives::find(entry.layer).and_then(|primitive| (primitive.stored)(operator, &inputs));
             stored = stored.zip(packed).and_then(|(sum, packed)| sum.checked_add(packed));
         }
     }
     let all = sum(layers(index).map(|entry| Some(entry.layer.parameters)));
     findings.sum("memory.parameters", memory.parameters, all);
-    // How other primitives keep their parameters is not known here.
-    if generic {
-        findings.sum("memory.parameters_stored", memory.parameters_stored, stored);
-    }
+    findings.sum("memory.parameters_stored", memory.parameters_stored, stored);
 }
 
 fn is_met(plan: &Plan) -> bool {

@@ -6,7 +6,7 @@ use std::ops::Range;
 use csdfc_kernels::activation::Activation;
 use csdfc_kernels::conv::{Conv, Pre};
 use csdfc_kernels::elements::{Dims, ElementShape};
-use csdfc_kernels::resize::ResizeMode;
+use csdfc_kernels::resize::{Line, ResizeMode};
 use csdfc_kernels::rows::RowShape;
 
 use crate::bind::{Access, Call, Constant, Kernel};
@@ -297,14 +297,14 @@ fn function(call: &Call) -> Function {
             function("pad", "pad_elements", vec![of("pad::PadMode", mode), list(before), list(after)])
         }
         Kernel::Resize(p) => {
+            let line = |line: Line| format!("kernels::resize::{line:?}");
             let mode = match p.mode {
                 ResizeMode::Nearest(rounding) => format!("Nearest(kernels::resize::Rounding::{rounding:?})"),
                 ResizeMode::Linear => "Linear".into(),
             };
             let fields = vec![
                 format!("mode: kernels::resize::ResizeMode::{mode}"),
-                format!("coordinates: kernels::resize::Coordinates::{:?}", p.coordinates),
-                field("scales", &p.scales),
+                format!("lines: [{}]", p.lines.map(line).join(", ")),
             ];
             function("resize", "resize", vec![Argument::Struct("Resize", fields)])
         }

@@ -3,7 +3,9 @@
 
 mod windows;
 
-pub use windows::{Conv, ConvTranspose, Coordinates, Pool, PoolKind, Pre, Resize, ResizeMode, Rounding};
+pub use windows::{
+    Conv, ConvTranspose, Coordinates, Pool, PoolKind, Pre, Ratio, Resize, ResizeMode, Rounding, Scale,
+};
 
 use serde::{Deserialize, Serialize};
 

@@ -1,5 +1,7 @@
 //! Attributes of the operators that see an image through windows: convolutions, pooling, and resampling.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use super::Function;
@@ -125,9 +127,57 @@ pub struct Resize {
     /// How an output coordinate becomes an input coordinate.
     pub coordinates: Coordinates,
     /// Scale in y and x, output over input, as the model states it (not always the ratio of sizes).
-    pub scales: [f32; 2],
+    pub scales: [Scale; 2],
     /// Height and width of the output.
     pub size: [usize; 2],
+}
+
+/// Output over input of a resize. Coordinates are computed from it without rounding: a float counts as the fraction that
+/// it is.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Scale {
+    /// As the model states it.
+    Float(f32),
+    /// Of a model that states sizes: their ratio.
+    Ratio(Ratio),
+}
+
+/// A fraction, above zero. In files it is text: `"19/14"`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Ratio {
+    /// Numerator.
+    pub over: u32,
+    /// Denominator.
+    pub under: u32,
+}
+
+impl fmt::Display for Scale {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Scale::Float(scale) => write!(f, "{scale}"),
+            Scale::Ratio(Ratio { over, under }) => write!(f, "{over}/{under}"),
+        }
+    }
+}
+
+impl From<Ratio> for String {
+    fn from(Ratio { over, under }: Ratio) -> String {
+        format!("{over}/{under}")
+    }
+}
+
+impl TryFrom<String> for Ratio {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let parts = text.split_once('/').and_then(|(a, b)| Some([a.parse().ok()?, b.parse().ok()?]));
+        match parts {
+            Some([over, under]) if over > 0 && under > 0 => Ok(Ratio { over, under }),
+            _ => Err(format!("{text:?} is no ratio like \"3/2\"")),
+        }
+    }
 }
 
 /// How a resize makes an output element.

@@ -1,31 +1,57 @@
 //! Resampling of height and width.
 
-use csdfc_codegen::operator::{Coordinates, Resize, ResizeMode, Rounding};
+use csdfc_codegen::operator::{Coordinates, Ratio, Resize, ResizeMode, Rounding, Scale};
 use csdfc_codegen::shape::Shape;
 
 use super::{RowAccess, ShapeError, fail, image};
 
 pub(super) fn resize_shape(resize: &Resize, x: &Shape) -> Result<Shape, ShapeError> {
-    let [n, channels, _, _] = image(x, "resize")?;
-    if resize.scales.iter().any(|scale| !(scale.is_finite() && *scale > 0.0)) {
-        return fail(format!("resize by {} and {}", resize.scales[0], resize.scales[1]));
+    let [n, channels, height, width] = image(x, "resize")?;
+    for (axis, size) in [height, width].into_iter().enumerate() {
+        let (scale, made) = (resize.scales[axis], resize.size[axis]);
+        let factor = approximate(scale);
+        let length = factor * size as f64;
+        // A scaled size is rounded, down or to the nearest.
+        let fits = length >= 0.5 && (length - made as f64).abs() <= 1.0;
+        let is_sane = (LEAST_SCALE..=1.0 / LEAST_SCALE).contains(&factor) && u32::try_from(size).is_ok();
+        if !fits || !is_sane {
+            return fail(format!("a resize of {size} by {scale} to {made}"));
+        }
     }
     Ok(Shape::new([n, channels, resize.size[0], resize.size[1]]))
 }
 
-/// One row for each output row, or the two around it, computed in fp32 as ONNX Runtime does.
+/// Below this, and above its reciprocal, no scale makes an image of an image.
+const LEAST_SCALE: f64 = 1.0 / 4_294_967_296.0;
+
+fn approximate(scale: Scale) -> f64 {
+    match scale {
+        Scale::Float(scale) => scale.into(),
+        Scale::Ratio(Ratio { over, under }) => f64::from(over) / f64::from(under),
+    }
+}
+
+/// One row for each output row, or the two around it. Coordinates are exact.
 pub(super) fn resize_rows(resize: &Resize, [rows_in, rows_out]: [usize; 2]) -> RowAccess {
     let last = rows_in - 1;
+    let (over, under) = fraction(resize.scales[0]);
     let table = (0..rows_out).map(|y| {
-        let source = source_coordinate(resize.coordinates, y, resize.scales[0], rows_in, rows_out);
-        // Float to integer conversions saturate; what falls outside reads the edge.
+        let (at, unit) = source(resize.coordinates, y as i128, rows_in as i128, (over, under));
+        let (below, rest) = (at.div_euclid(unit), at.rem_euclid(unit));
+        let inside = |row: i128| row.clamp(0, last as i128) as usize;
         match &resize.mode {
             ResizeMode::Nearest { rounding } => {
-                let row = (nearest(source, *rounding).max(0.0) as usize).min(last);
+                let up = match rounding {
+                    Rounding::Floor => false,
+                    Rounding::Ceil => rest > 0,
+                    Rounding::RoundPreferFloor => rest * 2 > unit,
+                    Rounding::RoundPreferCeil => rest * 2 >= unit,
+                };
+                let row = inside(below + i128::from(up));
                 row..row + 1
             }
             ResizeMode::Linear => {
-                let row = (source.max(0.0) as usize).min(last);
+                let row = inside(below);
                 row..(row + 2).min(rows_in)
             }
         }
@@ -33,27 +59,36 @@ pub(super) fn resize_rows(resize: &Resize, [rows_in, rows_out]: [usize; 2]) -> R
     RowAccess::Rows(table.collect())
 }
 
-/// The input coordinate of output coordinate `y`.
-fn source_coordinate(coordinates: Coordinates, y: usize, scale: f32, rows_in: usize, rows_out: usize) -> f32 {
-    let position = y as f32;
-    if scale == 1.0 {
-        return position;
+/// Numerator and denominator of the input coordinate of output coordinate `y`, by a scale of `over / under`.
+///
+/// As the standard's reference implementation has it: where it takes the size of the output, that is `size · scale`, not
+/// rounded.
+fn source(coordinates: Coordinates, y: i128, size: i128, (over, under): (i128, i128)) -> (i128, i128) {
+    if over == under {
+        return (y, 1);
     }
+    let middle = (2 * y + 1) * under;
+    // In units of 1 / under.
+    let length = size * over;
     match coordinates {
-        Coordinates::HalfPixel => (position + 0.5) / scale - 0.5,
-        Coordinates::PytorchHalfPixel if rows_out > 1 => (position + 0.5) / scale - 0.5,
-        Coordinates::AlignCorners if rows_out > 1 => position * (rows_in - 1) as f32 / (rows_out - 1) as f32,
-        Coordinates::PytorchHalfPixel | Coordinates::AlignCorners => 0.0,
-        Coordinates::Asymmetric => position / scale,
-        Coordinates::TfHalfPixelForNn => (position + 0.5) / scale,
+        Coordinates::PytorchHalfPixel if length == under => (0, 1),
+        Coordinates::HalfPixel | Coordinates::PytorchHalfPixel => (middle - over, 2 * over),
+        // Corners less than a pixel apart: row 0 is the only one.
+        Coordinates::AlignCorners if length <= under => (0, 1),
+        Coordinates::AlignCorners => (y * (size - 1) * under, length - under),
+        Coordinates::Asymmetric => (y * under, over),
+        Coordinates::TfHalfPixelForNn => (middle, 2 * over),
     }
 }
 
-fn nearest(source: f32, rounding: Rounding) -> f32 {
-    match rounding {
-        Rounding::RoundPreferFloor if source == source.floor() + 0.5 => source.floor(),
-        Rounding::RoundPreferFloor | Rounding::RoundPreferCeil => source.round(),
-        Rounding::Floor => source.floor(),
-        Rounding::Ceil => source.ceil(),
+/// A scale that [`resize_shape`] lets pass, as a fraction.
+fn fraction(scale: Scale) -> (i128, i128) {
+    match scale {
+        Scale::Ratio(Ratio { over, under }) => (over.into(), under.into()),
+        Scale::Float(scale) => {
+            // 24 bits below the least scale: a whole number, and exact.
+            let under = 2f64.powi(56);
+            ((f64::from(scale) * under) as i128, under as i128)
+        }
     }
 }

@@ -2,8 +2,8 @@
 
 use csdfc_codegen::operator::{
     Binary, BinaryFunction, Concat, Conv, ConvTranspose, Coordinates, ElementWise, Function, Gemm, Operator,
-    Pad, PadMode, Pool, PoolKind, Reduce, ReduceFunction, Resize, ResizeMode, Rounding, Slice, Softmax,
-    SpaceToDepth, Transpose,
+    Pad, PadMode, Pool, PoolKind, Ratio, Reduce, ReduceFunction, Resize, ResizeMode, Rounding, Scale, Slice,
+    Softmax, SpaceToDepth, Transpose,
 };
 use csdfc_codegen::shape::{Order, Shape};
 use proptest::prelude::*;
@@ -54,7 +54,7 @@ fn pad(mode: PadMode, before: i64, after: i64) -> Operator {
 }
 
 fn resize(mode: ResizeMode, coordinates: Coordinates, scale: f32, height: usize) -> Operator {
-    Operator::Resize(Resize { mode, coordinates, scales: [scale, 1.0], size: [height, 5] })
+    Operator::Resize(Resize { mode, coordinates, scales: [scale, 1.0].map(Scale::Float), size: [height, 5] })
 }
 
 #[test]
@@ -357,12 +357,19 @@ fn operators() -> impl Strategy<Value = Operator> {
         Coordinates::Asymmetric,
         Coordinates::TfHalfPixelForNn,
     ];
-    let resize =
-        (prop::sample::select(modes), prop::sample::select(coordinates), any::<f32>(), size(), size())
-            .prop_map(|(mode, coordinates, scale, height, width)| {
-                let (scales, size) = ([scale.abs(), 1.0], [height, width]);
-                Operator::Resize(Resize { mode, coordinates, scales, size })
-            });
+    let scale = prop_oneof![
+        any::<f32>().prop_map(Scale::Float),
+        (0.1f32..9.0).prop_map(Scale::Float),
+        (1u32..9, 1u32..7).prop_map(|(over, under)| Scale::Ratio(Ratio { over, under })),
+    ];
+    let scales = (scale.clone(), scale);
+    let sizes = (prop_oneof![1usize..9, size()], prop_oneof![1usize..9, size()]);
+    let resize = (prop::sample::select(modes), prop::sample::select(coordinates), scales, sizes).prop_map(
+        |(mode, coordinates, scales, size)| {
+            let (scales, size) = (scales.into(), size.into());
+            Operator::Resize(Resize { mode, coordinates, scales, size })
+        },
+    );
     let block = size().prop_map(|block| Operator::SpaceToDepth(SpaceToDepth { block }));
     let concat = (0usize..5).prop_map(|axis| Operator::Concat(Concat { axis }));
     prop_oneof![conv, conv_transpose, pool, pad, slice, resize, block, concat]

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use csdfc_codegen::check::{Report, Violation};
+use csdfc_codegen::check::Report;
 use csdfc_codegen::plan::Plan;
 use serde::Serialize;
 
@@ -17,15 +17,15 @@ pub struct Verdict<'a> {
     /// What was replayed, if it is.
     pub replayed: Option<&'a Report>,
     /// What is wrong, if it is not.
-    pub violations: Vec<String>,
+    pub violations: &'a [String],
 }
 
 /// The verdict as data.
-pub fn verdict(verdict: &Result<Report, Vec<Violation>>) -> Verdict<'_> {
+pub fn verdict(verdict: &Result<Report, Vec<String>>) -> Verdict<'_> {
     Verdict {
         accepted: verdict.is_ok(),
         replayed: verdict.as_ref().ok(),
-        violations: verdict.as_ref().err().into_iter().flatten().map(ToString::to_string).collect(),
+        violations: verdict.as_ref().err().map_or(&[], Vec::as_slice),
     }
 }
 
@@ -40,7 +40,7 @@ pub fn accepted(plan: &Plan, report: &Report) -> String {
     };
     format!(
         "{}: safe\n  replayed {} firings, {} rows written, {} rows read, each found intact\n  \
-         {} rings in {}; every sum is right\n{claimed}",
+         {} rings in {}; every sum is right\n  every layer is as in its model\n{claimed}",
         plan.application,
         grouped(report.firings),
         grouped(report.rows_written),
@@ -51,7 +51,7 @@ pub fn accepted(plan: &Plan, report: &Report) -> String {
 }
 
 /// The text for a plan that is refused.
-pub fn refused(name: &Path, violations: &[Violation], most: usize) -> String {
+pub fn refused(name: &Path, violations: &[String], most: usize) -> String {
     let mut text = format!("{}: REFUSED\n", name.display());
     for violation in violations.iter().take(most) {
         // Writing to a string cannot fail.

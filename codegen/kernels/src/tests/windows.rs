@@ -1,7 +1,7 @@
 use super::super::arch::Isa;
 use super::super::lrn::{Lrn, lrn, lrn_elements};
 use super::super::pool::{Pool, PoolKind, pool, pool_elements};
-use super::super::resize::{Coordinates, Resize, ResizeMode, Rounding, resize, resize_elements};
+use super::super::resize::{Line, Resize, ResizeMode, Rounding, resize, resize_elements};
 use super::super::testing::Random;
 use super::{Case, Image, std};
 
@@ -71,67 +71,49 @@ fn pools_are_those_of_the_textbook() {
     }
 }
 
-/// ONNX's definition of Resize in one direction: pairs of index and weight.
-fn resampled(p: &Resize, axis: usize, position: usize, size: usize, output_size: usize) -> [(usize, f64); 2] {
-    let (at, scale) = (position as f32, p.scales[axis]);
-    let source = match p.coordinates {
-        _ if scale == 1.0 => at,
-        Coordinates::HalfPixel => (at + 0.5) / scale - 0.5,
-        Coordinates::PytorchHalfPixel => {
-            if output_size > 1 {
-                (at + 0.5) / scale - 0.5
-            } else {
-                0.0
-            }
-        }
-        Coordinates::AlignCorners => {
-            if output_size > 1 {
-                at * (size - 1) as f32 / (output_size - 1) as f32
-            } else {
-                0.0
-            }
-        }
-        Coordinates::Asymmetric => at / scale,
-        Coordinates::TfHalfPixelForNn => (at + 0.5) / scale,
-    };
+/// The definition of Resize in one direction: pairs of index and weight.
+fn resampled(p: &Resize, axis: usize, position: usize, size: usize) -> [(usize, f64); 2] {
+    let Line { start, step, over } = p.lines[axis];
+    let at = start + position as i64 * step;
     let last = size as i64 - 1;
-    let inside = |i: f32| (i as i64).clamp(0, last) as usize;
+    let below = (-9..99).take_while(|whole| whole * over <= at).last().unwrap();
+    let part = at - below * over;
+    let inside = |i: i64| i.clamp(0, last) as usize;
     match p.mode {
         ResizeMode::Nearest(rounding) => {
-            let index = match rounding {
-                Rounding::RoundPreferFloor => inside((source - 0.5).ceil()),
-                Rounding::RoundPreferCeil => inside(source.round()),
-                Rounding::Floor => inside(source.floor()),
-                Rounding::Ceil => inside(source.ceil()),
+            let up = match rounding {
+                Rounding::RoundPreferFloor => part + part > over,
+                Rounding::RoundPreferCeil => part + part >= over,
+                Rounding::Floor => false,
+                Rounding::Ceil => part > 0,
             };
-            [(index, 1.0), (index, 0.0)]
+            [(inside(below + i64::from(up)), 1.0), (inside(below), 0.0)]
         }
         ResizeMode::Linear => {
-            let (below, part) = (source.floor(), f64::from(source) - f64::from(source.floor()));
-            [(inside(below), 1.0 - part), (inside(below + 1.0), part)]
+            let part = part as f64 / over as f64;
+            [(inside(below), 1.0 - part), (inside(below + 1), part)]
         }
     }
 }
 
 #[test]
-fn resizes_are_those_of_onnx() {
+fn resizes_are_those_of_the_textbook() {
     let mut random = Random(2);
-    for round in 0..150 {
+    for round in 0..300 {
         let size = [random.within(1, 8), random.within(1, 8), *random.pick(&[1, 3, 9])];
-        let scales = [0, 1].map(|_| *random.pick(&[0.4, 0.5, 0.75, 1.0, 1.3, 1.5, 2.0, 2.5, 3.0, 4.0]));
-        let out = [0, 1].map(|i| ((size[i] as f32 * scales[i]) as usize).max(1));
+        let out = [random.within(1, 9), random.within(1, 9)];
         let roundings =
             [Rounding::RoundPreferFloor, Rounding::RoundPreferCeil, Rounding::Floor, Rounding::Ceil];
         let mode =
             if round % 2 == 0 { ResizeMode::Linear } else { ResizeMode::Nearest(*random.pick(&roundings)) };
-        let coordinates = *random.pick(&[
-            Coordinates::HalfPixel,
-            Coordinates::PytorchHalfPixel,
-            Coordinates::AlignCorners,
-            Coordinates::Asymmetric,
-            Coordinates::TfHalfPixelForNn,
-        ]);
-        let p = Resize { mode, coordinates, scales };
+        // From before the image to behind it, with many ties.
+        let lines = [0, 1].map(|axis: usize| {
+            let over = *random.pick(&[1, 2, 3, 4, 7]);
+            let most = 2 * (over * size[axis]) / out[axis];
+            let (start, step) = (random.within(0, 4 * over), random.within(0, most));
+            Line { start: start as i64 - 2 * over as i64, step: step as i64, over: over as i64 }
+        });
+        let p = Resize { mode, lines };
         let input = Image::random(&mut random, size);
         let case = Case {
             what: &std::format!("{p:?} of {size:?}"),
@@ -139,13 +121,13 @@ fn resizes_are_those_of_onnx() {
             output: [out[0], out[1], size[2]],
             need: |_, y| {
                 // The row below and the one above it, as the planner has it.
-                let [(a, _), (b, _)] = resampled(&p, 0, y, size[0], out[0]);
+                let [(a, _), (b, _)] = resampled(&p, 0, y, size[0]);
                 if mode == ResizeMode::Linear { a..(a + 2).min(size[0]).max(b + 1) } else { a..a + 1 }
             },
             want: |y, x, c| {
                 let mut sum = 0.0;
-                for (iy, wy) in resampled(&p, 0, y, size[0], out[0]) {
-                    for (ix, wx) in resampled(&p, 1, x, size[1], out[1]) {
+                for (iy, wy) in resampled(&p, 0, y, size[0]) {
+                    for (ix, wx) in resampled(&p, 1, x, size[1]) {
                         sum += wy * wx * input.at(iy, ix, c);
                     }
                 }

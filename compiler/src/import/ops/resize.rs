@@ -1,6 +1,6 @@
 //! Resampling of height and width.
 
-use csdfc_codegen::operator::{Coordinates, Operator, Resize, ResizeMode, Rounding};
+use csdfc_codegen::operator::{Coordinates, Operator, Ratio, Resize, ResizeMode, Rounding, Scale};
 
 use super::{Builder, Constant, Fault, Node, Tensor, fault};
 use crate::import::builder::is_channels_last;
@@ -39,7 +39,7 @@ pub(super) fn resize(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault
         Some(list) => list.iter().map(|a| axis(*a, x.rank())).collect::<Result<Vec<_>, _>>()?,
         None => (0..x.rank()).collect(),
     };
-    let mut scales = vec![1.0; x.rank()];
+    let mut scales = vec![Scale::Float(1.0); x.rank()];
     let mut sizes = x.dims().to_vec();
     if let Some(constant) = given(sizes_at, "sizes")? {
         sizes_of(node, x.dims(), &axes, &constant.to_ints()?, &mut sizes, &mut scales)?;
@@ -62,7 +62,7 @@ pub(super) fn upsample(builder: &mut Builder, node: &Node) -> Result<Tensor, Fau
     };
     let Some(given) = given else { return fault!("its scales are missing") };
     let axes: Vec<usize> = (0..x.rank()).collect();
-    let (mut sizes, mut scales) = (x.dims().to_vec(), vec![1.0; x.rank()]);
+    let (mut sizes, mut scales) = (x.dims().to_vec(), vec![Scale::Float(1.0); x.rank()]);
     scales_of(x.dims(), &axes, &given, &mut sizes, &mut scales)?;
     layer(builder, node, x, mode(node, Rounding::Floor)?, Coordinates::Asymmetric, &sizes, &scales)
 }
@@ -81,7 +81,7 @@ fn scales_of(
     axes: &[usize],
     given: &[f32],
     sizes: &mut [usize],
-    scales: &mut [f32],
+    scales: &mut [Scale],
 ) -> Result<(), Fault> {
     if given.len() != axes.len() {
         return fault!("{} scales for {} dimensions", given.len(), axes.len());
@@ -92,7 +92,7 @@ fn scales_of(
             return fault!("a scale of {scale} of dimension {axis}");
         }
         sizes[axis] = size as usize;
-        scales[axis] = scale;
+        scales[axis] = Scale::Float(scale);
     }
     Ok(())
 }
@@ -104,31 +104,45 @@ fn sizes_of(
     axes: &[usize],
     given: &[i64],
     sizes: &mut [usize],
-    scales: &mut [f32],
+    scales: &mut [Scale],
 ) -> Result<(), Fault> {
     if given.len() != axes.len() {
         return fault!("{} sizes for {} dimensions", given.len(), axes.len());
     }
+    let mut ratios = Vec::with_capacity(axes.len());
     for (&axis, &size) in axes.iter().zip(given) {
-        sizes[axis] = match u32::try_from(size) {
-            Ok(size) if size > 0 => size as usize,
-            _ => return fault!("a size of {size}"),
+        let ratio = match (u32::try_from(size), u32::try_from(dims[axis])) {
+            (Ok(over), Ok(under)) if over > 0 && under > 0 => Ratio { over, under },
+            _ => return fault!("a size of {size} for {}", dims[axis]),
         };
-        scales[axis] = sizes[axis] as f32 / dims[axis] as f32;
+        sizes[axis] = ratio.over as usize;
+        scales[axis] = Scale::Ratio(ratio);
+        ratios.push(ratio);
     }
-    let ratios = axes.iter().map(|axis| scales[*axis]);
+    let by_value = |a: &Ratio, b: &Ratio| {
+        (u64::from(a.over) * u64::from(b.under)).cmp(&(u64::from(b.over) * u64::from(a.under)))
+    };
     let common = match node.text("keep_aspect_ratio_policy", "stretch")? {
         "stretch" => return Ok(()),
-        "not_larger" => ratios.min_by(f32::total_cmp),
-        "not_smaller" => ratios.max_by(f32::total_cmp),
+        "not_larger" => ratios.into_iter().min_by(by_value),
+        "not_smaller" => ratios.into_iter().max_by(by_value),
         other => return fault!("keep_aspect_ratio_policy {other} is unknown"),
     };
+    let Some(common) = common else { return Ok(()) };
     for &axis in axes {
-        let scale = common.unwrap_or(1.0);
-        scales[axis] = scale;
-        sizes[axis] = (f64::from(scale) * dims[axis] as f64).round() as usize;
+        scales[axis] = Scale::Ratio(common);
+        // To the nearest, halves up.
+        let [over, under] = [common.over, common.under].map(u128::from);
+        sizes[axis] = ((2 * over * dims[axis] as u128 + under) / (2 * under)) as usize;
     }
     Ok(())
+}
+
+fn is_one(scale: Scale) -> bool {
+    match scale {
+        Scale::Float(scale) => scale == 1.0,
+        Scale::Ratio(Ratio { over, under }) => over == under,
+    }
 }
 
 fn layer(
@@ -138,7 +152,7 @@ fn layer(
     mode: ResizeMode,
     coordinates: Coordinates,
     sizes: &[usize],
-    scales: &[f32],
+    scales: &[Scale],
 ) -> Result<Tensor, Fault> {
     // Nothing to compute: what scales beside equal sizes would ask for, ONNX Runtime does not do either.
     if sizes == x.dims() {
@@ -148,10 +162,11 @@ fn layer(
     let first = if is_channels_last(&x.operand.shape) { builder.reordered(x) } else { None };
     let [row, column] = if first.is_some() { [1, 2] } else { [2, 3] };
     let spatial = |axis: usize| axis == row || axis == column;
-    if x.rank() != 4
-        || (0..4).any(|axis| !spatial(axis) && (scales[axis] != 1.0 || sizes[axis] != x.dims()[axis]))
-    {
-        return fault!("{} is resized by {scales:?}; only height and width may be", x.operand.shape);
+    let stays = |axis: usize| is_one(scales[axis]) && sizes[axis] == x.dims()[axis];
+    if x.rank() != 4 || (0..4).any(|axis| !spatial(axis) && !stays(axis)) {
+        let scales: Vec<String> = scales.iter().map(Scale::to_string).collect();
+        let scales = scales.join(", ");
+        return fault!("{} is resized by {scales}; only height and width may be", x.operand.shape);
     }
     let operator = Operator::Resize(Resize {
         mode,

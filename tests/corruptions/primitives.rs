@@ -1,0 +1,126 @@
+//! Corruptions of what computes the layers, and of their attributes.
+
+use csdfc_codegen::plan::{Layout, Plan};
+use rand::RngExt;
+use serde_json::Value;
+
+use super::{Random, pick};
+
+/// Any layer.
+fn layer(plan: &Plan, random: &mut Random) -> (usize, usize) {
+    let c = random.random_range(0..plan.cnns.len());
+    (c, random.random_range(0..plan.cnns[c].layers.len()))
+}
+
+/// Invalid because only primitives that there are compute anything. What other primitives would store is stated in a
+/// sum that agrees.
+pub fn primitive_unknown(plan: &mut Plan, random: &mut Random) -> Option<()> {
+    let name = *pick(&["no such thing", "winograd", "im2col-CHW-CHW", "Generic", "generic ", ""], random)?;
+    if random.random_range(0..2) == 0 {
+        let (c, l) = layer(plan, random);
+        plan.cnns[c].layers[l].primitive = name.into();
+    } else {
+        let all = plan.cnns.iter_mut().flat_map(|cnn| &mut cnn.layers);
+        all.for_each(|layer| layer.primitive = name.into());
+    }
+    if random.random_range(0..2) == 0 {
+        store(plan, random.random_range(0..9));
+    }
+    Some(())
+}
+
+/// Invalid because the primitives say how many bytes they keep: the totals agree.
+pub fn stored_bytes_off(plan: &mut Plan, random: &mut Random) -> Option<()> {
+    let stored = plan.memory.parameters_stored;
+    let other = match random.random_range(0..4) {
+        0 => 1,
+        1 => plan.memory.parameters,
+        2 => stored + 64 * random.random_range(1..100),
+        _ => stored.saturating_sub(64 * random.random_range(1..100)),
+    };
+    store(plan, other);
+    (other != stored).then_some(())
+}
+
+/// States other bytes of parameters, and the total that follows.
+fn store(plan: &mut Plan, bytes: u64) {
+    plan.memory.parameters_stored = bytes;
+    plan.memory.total = bytes + plan.memory.buffers + plan.memory.workspace;
+}
+
+/// Invalid because no kernel reads or writes these layouts: of one layer or tensor, or of all of them, in agreement.
+pub fn layout_of_no_kernel(plan: &mut Plan, random: &mut Random) -> Option<()> {
+    let layout = *pick(&[Layout::Chw, Layout::Hcw], random)?;
+    let (c, l) = layer(plan, random);
+    let t = random.random_range(0..plan.tensors.len());
+    match random.random_range(0..4) {
+        0 => plan.cnns[c].layers[l].layout_in = layout,
+        1 => plan.cnns[c].layers[l].layout_out = layout,
+        2 => plan.tensors[t].layout = layout,
+        _ => {
+            for layer in plan.cnns.iter_mut().flat_map(|cnn| &mut cnn.layers) {
+                (layer.layout_in, layer.layout_out) = (layout, layout);
+            }
+            plan.tensors.iter_mut().for_each(|tensor| tensor.layout = layout);
+        }
+    }
+    Some(())
+}
+
+/// Invalid because kernels compute in 32-bit floats: elements of another size, all that follows adapted.
+pub fn element_of_no_kernel(plan: &mut Plan, random: &mut Random) -> Option<()> {
+    let t = random.random_range(0..plan.tensors.len());
+    let tensor = &mut plan.tensors[t];
+    let element_bytes = *pick(&[1, 2, 8], random)?;
+    tensor.row_bytes = tensor.row_bytes / tensor.element_bytes * element_bytes;
+    tensor.element_bytes = element_bytes;
+    if let Some(ring) = &mut tensor.ring {
+        ring.bytes = ring.ring_rows * tensor.row_bytes;
+    }
+    Some(())
+}
+
+/// Not the model's: an attribute of a layer, or the shape in which it sees something, has another value. Many such plans
+/// are safe.
+pub fn attribute_of_another_model(plan: &mut Plan, random: &mut Random) -> Option<()> {
+    let (c, l) = layer(plan, random);
+    let mut value = serde_json::to_value(&*plan).ok()?;
+    let layer = value.pointer_mut(&format!("/cnns/{c}/layers/{l}"))?;
+    if layer.get("op")? == "input" {
+        return None;
+    }
+    let mut paths = Vec::new();
+    leaves("/attributes", layer.get("attributes")?, &mut paths);
+    let leaf = layer.pointer_mut(pick(&paths, random)?)?;
+    *leaf = match &*leaf {
+        Value::Bool(flag) => (!flag).into(),
+        Value::Number(number) => match number.as_u64() {
+            Some(whole) => (whole + random.random_range(1..3)).into(),
+            None => (number.as_f64()? + 0.5).into(),
+        },
+        Value::String(text) => match text.as_str() {
+            "max" => "relu".into(),
+            "relu" => "sigmoid".into(),
+            "add" => "mul".into(),
+            "mean" => "max".into(),
+            _ => return None,
+        },
+        _ => return None,
+    };
+    let edited = Plan::from_json(&value.to_string()).ok()?;
+    let differs = edited != *plan;
+    *plan = edited;
+    differs.then_some(())
+}
+
+fn leaves(path: &str, value: &Value, paths: &mut Vec<String>) {
+    match value {
+        Value::Object(map) => {
+            map.iter().for_each(|(key, value)| leaves(&format!("{path}/{key}"), value, paths))
+        }
+        Value::Array(list) => {
+            list.iter().enumerate().for_each(|(i, value)| leaves(&format!("{path}/{i}"), value, paths));
+        }
+        _ => paths.push(path.to_owned()),
+    }
+}
