@@ -8,6 +8,7 @@ pub mod bind;
 pub mod check;
 pub mod emit;
 pub mod file;
+pub mod file_name;
 pub mod operator;
 pub mod plan;
 pub mod run;

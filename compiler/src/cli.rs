@@ -68,7 +68,9 @@ Options win over the application file. Ctrl-C ends the search: the best plan so 
     /// Prove a plan safe by replaying it: nothing is read before it is written or after it is overwritten
     #[command(after_help = "Examples:
   csdfc check plan.json
-  csdfc plan app.ron --format json | csdfc check -")]
+  csdfc plan app.ron --format json | csdfc check -
+
+The models must be where the plan says: every layer is compared with theirs.")]
     Check(CheckArgs),
     /// Run a plan in this process, in memory of exactly the planned size
     #[command(after_help = "Examples:
@@ -244,7 +246,8 @@ pub struct RunArgs {
     /// Draw the inputs that are not given from this seed: floats from -1 to 1, or bytes
     #[arg(long, value_name = "SEED")]
     pub random: Option<u64>,
-    /// Write each output to a file in this folder
+    /// Write each output to a file in this folder: its name, with `/` and all else but letters, digits and `._-` as in
+    /// `%2F`, and `.npy`; of several CNNs in a folder each. The emitted program names its files so too
     #[arg(long, value_name = "DIR")]
     pub output: Option<PathBuf>,
     /// Compare an output with a reference; exit code 2 if it differs by more than 1e-4 of the largest element
@@ -492,14 +495,22 @@ fn rows(text: &str) -> Result<RowsSpec, String> {
         layers => layers.split(','),
     };
     let mut bound = std::collections::BTreeMap::new();
-    for entry in layers {
-        let (layer, rows) = entry
-            .rsplit_once('=')
-            .and_then(|(layer, rows)| Some((layer, rows.trim().parse().ok()?)))
-            .ok_or("give `none`, `all`, or layers and their rows per firing: `conv1=4,cnn2/conv7=1`")?;
-        if bound.insert(layer.to_string(), rows).is_some() {
-            return Err(format!("`{}` is given twice", clip(layer)));
+    // A name may have commas: it ends with the next number.
+    let mut name = String::new();
+    for piece in layers {
+        name += piece;
+        match name.rsplit_once('=').and_then(|(layer, rows)| Some((layer, rows.trim().parse().ok()?))) {
+            None => name.push(','),
+            Some((layer, rows)) => {
+                if bound.insert(layer.to_string(), rows).is_some() {
+                    return Err(format!("`{}` is given twice", clip(layer)));
+                }
+                name.clear();
+            }
         }
+    }
+    if !name.is_empty() {
+        return Err("give `none`, `all`, or layers and their rows per firing: `conv1=4,cnn2/conv7=1`".into());
     }
     Ok(RowsSpec::Layers(bound))
 }

@@ -37,6 +37,11 @@ fn options_win_over_the_file() {
     assert_eq!((spec.storage, spec.threads, spec.search.seed), (Some(StorageModel::Edges), 3, 5));
     assert!(!spec.fuse);
 
+    // Names as exporters make them.
+    let spec = applied(file, "--rows a/x,y=1=4,d,2=2,e=1");
+    let named = [("a/x,y=1".into(), 4), ("d,2".into(), 2), ("e".into(), 1)];
+    assert_eq!(spec.rows, RowsSpec::Layers(named.into()));
+
     let spec = applied(file, "--fps 71 --shape b/image=1,3,8,8");
     assert_eq!(spec.constraints.fps, FpsSpec { every: Some(71.0), of: [].into() });
     assert_eq!(spec.cnns[1].shapes, [("image".into(), vec![1, 3, 8, 8])].into());

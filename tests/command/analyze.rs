@@ -163,6 +163,14 @@ fn graphs_are_written_and_read_again() {
     let folder = folder();
     let written = run(folder.path(), &["analyze", "builtin:lenet5", "--sdf3", "lenet5.xml"]);
     assert_eq!(written.code, 0);
+    // The totals differ, and both sides say why.
+    assert!(written.stderr.contains("larger totals for the file"), "{}", written.stderr);
+    let read = run(folder.path(), &["analyze", "lenet5.xml"]);
+    assert!(read.stderr.contains("2 channels, named .acquire, only say"), "{}", read.stderr);
+    let least = |text: &str| text.lines().find(|line| line.contains("deadlock-free   ")).map(str::to_owned);
+    let whole = run(folder.path(), &["analyze", "builtin:lenet5"]);
+    assert_ne!(least(&whole.stdout), least(&read.stdout));
+    assert_eq!(whole.stderr, "");
     let found = json(&std::fs::read_to_string(folder.path().join("lenet5.xml")).unwrap(), &[]);
     // Of the lowered graph; a window has become two channels.
     assert_eq!(found["throughput"], json!("1/32"));

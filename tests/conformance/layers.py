@@ -1,7 +1,9 @@
 """How each operator is drawn: functions that add a layer to a network (`networks.Network`), or give None where it does not
 fit. They know the operators' forms in every opset."""
 
+import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Callable
 
 import numpy as np
@@ -188,6 +190,24 @@ def global_pool(net, operator, x):
     return net.node(operator, [x], [*net.shapes[x][:2], 1, 1], **attributes)
 
 
+def exact_in_runtime(size, made, spot, nearest):
+    """Whether ONNX Runtime, which computes coordinates in 32-bit floats, takes the pixels that ONNX defines."""
+    def pixels(number):
+        scale = number(made) / number(size)
+        half = number(1) / number(2)
+        for y in range(made):
+            if size == made or spot in ("align_corners", "pytorch_half_pixel") and made == 1:
+                at = number(y)
+            elif spot == "align_corners":
+                at = number(y) * number(size - 1) / number(made - 1)
+            else:
+                at = number(y) / scale if spot == "asymmetric" else (number(y) + half) / scale - half
+            rounded = {"floor": math.floor(at), "ceil": math.ceil(at),
+                       "round_prefer_floor": math.ceil(at - half), "round_prefer_ceil": math.floor(at + half)}
+            yield min(max(rounded[nearest], 0), size - 1)
+    return list(pixels(np.float32)) == list(pixels(Fraction))
+
+
 @image
 def resize(net, operator, x):
     *outer, h, w = net.shapes[x]
@@ -205,10 +225,17 @@ def resize(net, operator, x):
         attributes["nearest_mode"] = net.choice(["floor", "ceil", "round_prefer_floor", "round_prefer_ceil"])
     # Before opset 13 what is not given is an empty tensor.
     none = "" if net.opset >= 13 else net.store(np.zeros(0, np.float32))
+    spot = attributes["coordinate_transformation_mode"]
     if net.one_in(2):
         scales = [1.0, 1.0, net.choice([0.5, 1.0, 2.0, 1.5, 3.0]), net.choice([0.5, 1.0, 2.0, 1.5])]
         size = [int(np.floor(n * scale)) for n, scale in zip((h, w), scales[2:], strict=True)]
+        # ONNX takes the size that is not rounded, ONNX Runtime the one that is.
+        if size != [h * scales[2], w * scales[3]] and spot in ("align_corners", "pytorch_half_pixel"):
+            return None
         return net.node(operator, [x, none, net.store(np.array(scales, np.float32))], [*outer, *size], **attributes)
+    if "nearest_mode" in attributes and not all(
+            exact_in_runtime(*axis, spot, attributes["nearest_mode"]) for axis in zip((h, w), size, strict=True)):
+        return None
     return net.node(operator, [x, none, none, net.store(np.array([*outer, *size], np.int64))], [*outer, *size], **attributes)
 
 

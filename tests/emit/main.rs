@@ -9,11 +9,12 @@ mod kernels;
 mod together;
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use csdfc::app::resolve::Application;
 use csdfc::{commands, npy};
 use csdfc_codegen::emit::{self, Options};
+use csdfc_codegen::file_name::file_name;
 use csdfc_codegen::operator::{InputElement, Operator};
 use csdfc_codegen::plan::{Output, Plan};
 use csdfc_codegen::run::{Data, Runner, Value, input_dims};
@@ -108,22 +109,37 @@ impl<'a> Emitted<'a> {
 
     /// The outputs of a CNN after as many frames, by a program, which is called with the arguments that it needs.
     fn run(&self, c: usize, mut program: Command) -> Vec<Value> {
-        let cnn = &self.plan.cnns[c];
         if self.plan.cnns.len() > 1 {
-            program.arg(&cnn.name);
+            program.arg(&self.plan.cnns[c].name);
         }
-        for (i, input) in inputs(&self.plan, c).iter().enumerate() {
-            let file = self.folder().join(format!("{c}-{i}.npy"));
-            npy::write(&file, input).expect("an input");
-            program.arg(file);
+        self.run_some(&[c], program).remove(0)
+    }
+
+    /// The outputs of these CNNs after as many frames. Whoever started the program does not listen.
+    fn run_some(&self, cnns: &[usize], mut program: Command) -> Vec<Vec<Value>> {
+        for &c in cnns {
+            for (i, input) in inputs(&self.plan, c).iter().enumerate() {
+                let file = self.folder().join(format!("{c}-{i}.npy"));
+                npy::write(&file, input).expect("an input");
+                program.arg(file);
+            }
         }
-        let outputs = self.folder().join(format!("outputs-{c}"));
+        let outputs = self.folder().join("outputs");
         let _ = std::fs::remove_dir_all(&outputs);
-        let ran = program.args(["--frames", &FRAMES.to_string(), "--output"]).arg(&outputs).output();
-        let ran = ran.expect("the program");
-        assert!(ran.status.success(), "{}: {}", cnn.name, String::from_utf8_lossy(&ran.stderr));
-        let read = |output: &Output| npy::read(&outputs.join(format!("{}.npy", output.name)));
-        cnn.outputs.iter().map(|output| read(output).expect("an output")).collect()
+        program.args(["--frames", &FRAMES.to_string(), "--output"]).arg(&outputs);
+        let mut child = program.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program");
+        drop(child.stdout.take());
+        let ran = child.wait_with_output().expect("an end");
+        let said = String::from_utf8_lossy(&ran.stderr);
+        assert!(ran.status.success() && said.is_empty(), "{cnns:?}: {said}");
+        let of_cnn = |&c: &usize| {
+            let cnn = &self.plan.cnns[c];
+            let several = self.plan.cnns.len() > 1;
+            let folder = if several { outputs.join(file_name(&cnn.name)) } else { outputs.clone() };
+            let read = |output: &Output| npy::read(&folder.join(file_name(&output.name) + ".npy"));
+            cnn.outputs.iter().map(|output| read(output).expect("an output")).collect()
+        };
+        cnns.iter().map(of_cnn).collect()
     }
 }
 
@@ -132,11 +148,15 @@ fn check(application: &Application) {
     check_crate(&Emitted::new(application));
 }
 
-/// As [`check`], of a crate that is emitted.
+/// As [`check`], of a crate that is emitted: each CNN alone, and all of them.
 fn check_crate(emitted: &Emitted<'_>) {
     cargo(emitted.folder(), &["build", "--offline"]);
+    let program = || Command::new(emitted.folder().join("target/debug/emitted"));
+    let every: Vec<usize> = (0..emitted.plan.cnns.len()).collect();
+    let all = emitted.run_some(&every, program());
     for (c, cnn) in emitted.plan.cnns.iter().enumerate() {
-        let made = emitted.run(c, Command::new(emitted.folder().join("target/debug/emitted")));
+        let made = emitted.run(c, program());
+        assert_eq!(format!("{made:?}"), format!("{:?}", all[c]), "{} alone, and with all", cnn.name);
         for ((output, made), expected) in cnn.outputs.iter().zip(&made).zip(&emitted.expected(c)) {
             assert_eq!(made.dims, expected.dims, "{}", output.name);
             let same = match (&made.data, &expected.data) {
@@ -167,6 +187,18 @@ fn by_rows() {
 #[test]
 fn the_papers_application() {
     check(&papers_application());
+}
+
+#[test]
+fn cnns_at_the_same_time() {
+    let cnns = "(model: \"builtin:lenet5\"), (model: \"builtin:paper_pair\"), (model: \"builtin:resnet8\")";
+    let parallel = "[[\"lenet5\", \"paper_pair\"], [\"resnet8\"]]";
+    let application = application(&format!("(cnns: [{cnns}], parallel: {parallel}, rows: all)"));
+    let emitted = Emitted::new(&application);
+    check_crate(&emitted);
+    let readme = std::fs::read_to_string(emitted.folder().join("README.md")).expect("its page");
+    assert!(readme.contains("all of them: lenet5 and paper_pair at the same time, then resnet8"), "{readme}");
+    assert!(readme.contains("`Arena::lenet5_and_paper_pair`"), "{readme}");
 }
 
 #[test]

@@ -234,12 +234,24 @@ impl Crate<'_> {
         );
         let several = self.models.len() > 1;
         let cnn = if several { "CNN " } else { "" };
+        let (all, folders) = match several {
+            false => (String::new(), ""),
+            true => (
+                format!(
+                    "    target/release/{name} INPUT.npy … --frames 100 --output DIR\n\n\
+                     With the name of a CNN it runs that one, without one all of them: {}.\n",
+                    program::turns(self.models)
+                ),
+                ", in a folder for each CNN",
+            ),
+        };
         let _ = write!(
             text,
             "## The program\n\n    cargo build --release\n    \
-             target/release/{name} {cnn}INPUT.npy --frames 100 --output DIR\n\n\
+             target/release/{name} {cnn}INPUT.npy --frames 100 --output DIR\n{all}\n\
              It takes one file for each input, in the order below, prints frames per second and the peak memory of\n\
-             the process, and writes the outputs of the last frame.\n\n\
+             the process, and writes the outputs of the last frame{folders}. A file has its output's name, in which `%2F`\n\
+             stands for `/`, and so on for all but letters, digits and `._-`.\n\n\
              ## On a Jetson, or another 64-bit Arm\n\n\
              On the PC, with Debian's or Ubuntu's `gcc-aarch64-linux-gnu` as the linker:\n\n    \
              rustup target add aarch64-unknown-linux-gnu\n    \
@@ -272,6 +284,15 @@ impl Crate<'_> {
                  Without the default features the crate is `no_std` and allocates nothing. Feature `weights` embeds\n\
                  `weights.bin`; without it `Model::with_weights` takes its bytes, from flash or a mapped file. Feature\n\
                  `std` chooses vector code at start instead of when the crate is compiled.\n\n";
+        for cnns in self.models.first().map(|model| together(model.resolved)).unwrap_or_default() {
+            let modules: Vec<&str> = cnns.iter().map(|&c| self.models[c].module.as_str()).collect();
+            let (all, shares) = (modules.join("_and_"), modules.join(", "));
+            let _ = write!(
+                text,
+                "`let ({shares}) = arena.{all}()`, `Arena::{all}`, splits the arena among models that the plan runs at the\n\
+                 same time: `Model::new` of each takes its share, on a thread of its own if you like.\n\n"
+            );
+        }
         if self.has_stages() {
             text += "Partitions that the plan runs at the same time are stages of a pipeline: with `std`, `Model::pipeline` runs\n\
                      each on a thread of its own. Between them are rings of rows in the arena, whose counts are handed over\n\

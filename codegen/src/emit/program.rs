@@ -3,15 +3,17 @@
 use crate::plan::Plan;
 use crate::shape::{Order, Shape};
 
-use super::model::Model;
+use super::files::one_line;
+use super::model::{Model, together};
 use super::source::Source;
+use crate::file_name::file_name;
 
 /// The text of `src/main.rs`.
 pub(super) fn write(name: &str, plan: &Plan, models: &[Model<'_>]) -> String {
     let mut source = Source::default();
     let library = name.replace('-', "_");
     let several = models.len() > 1;
-    let model = if several { "CNN " } else { "" };
+    let model = if several { "[CNN] " } else { "" };
     let usage = format!("{name} {model}INPUT.npy… [--frames N] [--output DIR]");
     source.comment(
         "//!",
@@ -19,6 +21,10 @@ pub(super) fn write(name: &str, plan: &Plan, models: &[Model<'_>]) -> String {
     );
     source.line("//!");
     source.line(format!("//!     {usage}"));
+    if several {
+        source.line("//!");
+        source.comment("//!", &format!("Without the name of a CNN all run: {}.", turns(models)));
+    }
     source.gap();
     if models.iter().any(is_piped) {
         source.line("mod ends;");
@@ -56,22 +62,17 @@ pub(super) fn write(name: &str, plan: &Plan, models: &[Model<'_>]) -> String {
     source.close("}");
     source.gap();
     source.open("fn run(arguments: &Arguments) -> Result<(), String> {");
+    source.line("let arena = Arena::take().ok_or(\"the arena is taken\")?;");
     if several {
-        source.line("let (cnn, files) = arguments.names.split_first().ok_or(\"no CNN is named\")?;");
-        source.open("match cnn.as_str() {");
-        for model in models {
-            source.line(format!("{:?} => run_{}(arguments, files),", model.cnn().cnn.name, model.module));
-        }
-        source.line("_ => Err(format!(\"there is no CNN `{cnn}`\")),");
-        source.close("}");
+        write_all(&mut source, models);
     } else {
-        source.line("run_model(arguments, &arguments.names)");
+        source.line("run_model(arguments, &arguments.names, arena)");
     }
     source.close("}");
     for model in models {
         source.gap();
         let path = if several { format!("{library}::{}::", model.module) } else { String::new() };
-        write_run(&mut source, model, &path);
+        write_run(&mut source, model, &path, several);
         if is_piped(model) {
             source.gap();
             write_frames(&mut source, model, &path);
@@ -80,11 +81,96 @@ pub(super) fn write(name: &str, plan: &Plan, models: &[Model<'_>]) -> String {
     source.finish()
 }
 
-fn write_run(source: &mut Source, model: &Model<'_>, path: &str) {
-    source.open(format!(
-        "fn run_{}(arguments: &Arguments, files: &[String]) -> Result<(), String> {{",
-        model.module
-    ));
+/// In which order all CNNs run, in words.
+pub(super) fn turns(models: &[Model<'_>]) -> String {
+    let name = |c: &usize| one_line(&models[*c].cnn().cnn.name);
+    let group = |cnns: &Vec<usize>| match &cnns[..] {
+        [one] => name(one),
+        some => format!("{} at the same time", some.iter().map(name).collect::<Vec<_>>().join(" and ")),
+    };
+    groups(models).iter().map(group).collect::<Vec<_>>().join(", then ")
+}
+
+/// All CNNs in the order in which the program runs them, those together that the plan has together.
+fn groups(models: &[Model<'_>]) -> Vec<Vec<usize>> {
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    let mut left: Vec<usize> = (0..models.len()).collect();
+    let sets = models.first().map(|model| together(model.resolved)).unwrap_or_default();
+    while let Some(&first) = left.first() {
+        let all_left = |set: &&Vec<usize>| set.contains(&first) && set.iter().all(|c| left.contains(c));
+        let group = sets.iter().filter(all_left).max_by_key(|set| set.len()).cloned();
+        let group = group.unwrap_or_else(|| vec![first]);
+        left.retain(|c| !group.contains(c));
+        groups.push(group);
+    }
+    groups
+}
+
+/// Runs the CNN that is named or, if none is, all of them.
+fn write_all(source: &mut Source, models: &[Model<'_>]) {
+    source.line("let files = &arguments.names[..];");
+    source.open("if let [cnn, files @ ..] = files {");
+    source.open("match cnn.as_str() {");
+    for model in models {
+        let (name, module, arena) = (&model.cnn().cnn.name, &model.module, own_arena(model));
+        source.line(format!("{name:?} => return run_{module}(arguments, files, {arena}),"));
+    }
+    source.line("_ => {}");
+    source.close("}");
+    source.close("}");
+    let needs = |model: &Model<'_>| {
+        let inputs: Vec<&str> = model.inputs.iter().map(|field| field.name.as_str()).collect();
+        format!("{} ({})", one_line(&model.cnn().cnn.name), inputs.join(", "))
+    };
+    let needs: Vec<String> = models.iter().map(needs).collect();
+    let all: usize = models.iter().map(|model| model.inputs.len()).sum();
+    source.open(format!("if files.len() != {all} {{"));
+    source.line(format!("const NEEDED: &str = {:?};", needs.join(", ")));
+    source.line("return Err(format!(\"name a CNN and give its inputs, or give those of all: {NEEDED}\"));");
+    source.close("}");
+    let mut start = 0;
+    let mut files = Vec::new();
+    for model in models {
+        let end = start + model.inputs.len();
+        files.push(format!("&files[{start}..{end}]"));
+        start = end;
+    }
+    for group in groups(models) {
+        if let [one] = group[..] {
+            let model = &models[one];
+            let (module, files, arena) = (&model.module, &files[one], own_arena(model));
+            source.line(format!("run_{module}(arguments, {files}, {arena})?;"));
+            continue;
+        }
+        let modules: Vec<&str> = group.iter().map(|&c| models[c].module.as_str()).collect();
+        let shares: Vec<String> = modules.iter().map(|module| format!("share_of_{module}")).collect();
+        source.line(format!("let ({}) = arena.{}();", shares.join(", "), modules.join("_and_")));
+        source.open("std::thread::scope(|scope| {");
+        source.open("let running = [");
+        for (&c, module) in group.iter().zip(&modules) {
+            let files = &files[c];
+            source.line(format!("scope.spawn(|| run_{module}(arguments, {files}, share_of_{module})),"));
+        }
+        source.close("];");
+        source.line("let ended = running.map(|one| one.join().map_err(|_| \"a CNN panicked\")?);");
+        source.line("ended.into_iter().collect::<Result<(), String>>()");
+        source.close("})?;");
+    }
+    source.line("Ok(())");
+}
+
+/// The whole arena, as the model's `run` takes it.
+fn own_arena(model: &Model<'_>) -> &'static str {
+    if model.is_shared { "(&mut *arena).into()" } else { "arena" }
+}
+
+fn write_run(source: &mut Source, model: &Model<'_>, path: &str, several: bool) {
+    let arena = if model.is_shared { format!("{path}Share<'_>") } else { "&mut Arena".into() };
+    source.head(
+        &format!("fn run_{}(", model.module),
+        &["arguments: &Arguments".into(), "files: &[String]".into(), format!("arena: {arena}")],
+        " -> Result<(), String> {",
+    );
     let files: Vec<String> = model.inputs.iter().map(|field| field.name.clone()).collect();
     source.open(format!("let [{}] = files else {{", files.join(", ")));
     source.line(format!(
@@ -113,21 +199,23 @@ fn write_run(source: &mut Source, model: &Model<'_>, path: &str) {
             entry.tensor.shape.elements()
         ));
     }
-    source.line("let arena = Arena::take().ok_or(\"the arena is taken\")?;");
     source.line(format!("let mut model = {path}Model::new(arena);"));
     let inputs: Vec<String> = model.inputs.iter().map(|field| format!("{0}: &{0}", field.name)).collect();
     let outputs: Vec<String> =
         model.outputs.iter().map(|field| format!("{0}: &mut {0}_out", field.name)).collect();
     if !is_piped(model) {
-        source.open("support::time(arguments.frames, || {");
+        source.open(format!("support::time({}, arguments.frames, || {{", called(model, several)));
         source.list(&format!("let inputs = {path}Inputs {{"), &inputs, ";");
         source.list(&format!("let outputs = {path}Outputs {{"), &outputs, ";");
         source.line("model.infer(inputs, outputs);");
         source.close("});");
     } else {
-        write_pipeline(source, model, path, &inputs, &outputs);
+        write_pipeline(source, model, path, [&inputs, &outputs], called(model, several));
     }
     source.open("if let Some(folder) = &arguments.output {");
+    if several {
+        source.line(format!("let folder = &folder.join({:?});", file_name(&model.cnn().cnn.name)));
+    }
     source.line(
         "std::fs::create_dir_all(folder).map_err(|error| format!(\"{}: {error}\", folder.display()))?;",
     );
@@ -136,12 +224,18 @@ fn write_run(source: &mut Source, model: &Model<'_>, path: &str) {
         let name = &field.name;
         source.line(format!("let (dims, layout) = ({:?}, {});", field.seen.dims, layout(shape, field.seen)));
         source.line(format!(
-            "support::write(&folder.join(\"{name}.npy\"), &dims, layout, {name}_out.as_slice())?;"
+            "support::write(&folder.join({:?}), &dims, layout, {name}_out.as_slice())?;",
+            file_name(field.label) + ".npy"
         ));
     }
     source.close("}");
     source.line("Ok(())");
     source.close("}");
+}
+
+/// What the program calls a model where it tells of it: its name, if there are others.
+fn called(model: &Model<'_>, several: bool) -> String {
+    format!("{:?}", if several { one_line(&model.cnn().cnn.name) } else { String::new() })
 }
 
 /// Whether the program runs a model as a pipeline: outputs that leave it at several stages need rooms of their own.
@@ -150,7 +244,13 @@ pub(super) fn is_piped(model: &Model<'_>) -> bool {
 }
 
 /// Runs frames through a pipeline.
-fn write_pipeline(source: &mut Source, model: &Model<'_>, path: &str, inputs: &[String], outputs: &[String]) {
+fn write_pipeline(
+    source: &mut Source,
+    model: &Model<'_>,
+    path: &str,
+    [inputs, outputs]: [&[String]; 2],
+    called: String,
+) {
     let (repeated, timed) = (frames_name(model, "Repeated"), frames_name(model, "Timed"));
     source.list(&format!("let inputs = {path}Inputs {{"), inputs, ";");
     let mut calls = Vec::new();
@@ -167,7 +267,7 @@ fn write_pipeline(source: &mut Source, model: &Model<'_>, path: &str, inputs: &[
     source.line(format!("let outputs = {timed} {{ outputs, ended: &mut ended }};"));
     source.list("let ran = model.pipeline(", &calls, ";");
     source.line("ran.map_err(|error| error.to_string())?;");
-    source.line("ended.report();");
+    source.line(format!("ended.report({called});"));
 }
 
 /// The frames that a pipeline is handed, and the room that it fills.

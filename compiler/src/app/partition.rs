@@ -22,7 +22,8 @@ pub struct Partition {
     pub schedule: Option<Vec<Vec<LayerId>>>,
 }
 
-/// Cuts the layers of a network. `path` is that of the CNN, `cnn` its name.
+/// Cuts the layers of a network, which are in the order of the model's file, whatever order the plan gives them within
+/// partitions. `path` is that of the CNN, `cnn` its name.
 pub(super) fn cut(
     network: &Network,
     cnn: &str,
@@ -63,10 +64,16 @@ pub(super) fn name(cnn: &str, index: usize, spec: &PartitionSpec) -> String {
 pub fn find_layer(network: &Network, name: &str) -> Option<LayerId> {
     let position =
         |test: &dyn Fn(&crate::network::Layer) -> bool| network.layers.iter().position(test).map(LayerId);
+    // Storage model `tensors` splits pools between concats and convolutions into parts, `pool.1` and so on.
+    let whole = || {
+        let (whole, part) = name.rsplit_once('.')?;
+        part.bytes().all(|byte| byte.is_ascii_digit()).then(|| network.find(whole))?
+    };
     network
         .find(name)
         .or_else(|| position(&|layer| layer.onnx_nodes.iter().any(|node| node == name)))
         .or_else(|| position(&|layer| layer.output == name))
+        .or_else(whole)
 }
 
 /// The layer after the last one of a partition.
@@ -105,7 +112,7 @@ fn end(
             clip(upto)
         );
         return Err(Fault::new(&at, message, "before the partition starts")
-            .help("partitions follow each other in topological order, and none may be empty"));
+            .help("partitions follow each other in the order of the model's file, and none may be empty"));
     }
     if last && layer + 1 < count {
         let message = format!(

@@ -158,7 +158,7 @@ pub struct PartitionSpec {
     /// Its name; `CNN.p1`, `CNN.p2`, … by default.
     #[serde(default)]
     pub name: Option<String>,
-    /// Its last layer, in topological order. Only the last partition, which ends with the last layer, may omit it.
+    /// Its last layer, in the order of the model's file. Only the last partition, which ends with the last layer, may omit it.
     #[serde(default)]
     pub upto: Option<String>,
     /// The processor that runs it; `cpu` by default.

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use csdf::{Budget, Goal, Graph, Missing, Storage, StorageOptions, Unit, sdf3};
+use csdf::{Budget, Channel, Goal, Graph, Missing, Storage, StorageOptions, Unit, sdf3};
 use csdfc_codegen::plan::StorageModel;
 
 use crate::app::open;
@@ -81,6 +81,15 @@ fn subjects(args: &AnalyzeArgs) -> Result<(Vec<Subject>, bool), Error> {
                 "auto-concurrency is off: an actor's firings never overlap (--concurrency N lets N of them)"
             );
         }
+        let synchronises =
+            |channel: &&Channel| channel.token_bytes == 0 && channel.name.ends_with(".acquire");
+        let synchronising = document.graph.channels().iter().filter(synchronises).count();
+        if synchronising > 0 {
+            tracing::warn!(
+                "{synchronising} channels, named .acquire, only say when a firing may start: here they count as storage \
+                 like any other, so that totals are larger than those of the layers that the file was written from"
+            );
+        }
         let channels = document.graph.channels().iter().map(|channel| channel.name.clone()).collect();
         let subject = Subject { name: document.name, cnn: None, graph: document.graph, channels };
         return Ok((vec![subject], false));
@@ -145,6 +154,16 @@ fn export(args: &AnalyzeArgs, subjects: &[Subject]) -> Result<bool, Error> {
             });
         };
         output::write(path, &sdf3::write(&subject.graph, &subject.name))?;
+        let channels = subject.graph.channels();
+        let is_plain =
+            |channel: &Channel| matches!(&channel.readers[..], [reader] if reader.acquire == reader.release);
+        if !channels.iter().all(is_plain) {
+            tracing::warn!(
+                "a channel of the file has one reader and one rate: windows became two channels, and tensors of several \
+                 readers one each, so that `analyze` finds larger totals for the file than for these {} channels",
+                channels.len()
+            );
+        }
         return Ok(is_stdout(path));
     }
     Ok(false)

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use csdfc_codegen::file_name::file_name;
 use csdfc_codegen::operator::{Input, InputElement, Operator};
 use csdfc_codegen::plan::{Cnn, Layer, Plan};
 use csdfc_codegen::run::{Data, Fired, Runner, Value, input_dims};
@@ -264,29 +265,6 @@ fn write(folder: &Path, name: &str, value: &Value) -> Result<(), Error> {
     npy::write(&folder.join(file_name(name) + ".npy"), value)
 }
 
-/// A tensor's or CNN's name as that of a file, no two the same: bytes that are no letters, digits or `._-` are written
-/// as `%` and two digits, and so is a dot at the beginning, which would hide it.
-fn file_name(name: &str) -> String {
-    let byte = |(i, byte): (usize, u8)| match char::from(byte) {
-        '.' if i == 0 => "%2E".into(),
-        c if c.is_ascii_alphanumeric() || "._-".contains(c) => c.to_string(),
-        _ => format!("%{byte:02X}"),
-    };
-    name.bytes().enumerate().map(byte).collect()
-}
-
 fn milliseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
-}
-
-#[cfg(test)]
-mod tests {
-    use super::file_name;
-
-    #[test]
-    fn files_of_different_tensors_have_different_names() {
-        let names = ["Relu_6.out-1", "a/b:0", "a_b_0", "..", "é", "a%2Fb"];
-        let files = ["Relu_6.out-1", "a%2Fb%3A0", "a_b_0", "%2E.", "%C3%A9", "a%252Fb"];
-        assert_eq!(names.map(file_name), files);
-    }
 }

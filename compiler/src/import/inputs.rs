@@ -93,6 +93,13 @@ fn static_dims(name: &str, declared: Option<&[Dimension]>) -> Result<Vec<usize>,
             format!("give it: --shape {name}=1,3,224,224, say"),
         ));
     };
+    // A batch of 0 is how some exporters say any.
+    if let Some(axis) = (1..declared.len()).find(|axis| declared[*axis].dim_value == Some(0)) {
+        return Err((
+            format!("dimension {axis} of its shape {} is 0: there is nothing to compute", listed(declared)),
+            format!("give it another size with --shape {name}=…, or export the model anew"),
+        ));
+    }
     let mut dims = Vec::with_capacity(declared.len());
     let mut open = false;
     for (i, dim) in declared.iter().enumerate() {
@@ -129,7 +136,7 @@ fn listed(declared: &[Dimension]) -> String {
     let dims: Vec<String> = declared
         .iter()
         .map(|dim| match (&dim.dim_value, &dim.dim_param) {
-            (Some(value), _) if *value > 0 => value.to_string(),
+            (Some(value), _) if *value >= 0 => value.to_string(),
             (_, Some(name)) if !name.is_empty() => name.clone(),
             _ => "?".into(),
         })

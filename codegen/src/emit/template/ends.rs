@@ -22,10 +22,10 @@ impl Ends {
     }
 
     /// Tells how long it was from frame to frame, and how much memory the process had at most.
-    pub fn report(&self) {
+    pub fn report(&self, model: &str) {
         let starts = [Duration::ZERO].into_iter().chain(self.ended.iter().copied());
         let mut times: Vec<Duration> =
             self.ended.iter().zip(starts).map(|(end, start)| *end - start).collect();
-        support::report(&mut times);
+        support::report(model, &mut times);
     }
 }

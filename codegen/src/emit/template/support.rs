@@ -1,5 +1,6 @@
 //! What the program needs beside its models: arguments, `.npy` files, and the measurement of time and memory.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -186,29 +187,35 @@ pub fn write<T: Element>(path: &Path, dims: &[usize], layout: Layout, frame: &[T
     std::fs::write(path, bytes).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// Runs frames, and tells how long they took and how much memory the process had at most.
+/// Runs frames of a model, whose name is told if there is one, and tells how long they took and how much memory the
+/// process had at most.
 #[allow(dead_code, reason = "a pipeline tells itself when frames end")]
-pub fn time(frames: usize, mut frame: impl FnMut()) {
+pub fn time(model: &str, frames: usize, mut frame: impl FnMut()) {
     let mut times = vec![Duration::ZERO; frames];
     for time in &mut times {
         let start = Instant::now();
         frame();
         *time = start.elapsed();
     }
-    report(&mut times);
+    report(model, &mut times);
 }
 
 /// Tells how long frames took and how much memory the process had at most.
-pub fn report(times: &mut [Duration]) {
+pub fn report(model: &str, times: &mut [Duration]) {
     let total: Duration = times.iter().sum();
     times.sort_unstable();
-    println!("frames: {}", times.len());
-    println!("fps: {:.2}", times.len() as f64 / total.as_secs_f64());
-    println!("median: {:.3} ms", times[times.len() / 2].as_secs_f64() * 1e3);
-    match peak_memory() {
-        Some(peak) => println!("peak memory: {peak}"),
-        None => println!("peak memory: not known on this system"),
-    }
+    let peak = peak_memory().unwrap_or_else(|| "not known on this system".into());
+    let head = if model.is_empty() { String::new() } else { format!("cnn: {model}\n") };
+    // All at once, so that nothing of another thread comes between. Whoever no longer listens needs no telling.
+    let _ = std::io::stdout().write_all(
+        format!(
+            "{head}frames: {}\nfps: {:.2}\nmedian: {:.3} ms\npeak memory: {peak}\n",
+            times.len(),
+            times.len() as f64 / total.as_secs_f64(),
+            times[times.len() / 2].as_secs_f64() * 1e3,
+        )
+        .as_bytes(),
+    );
 }
 
 /// Most memory that the process had so far, as Linux tells it.

@@ -25,6 +25,7 @@ fn inputs() {
     half.graph().input = vec![value("x", DataType::FLOAT16, &[1, 3])];
     let cases = [
         ("dynamic height", error(&relu(&[0, 3, -1, -1]))),
+        ("no height", error(&relu(&[1, 3, -2, 5]))),
         ("batch of 4", error(&relu(&[4, 3, 8, 8]))),
         ("far miss", error_with(&relu(&[1, 3]), &[("image", &[1, 3])])),
         ("rank", error_with(&relu(&[1, 3]), &[("x", &[1, 3, 8])])),

@@ -309,6 +309,25 @@ fn one_node_may_become_several_layers() {
     assert_eq!(kinds(&empty), ["element_wise"]);
 }
 
+/// Ratios of sizes are not rounded, and a common one is the least or the greatest of them.
+#[test]
+fn sizes_of_a_resize_are_ratios() {
+    let resize = |attributes: Vec<AttributeProto>| {
+        let attributes = [vec![ints("axes", &[2, 3])], attributes].concat();
+        let model = Model::new(18, &[1, 4, 14, 10], &["y"]).ints("s", &[19, 7]);
+        let network = model.node("Resize", &["x", "", "", "s"], &["y"], attributes).import().unwrap();
+        match &network.layers[1].operator {
+            Operator::Resize(resize) => (resize.scales.map(|scale| scale.to_string()).join(" "), resize.size),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(resize(vec![]), ("19/14 7/10".into(), [19, 7]));
+    let policy = |policy| vec![text("keep_aspect_ratio_policy", policy)];
+    // 14 · 7/10 = 9.8, and 10 · 19/14 = 13.57…
+    assert_eq!(resize(policy("not_larger")), ("7/10 7/10".into(), [10, 7]));
+    assert_eq!(resize(policy("not_smaller")), ("19/14 19/14".into(), [19, 14]));
+}
+
 #[test]
 fn a_resize_to_the_same_size_does_nothing() {
     let model = Model::new(13, &[1, 3, 4, 4], &["y"])

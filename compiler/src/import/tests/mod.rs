@@ -104,11 +104,12 @@ impl Model {
     }
 }
 
-/// A graph input or output; a dimension of −1 is the symbol `?`, 0 the symbol `batch`.
+/// A graph input or output; a dimension of −1 is the symbol `?`, 0 the symbol `batch`, −2 the number 0.
 pub(super) fn value(name: &str, element: DataType, dims: &[i64]) -> ValueInfoProto {
     let dim = dims.iter().map(|&dim| match dim {
         -1 => Dimension { dim_param: Some("side".into()), dim_value: None },
         0 => Dimension { dim_param: Some("batch".into()), dim_value: None },
+        -2 => Dimension { dim_value: Some(0), dim_param: None },
         dim => Dimension { dim_value: Some(dim), dim_param: None },
     });
     let shape = Some(TensorShapeProto { dim: dim.collect() });
