@@ -1,5 +1,7 @@
 //! Resize to the nearest pixel beside its definition, in fractions: planner, checker and kernels, for all small sizes.
 
+#![expect(clippy::expect_used, reason = "a panic is how a test fails")]
+
 use csdfc::app::{Partition, RowsChoice};
 use csdfc::network::{Network, NetworkOutput};
 use csdfc::operators::{RowAccess, row_access};
