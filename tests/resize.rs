@@ -127,7 +127,7 @@ fn wrong(
         assert_eq!(data.len(), ys.len() * xs.len());
         pixels += data.iter().zip(all).filter(|(got, want)| **got != *want).count();
         let (x, y) = (Shape::image(1, size[0], size[1]), Shape::image(1, way.size[0], way.size[1]));
-        match row_access(&Operator::Resize(way.clone()), &[x], &y, 0) {
+        match row_access(&Operator::Resize(way.clone()), &x, std::slice::from_ref(&x), &y, 0) {
             RowAccess::Rows(table) => {
                 rows += table.iter().zip(&ys).filter(|(got, want)| **got != (**want..**want + 1)).count();
             }
