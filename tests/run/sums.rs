@@ -122,7 +122,7 @@ fn what_is_left_of_sums_that_cancel() {
         let shape = output_shape(&operator, std::slice::from_ref(&input)).unwrap();
         let operand = generate::add(&mut network, operator.clone(), vec![x], shape);
         network.outputs.push(NetworkOutput { name: "out".into(), operand });
-        let weights = parameter_dims(&operator, &[input.clone()])
+        let weights = parameter_dims(&operator, std::slice::from_ref(&input))
             .into_iter()
             .map(|dims| without_mean(&dims, summed, || random.random_range(-1.0..1.0)))
             .collect::<Vec<_>>();
@@ -159,7 +159,7 @@ fn what_is_left_of_sums_that_cancel() {
                 layers[layer].parameters[parameter].values().map_err(|error| error.to_string())
             };
             let plan = plan(&application);
-            let outputs = Runner::new(&plan, &parameters).unwrap().infer(0, &[frame.clone()]).unwrap();
+            let outputs = Runner::new(&plan, &parameters).unwrap().infer(0, std::slice::from_ref(&frame)).unwrap();
             for (i, &found) in floats(&outputs[0]).iter().enumerate() {
                 let error = (f64::from(found) - truth[i]).abs();
                 let most = model * magnitudes[i];
