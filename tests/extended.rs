@@ -7,7 +7,7 @@ use std::path::Path;
 
 use csdfc::app::open;
 use csdfc::app::resolve::RowsChoice;
-use csdfc::cost::{DeviceProfile, Processor};
+use csdfc::cost::DeviceProfile;
 use csdfc::driver;
 use csdfc::execution::{CnnTask, Rings};
 use csdfc::lower;
@@ -18,14 +18,15 @@ use csdfc::search::evaluate::Evaluator;
 use csdfc::search::extended;
 use csdfc::search::watch::Watch;
 use csdfc::storage::Effort;
+use csdfc::timing::Timing;
 use csdfc::units::MemoryGoal;
 use csdfc_codegen::plan::StorageModel;
 use csdfc_tests::{generate, plan};
 use proptest::prelude::*;
 
 /// The front of the first CNN of an application, by its variants.
-fn front(task: &CnnTask<'_>, processors: &[&Processor], storage: StorageModel) -> Vec<Variant> {
-    extended::front(task, processors, storage, 1, "cnn", &[], &Watch::unwatched()).unwrap().variants
+fn front(task: &CnnTask<'_>, timing: &Timing<'_>, storage: StorageModel) -> Vec<Variant> {
+    extended::front(task, timing, storage, 1, "cnn", &[], &Watch::unwatched()).unwrap().variants
 }
 
 /// All choices of one row or all for each layer, if there are not too many.
@@ -49,12 +50,12 @@ proptest! {
         let storage = if edges { StorageModel::Edges } else { StorageModel::Tensors };
         let application = generate::application(&bytes, storage);
         let device = DeviceProfile::find("generic", Path::new("")).unwrap();
-        for (cnn, task) in application.cnns.iter().zip(driver::tasks(&application)) {
-            let processors: Vec<&Processor> =
-                cnn.partitions.iter().map(|p| device.processor(&p.processor).unwrap()).collect();
-            let Some(choices) = bits(&task) else { continue };
-            let front = front(&task, &processors, storage);
-            let evaluator = Evaluator::new(&task, &processors, storage);
+        let tasks = driver::tasks(&application);
+        let timings = Timing::of(&application, &tasks, &driver::elements(&application), &device).unwrap();
+        for (task, timing) in tasks.iter().zip(&timings) {
+            let Some(choices) = bits(task) else { continue };
+            let front = front(task, timing, storage);
+            let evaluator = Evaluator::new(task, timing, storage);
             for choice in choices {
                 let execution = evaluator.execute(&choice, Rings::OnDemand).unwrap();
                 let buffers = evaluator.buffers(&execution, Effort::Candidate);
@@ -84,8 +85,8 @@ fn figures(name: &str) -> Vec<(u64, u64)> {
     let application = open::open(&format!("builtin:{name}")).unwrap().resolve().unwrap();
     let task = &driver::tasks(&application)[0];
     let device = DeviceProfile::find("generic", Path::new("")).unwrap();
-    let processors = [device.processor("cpu").unwrap()];
-    let evaluator = Evaluator::new(task, &processors, StorageModel::Tensors);
+    let timing = Timing::alone(device.processor("cpu").unwrap(), 1);
+    let evaluator = Evaluator::new(task, &timing, StorageModel::Tensors);
     let network = task.network;
     let readers = network.readers();
     let firings = |id: LayerId, rows: &[u64]| lower::firings(network, id, rows[id.0]);
@@ -101,7 +102,7 @@ fn figures(name: &str) -> Vec<(u64, u64)> {
         let extra = network.ids().map(|id| firings(id, &choice.rows) - 1).sum();
         (evaluator.buffers(&execution, Effort::Final), extra)
     };
-    front(task, &processors, StorageModel::Tensors).into_iter().map(figure).collect()
+    front(task, &timing, StorageModel::Tensors).into_iter().map(figure).collect()
 }
 
 #[test]

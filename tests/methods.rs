@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use csdfc::app::resolve::{Application, RowsChoice};
 use csdfc::app::spec::{Method, RowsSpec};
-use csdfc::cost::{DeviceProfile, Processor};
+use csdfc::cost::{Core, DeviceProfile, Processor};
 use csdfc::driver;
 use csdfc::network::LayerId;
 use csdfc::search::known::Start;
@@ -28,14 +28,15 @@ const MOST_GENES: usize = 8;
 
 /// A device on which a firing takes as long as any other, whatever it does.
 fn constant_cost() -> DeviceProfile {
-    let processor = Processor {
+    let core = Core {
         macs_per_second: 1e300,
         depthwise_efficiency: 1.0,
         elements_per_second: 1e300,
         bytes_per_second: 1e300,
-        cache_bytes: 0,
         firing_ns: 1000.0,
     };
+    let processor =
+        Processor { cores: 4, core, workers: None, memory_bytes_per_second: None, cache_bytes: 0 };
     DeviceProfile {
         name: "constant".into(),
         basis: "analytic".into(),

@@ -205,7 +205,12 @@ fn write_ron(value: &Value, is_map: bool, depth: usize, text: &mut String) {
                     text.push_str(key);
                 }
                 text.push_str(": ");
-                write_ron(value, matches!(key.as_str(), "fps" | "choices"), depth + 1, text);
+                write_ron(
+                    value,
+                    matches!(key.as_str(), "fps" | "choices" | "cores" | "latency_ns"),
+                    depth + 1,
+                    text,
+                );
                 text.push(',');
             }
             if !fields.is_empty() {

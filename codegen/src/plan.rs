@@ -54,13 +54,16 @@ pub struct Plan {
 }
 
 /// The device of a plan.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Device {
     /// Name of the device profile.
     pub name: String,
     /// Where its figures come from: measured, analytic or published.
     pub basis: String,
+    /// How many cores each processor has that the plan uses, by name; plans of older versions do not say.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub cores: BTreeMap<String, u64>,
 }
 
 /// How storage is shared (DESIGN.md, section 3).
@@ -128,6 +131,9 @@ pub struct Constraints {
     pub memory: Option<u64>,
     /// Fewest frames per second, by CNN.
     pub fps: BTreeMap<String, f64>,
+    /// Most nanoseconds from a frame's first input to its last output ([`Cnn::latency_ns`]), by CNN.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub latency_ns: BTreeMap<String, u64>,
     /// Whether the plan meets them.
     pub met: bool,
 }
@@ -142,7 +148,8 @@ pub struct Cnn {
     pub model: Model,
     /// Modelled frames per second.
     pub fps: f64,
-    /// Modelled time of one frame through all partitions, in nanoseconds.
+    /// Modelled time from a frame's first input to its last output, in nanoseconds, if it comes no sooner than 1 / `fps` after
+    /// the one before it.
     pub latency_ns: u64,
     /// Names of the layers that deliver the network's inputs.
     pub inputs: Vec<String>,
@@ -269,6 +276,11 @@ pub struct Partition {
     pub cnn: String,
     /// The processor.
     pub processor: String,
+    /// How many cores of it the partition keeps busy on average, as modelled, while it and what runs at the same time
+    /// go at their rates. Those of one element of [`Plan::parallel`] on one processor are no more than its cores. Plans of
+    /// older versions do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<f64>,
     /// The firings of one frame, in order.
     pub schedule: Vec<Step>,
     /// The same in the paper's notation: `[l1]×3,[l2],([l1],[l2])×29,[l2]×2`.

@@ -1,7 +1,5 @@
 //! From what was chosen to the plan: plain data with names, the search forgotten.
 
-use std::collections::BTreeMap;
-
 use csdf::Rates;
 use csdfc_codegen::shape::Shape;
 use csdfc_codegen::{plan, weights};
@@ -13,6 +11,7 @@ use crate::lower;
 use crate::network::{Layer, LayerId, Network};
 use crate::search::Variant;
 use crate::storage::{Arrangement, Item, Storage, Stored};
+use crate::timing::Timing;
 
 /// All that a plan is made of.
 #[derive(Debug)]
@@ -21,6 +20,8 @@ pub struct Parts<'a> {
     pub application: &'a Application,
     /// Its CNNs, cut into partitions.
     pub tasks: &'a [CnnTask<'a>],
+    /// How the frames of each are timed.
+    pub timings: &'a [Timing<'a>],
     /// The variant chosen for each.
     pub chosen: &'a [&'a Variant],
     /// What runs at the same time.
@@ -46,9 +47,9 @@ pub fn assemble(parts: Parts<'_>) -> plan::Plan {
     let tensors: Vec<plan::Tensor> =
         (0..parts.tasks.len()).flat_map(|cnn| parts.tensors(cnn, &items)).collect();
     let memory = parts.memory(&items, &tensors);
-    let fps: BTreeMap<String, f64> = application.constraints.fps.clone();
+    let (fps, latency_ns) = (application.constraints.fps.clone(), application.constraints.latency_ns.clone());
     let reaches = |(cnn, variant): (&crate::app::resolve::Cnn, &&Variant)| {
-        fps.get(&cnn.name).is_none_or(|floor| variant.fps() >= *floor)
+        application.constraints.of(&cnn.name).is_met(variant.fps(), variant.latency())
     };
     let met = parts.memory_limit.is_none_or(|limit| memory.total <= limit)
         && application.cnns.iter().zip(parts.chosen).all(reaches);
@@ -56,9 +57,9 @@ pub fn assemble(parts: Parts<'_>) -> plan::Plan {
         format: plan::FORMAT.into(),
         csdfc: env!("CARGO_PKG_VERSION").into(),
         application: application.name.clone(),
-        device: plan::Device { name: parts.device.name.clone(), basis: parts.device.basis.clone() },
+        device: parts.device(),
         storage_model: application.storage,
-        constraints: plan::Constraints { memory: parts.memory_limit, fps, met },
+        constraints: plan::Constraints { memory: parts.memory_limit, fps, latency_ns, met },
         threads: application.threads,
         parallel: application.parallel.clone(),
         cnns: (0..parts.tasks.len()).map(|cnn| parts.cnn(cnn)).collect(),
@@ -73,6 +74,20 @@ pub fn assemble(parts: Parts<'_>) -> plan::Plan {
 }
 
 impl Parts<'_> {
+    /// The device, with the cores of each processor that is used.
+    fn device(&self) -> plan::Device {
+        let partitions = self.application.cnns.iter().zip(self.timings);
+        let cores = partitions.flat_map(|(cnn, timing)| {
+            let names = cnn.partitions.iter().map(|partition| partition.processor.clone());
+            names.zip(timing.seats.iter().map(|seat| seat.processor.cores))
+        });
+        plan::Device {
+            name: self.device.name.clone(),
+            basis: self.device.basis.clone(),
+            cores: cores.collect(),
+        }
+    }
+
     fn network(&self, cnn: usize) -> &Network {
         self.tasks[cnn].network
     }
@@ -98,7 +113,7 @@ impl Parts<'_> {
                 sha256: source.model.sha256.clone(),
             },
             fps: variant.fps(),
-            latency_ns: variant.latency_ns.round() as u64,
+            latency_ns: variant.latency(),
             inputs: inputs.map(|layer| layer.name.clone()).collect(),
             outputs: outputs.collect(),
             layers: network.ids().map(|id| self.layer(cnn, id)).collect(),
@@ -143,18 +158,24 @@ impl Parts<'_> {
         let source = &self.application.cnns[cnn];
         let network = self.network(cnn);
         let runs = &self.chosen[cnn].execution.runs;
-        let partition = |(partition, run): (&crate::app::partition::Partition, &Run)| {
+        let frame = self.timings[cnn].frame(
+            &self.tasks[cnn],
+            &self.chosen[cnn].execution.rows,
+            &self.chosen[cnn].execution.one_by_one,
+        );
+        let partition = |((partition, run), load): ((&crate::app::partition::Partition, &Run), f64)| {
             let names: Vec<&str> = run.layers.iter().map(|id| network.layer(*id).name.as_str()).collect();
             let steps = csdf::compress(&run.firings);
             plan::Partition {
                 name: partition.name.clone(),
                 cnn: source.name.clone(),
                 processor: partition.processor.clone(),
+                load: Some(load),
                 notation: csdf::notation(&steps, &names),
                 schedule: steps.iter().map(|step| plan_step(step, &names)).collect(),
             }
         };
-        source.partitions.iter().zip(runs).map(partition).collect()
+        source.partitions.iter().zip(runs).zip(frame.loads).map(partition).collect()
     }
 
     fn tensors(&self, cnn: usize, items: &[Item<'_>]) -> Vec<plan::Tensor> {

@@ -16,9 +16,9 @@ use csdfc_codegen::plan::StorageModel;
 
 use self::effort::Effort;
 use crate::app::Origin;
-use crate::app::spec::{AppSpec, FpsSpec, Method, Prefer, RowsSpec};
+use crate::app::spec::{AppSpec, FpsSpec, LatencySpec, Method, Prefer, RowsSpec};
 use crate::suggest::clip;
-use crate::units::MemoryGoal;
+use crate::units::{MemoryGoal, Nanoseconds};
 
 /// The `csdfc` command.
 #[derive(Debug, Parser)]
@@ -57,7 +57,7 @@ pub enum Command {
     /// Plan the memory of an application
     #[command(after_help = "Examples:
   csdfc plan model.onnx --mem 2MB
-  csdfc plan app.ron --fps cnn1=71 --fps cnn2=30 -o plan.json
+  csdfc plan app.ron --fps cnn1=71 --fps cnn2=30 --latency cnn2=40ms -o plan.json
   csdfc plan app.ron --mem min --prefer memory
   csdfc plan builtin:resnet50 --rows conv1=4,layer1.0.conv1=2 --storage edges
   csdfc plan app.ron --pareto front.json && csdfc plan app.ron --from front.json --pick 3
@@ -187,6 +187,9 @@ pub struct PlanArgs {
     /// Fewest frames per second, of every CNN or of one
     #[arg(long, value_name = "N|CNN=N")]
     pub fps: Vec<FpsFloor>,
+    /// Longest time from a frame's first input to its last output, as 40ms, of every CNN or of one
+    #[arg(long, value_name = "TIME|CNN=TIME")]
+    pub latency: Vec<LatencyLimit>,
     /// How storage is shared: one buffer per edge, as in the paper, or one ring of rows per tensor
     #[arg(long, value_name = "edges|tensors", value_parser = storage)]
     pub storage: Option<StorageModel>,
@@ -324,6 +327,15 @@ pub struct FpsFloor {
     pub fps: f64,
 }
 
+/// `40ms`, or `NAME=40ms`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LatencyLimit {
+    /// The CNN; every CNN if absent.
+    pub cnn: Option<String>,
+    /// Longest time of a frame.
+    pub latency: Nanoseconds,
+}
+
 /// `INPUT=1,3,224,224`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InputShape {
@@ -403,6 +415,18 @@ impl PlanArgs {
             }
             origin.replaced.push(("fps", "--fps"));
         }
+        if self.latency.iter().any(|limit| limit.cnn.is_none()) {
+            spec.constraints.latency = LatencySpec::default();
+        }
+        for LatencyLimit { cnn, latency } in &self.latency {
+            match cnn {
+                None => spec.constraints.latency.every = Some(*latency),
+                Some(cnn) => {
+                    spec.constraints.latency.of.insert(cnn.clone(), *latency);
+                }
+            }
+            origin.replaced.push(("latency", "--latency"));
+        }
         if let Some(method) = self.method {
             spec.search.method = Some(method);
             spec.rows = RowsSpec::Default;
@@ -449,6 +473,22 @@ impl FromStr for FpsFloor {
             Ok(fps) if fps.is_finite() && fps > 0.0 => Ok(FpsFloor { cnn, fps }),
             _ => Err("give frames per second above 0: `71`, or `CNN=71` for one CNN".into()),
         }
+    }
+}
+
+impl FromStr for LatencyLimit {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (cnn, time) = match text.rsplit_once('=') {
+            Some((cnn, time)) => (Some(cnn.to_string()), time),
+            None => (None, text),
+        };
+        let latency = time.parse();
+        let latency = latency.map_err(
+            |_| "give a time above 0 with its unit, ns, us, ms or s: `40ms`, or `CNN=40ms` for one CNN",
+        )?;
+        Ok(LatencyLimit { cnn, latency })
     }
 }
 

@@ -47,6 +47,11 @@ fn options_win_over_the_file() {
     assert_eq!(spec.cnns[1].shapes, [("image".into(), vec![1, 3, 8, 8])].into());
     assert_eq!((spec.rows, spec.threads), (RowsSpec::All, 2));
 
+    let spec = applied(file, "--latency 40ms --latency b=1.5s");
+    let latency = &spec.constraints.latency;
+    assert_eq!(latency.every, Some(Nanoseconds(40_000_000)));
+    assert_eq!(latency.of, [("b".into(), Nanoseconds(1_500_000_000))].into());
+
     // A method and rows given for every layer exclude each other.
     let spec = applied(file, "--method paper");
     assert_eq!((spec.search.method, spec.rows), (Some(Method::Paper), RowsSpec::Default));
@@ -65,6 +70,8 @@ fn wrong_options_are_explained() {
         ("--fps 0", "above 0"),
         ("--fps NaN", "above 0"),
         ("--fps a=-1", "above 0"),
+        ("--latency 40", "`40ms`"),
+        ("--latency a=0ms", "`CNN=40ms`"),
         ("--rows some", "`none`, `all`"),
         ("--rows a=1,a=2", "given twice"),
         ("--rows a=x", "`none`, `all`"),

@@ -16,6 +16,7 @@ const PROFILES: &[(&str, &str)] = &[
     ("generic", include_str!("targets/generic.ron")),
     ("jetson-tx2", include_str!("targets/jetson-tx2.ron")),
     ("jetson-tx2-cpu", include_str!("targets/jetson-tx2-cpu.ron")),
+    ("jetson-tx2-paper", include_str!("targets/jetson-tx2-paper.ron")),
 ];
 
 /// The name of the machine that csdfc runs on, of which nothing is known until it is measured.
@@ -24,6 +25,12 @@ const HOST: &str = "host";
 /// Times as many bytes a second as memory gives come from the caches that hold filters between two rows. A convolution
 /// of W pixels a row so takes 1 + 4 m / (4 b W) times as long, of m multiplications and b bytes a second.
 const CACHE_SPEED: f64 = 4.0;
+/// More cores than any processor of an edge board has.
+const MOST_CORES: u64 = 1024;
+
+/// Multiplications from which on a firing is shared (csdfc_kernels::workers): below, waking the others takes longer than
+/// the work.
+const LEAST_SHARED: f64 = (1 << 14) as f64;
 
 /// What a device can do, from which the time of a layer is modelled.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -37,10 +44,29 @@ pub struct DeviceProfile {
     pub processors: BTreeMap<String, Processor>,
 }
 
-/// A processor's peak rates.
+/// A processor: what one of its cores does, and how cores share work.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Processor {
+    /// How many cores it has, at least 1. All that runs on it at the same time shares them. A GPU is one: partitions
+    /// share it in time.
+    pub cores: u64,
+    /// The rates of one core.
+    pub core: Core,
+    /// How several cores share a convolution; without it a firing is one core's alone, whatever `threads` says.
+    #[serde(default)]
+    pub workers: Option<Sharing>,
+    /// Bytes per second from memory of all cores together; without it cores are not in each other's way.
+    #[serde(default)]
+    pub memory_bytes_per_second: Option<f64>,
+    /// Weights up to this many bytes stay in the cache from one firing to the next.
+    pub cache_bytes: u64,
+}
+
+/// The rates of one core, with nothing else on the processor.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Core {
     /// fp32 multiply-accumulates per second of a dense convolution.
     pub macs_per_second: f64,
     /// Share of that which a depthwise convolution reaches.
@@ -49,10 +75,38 @@ pub struct Processor {
     pub elements_per_second: f64,
     /// Bytes per second from memory.
     pub bytes_per_second: f64,
-    /// Weights up to this many bytes stay in the cache from one firing to the next.
-    pub cache_bytes: u64,
     /// Time of one firing beyond its work, in nanoseconds.
     pub firing_ns: f64,
+}
+
+/// What workers make of a firing that they share.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sharing {
+    /// What each worker after the first adds to the rate of a convolution, in cores: above 0, at most 1.
+    pub efficiency: f64,
+    /// Time to hand a firing to one more worker and to wait for it, in nanoseconds.
+    pub handover_ns: f64,
+}
+
+/// A partition's place on its processor.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Seat<'d> {
+    /// The processor.
+    pub processor: &'d Processor,
+    /// Workers that share its convolutions, its own thread among them; no more than there are cores.
+    pub workers: u64,
+    /// Workers of all partitions that may run on the processor at the same time, its own among them.
+    pub busy: u64,
+}
+
+/// What a layer takes in a frame, with as many cores as it has use for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LayerTime {
+    /// Nanoseconds from begin to end, waits for other partitions left out.
+    pub wall_ns: f64,
+    /// Nanoseconds of cores: those of each worker.
+    pub core_ns: f64,
 }
 
 /// Why a device profile cannot be had.
@@ -129,18 +183,16 @@ impl DeviceProfile {
                 return Err(DeviceError::Unknown { name: name.to_owned(), known: known.join(", ") });
             }
         };
-        let profile: DeviceProfile = ron::from_str(&text)
+        let options =
+            ron::Options::default().with_default_extension(ron::extensions::Extensions::IMPLICIT_SOME);
+        let profile: DeviceProfile = options
+            .from_str(&text)
             .map_err(|error| DeviceError::Parse { path: path.clone(), problem: error.to_string() })?;
-        let positive = |p: &Processor| {
-            let rates =
-                [p.macs_per_second, p.depthwise_efficiency, p.elements_per_second, p.bytes_per_second];
-            rates.iter().all(|rate| rate.is_finite() && *rate > 0.0)
-                && p.firing_ns.is_finite()
-                && p.firing_ns >= 0.0
-        };
-        if let Some((name, _)) = profile.processors.iter().find(|(_, processor)| !positive(processor)) {
-            let problem = format!("the rates of processor `{name}` must be positive numbers");
-            return Err(DeviceError::Parse { path, problem });
+        for (name, processor) in &profile.processors {
+            if let Err(problem) = processor.check() {
+                let problem = format!("processor `{name}`: {problem}");
+                return Err(DeviceError::Parse { path, problem });
+            }
         }
         Ok(profile)
     }
@@ -159,39 +211,93 @@ impl DeviceProfile {
 }
 
 impl Processor {
-    /// Modelled nanoseconds of one frame of a layer at `rows` rows per firing: the larger of its arithmetic and its
-    /// traffic, and the cost of its firings. Weights too large for the cache are read again by every firing, which
-    /// is what processing by parts costs beside the firings themselves.
-    pub fn layer_ns(&self, network: &Network, id: LayerId, rows: u64) -> f64 {
+    /// Whether its figures make sense.
+    fn check(&self) -> Result<(), &'static str> {
+        let positive = |rate: f64| rate.is_finite() && rate > 0.0;
+        let time = |ns: f64| ns.is_finite() && ns >= 0.0;
+        let Core { macs_per_second, depthwise_efficiency, elements_per_second, bytes_per_second, firing_ns } =
+            self.core;
+        let rates = [macs_per_second, depthwise_efficiency, elements_per_second, bytes_per_second];
+        let shares = |sharing: Sharing| sharing.efficiency > 0.0 && sharing.efficiency <= 1.0;
+        match () {
+            () if !(1..=MOST_CORES).contains(&self.cores) => Err("`cores` must be 1 to 1024"),
+            () if !rates.into_iter().chain(self.memory_bytes_per_second).all(positive) => {
+                Err("rates must be positive numbers")
+            }
+            () if !time(firing_ns) || !self.workers.is_none_or(|sharing| time(sharing.handover_ns)) => {
+                Err("times must be numbers of 0 or more")
+            }
+            () if !self.workers.is_none_or(shares) => Err("`efficiency` must be above 0 and at most 1"),
+            () => Ok(()),
+        }
+    }
+}
+
+impl<'d> Seat<'d> {
+    /// That of a partition with a processor to itself, of so many workers.
+    pub fn alone(processor: &'d Processor, threads: usize) -> Self {
+        let workers = match processor.workers {
+            Some(_) => (threads as u64).clamp(1, processor.cores),
+            None => 1,
+        };
+        Seat { processor, workers, busy: workers }
+    }
+
+    /// How much longer everything may take at most because others run on the processor: while more workers have work than
+    /// there are cores, each is slowed down alike.
+    pub fn stretch(&self) -> f64 {
+        (self.busy as f64 / self.processor.cores as f64).max(1.0)
+    }
+
+    /// What a frame of a layer takes at `rows` rows per firing: the larger of its arithmetic and its traffic, and the cost of
+    /// its firings. Weights too large for the cache are read again by every firing, which is what processing by parts
+    /// costs beside the firings themselves. Workers share the firings of a convolution that are large enough; every other
+    /// firing is one core's. A layer that makes the rows of a firing one by one reads its filters again for every row but the
+    /// firing's first, from a cache that is [`CACHE_SPEED`] times as fast as memory, and hands each row to its workers.
+    pub fn layer(&self, network: &Network, id: LayerId, rows: u64, one_by_one: bool) -> LayerTime {
         let layer = network.layer(id);
         if layer.is_input() {
-            return 0.0;
+            return LayerTime { wall_ns: 0.0, core_ns: 0.0 };
         }
+        let Processor { core, cache_bytes, .. } = self.processor;
         let firings = lower::firings(network, id, rows) as f64;
         let inputs = layer.input_shapes();
         let macs = operators::macs(&layer.operator, &inputs, &layer.shape) as f64;
+        let crew = match (&layer.operator, self.processor.workers) {
+            (Operator::Conv(_), Some(sharing)) if macs / firings >= LEAST_SHARED => {
+                Some(sharing).filter(|_| self.workers > 1)
+            }
+            _ => None,
+        };
+        let workers = if crew.is_some() { self.workers } else { 1 };
+        let others = (workers - 1) as f64;
+        let speed = crew.map_or(1.0, |sharing| 1.0 + others * sharing.efficiency);
+        let firing_ns = core.firing_ns + crew.map_or(0.0, |sharing| others * sharing.handover_ns);
+
         let rate = match &layer.operator {
-            Operator::Conv(conv) if conv.groups > 1 => self.macs_per_second * self.depthwise_efficiency,
-            _ => self.macs_per_second,
+            Operator::Conv(conv) if conv.groups > 1 => core.macs_per_second * core.depthwise_efficiency,
+            _ => core.macs_per_second,
         };
         let elements = layer.shape.elements() as f64;
-        let arithmetic = if macs > 0.0 { macs / rate } else { elements / self.elements_per_second };
+        let arithmetic = if macs > 0.0 { macs / rate } else { elements / core.elements_per_second };
         let parameters = layer.parameter_elements() * 4;
-        let loads = if parameters > self.cache_bytes { firings } else { 1.0 };
+        let loads = if parameters > *cache_bytes { firings } else { 1.0 };
         let read: usize = inputs.iter().map(csdfc_codegen::shape::Shape::elements).sum();
-        let traffic =
-            (read as f64 * 4.0 + elements * 4.0 + parameters as f64 * loads) / self.bytes_per_second;
-        arithmetic.max(traffic) * 1e9 + firings * self.firing_ns
+        let bytes = read as f64 * 4.0 + elements * 4.0 + parameters as f64 * loads;
+        let traffic = bytes / self.bytes_per_second(workers);
+        let again = if one_by_one { layer.shape.rows() as f64 - firings } else { 0.0 };
+        let filters = again * occupancy::filter_bytes(layer) as f64 / (CACHE_SPEED * core.bytes_per_second);
+        let handovers = again * crew.map_or(0.0, |sharing| others * sharing.handover_ns);
+        let wall_ns =
+            arithmetic.max(traffic) / speed * 1e9 + firings * firing_ns + filters / speed * 1e9 + handovers;
+        LayerTime { wall_ns, core_ns: wall_ns * workers as f64 }
     }
 
-    /// Modelled nanoseconds that a frame of a layer at `rows` rows per firing takes longer if it makes the rows of each
-    /// firing one by one: its filters are read again for every row but a firing's first, from a cache that is
-    /// [`CACHE_SPEED`] times as fast as memory.
-    pub fn one_by_one_ns(&self, network: &Network, id: LayerId, rows: u64) -> f64 {
-        let layer = network.layer(id);
-        let again = layer.shape.rows() as u64 - lower::firings(network, id, rows);
-        let filters = occupancy::filter_bytes(layer) as f64;
-        again as f64 * filters / (CACHE_SPEED * self.bytes_per_second) * 1e9
+    /// What memory gives to one core while this partition keeps `workers` of them busy, and the others theirs.
+    fn bytes_per_second(&self, workers: u64) -> f64 {
+        let alone = self.processor.core.bytes_per_second;
+        let busy = (self.busy - self.workers + workers).min(self.processor.cores);
+        self.processor.memory_bytes_per_second.map_or(alone, |all| alone.min(all / busy as f64))
     }
 }
 
@@ -211,11 +317,67 @@ mod tests {
         assert!(matches!(DeviceProfile::find("host", Path::new(".")), Err(DeviceError::Host)));
     }
 
+    /// The first convolution of MobileNetV2, 3×3×3×32 at 112×112, and the classifier: 1280 by 1000.
+    #[test]
+    fn workers_share_convolutions_by_the_stated_law() {
+        let profile = DeviceProfile::find("jetson-tx2-cpu", Path::new(".")).unwrap();
+        let cpu = profile.processor("cpu").unwrap();
+        let network = pass::normalise(crate::builtin::network("mobilenet_v2").unwrap(), Fusion::Full);
+        let first = network.ids().nth(1).unwrap();
+        let last = network.ids().filter(|id| network.layer(*id).parameter_elements() > 0).last().unwrap();
+        let macs = 112.0 * 112.0 * 32.0 * 27.0;
+        let near = |found: LayerTime, wall_ns: f64, cores: f64| {
+            assert!((found.wall_ns / wall_ns - 1.0).abs() < 1e-12, "{found:?}, {wall_ns}");
+            assert!((found.core_ns / (cores * wall_ns) - 1.0).abs() < 1e-12, "{found:?}, {wall_ns}");
+        };
+        let (one, four, nine) = (Seat::alone(cpu, 1), Seat::alone(cpu, 4), Seat::alone(cpu, 9));
+        near(one.layer(&network, first, 112, false), macs / 4e9 * 1e9 + 500.0, 1.0);
+        near(four.layer(&network, first, 112, false), macs / (4e9 * 3.7) * 1e9 + 2000.0, 4.0);
+        near(four.layer(&network, first, 1, false), macs / (4e9 * 3.7) * 1e9 + 112.0 * 2000.0, 4.0);
+        assert_eq!(nine, four);
+        // What is no convolution is one worker's: memory is what it waits for, and it has a core's share of that.
+        let bytes = 4.0 * (1280.0 + 1000.0 + 1280.0 * 1000.0 + 1000.0);
+        near(one.layer(&network, last, 1, false), bytes / 7.5e9 * 1e9 + 500.0, 1.0);
+        assert_eq!(four.layer(&network, last, 1, false), one.layer(&network, last, 1, false));
+        // Beside three others it has a quarter.
+        let crowded = Seat { busy: 4, ..one };
+        near(crowded.layer(&network, last, 1, false), bytes / 3.75e9 * 1e9 + 500.0, 1.0);
+        assert_eq!((crowded.stretch(), Seat { busy: 6, ..one }.stretch()), (1.0, 1.5));
+    }
+
+    #[test]
+    fn a_profile_that_makes_no_sense_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let good = include_str!("targets/jetson-tx2-cpu.ron");
+        for (from, to) in [
+            ("cores: 4", "cores: 0"),
+            ("cores: 4", "cores: 1025"),
+            ("cores: 4,", ""),
+            ("macs_per_second: 4.0e9", "macs_per_second: -1"),
+            ("memory_bytes_per_second: 15.0e9", "memory_bytes_per_second: 0"),
+            ("efficiency: 0.9", "efficiency: 1.1"),
+            ("handover_ns: 500", "handover_ns: -1"),
+            ("firing_ns: 500", "firing_ns: NaN"),
+        ] {
+            assert!(good.contains(from));
+            std::fs::write(folder.path().join("board.ron"), good.replace(from, to)).unwrap();
+            let found = DeviceProfile::find("board.ron", folder.path());
+            assert!(matches!(found, Err(DeviceError::Parse { .. })), "{to}: {found:?}");
+        }
+        std::fs::write(folder.path().join("board.ron"), good).unwrap();
+        assert!(DeviceProfile::find("board.ron", folder.path()).is_ok());
+    }
+
     /// The residuals that targets/jetson-tx2.ron lists, in per cent: no parts, and all by parts.
     #[test]
     fn the_jetson_tx2_deviates_as_it_says() {
         let profile = DeviceProfile::find("jetson-tx2", Path::new(".")).unwrap();
         let gpu = profile.processor("gpu").unwrap();
+        assert_eq!(
+            DeviceProfile::find("jetson-tx2-paper", Path::new(".")).unwrap().processor("gpu").unwrap(),
+            gpu
+        );
+        let gpu = Seat::alone(gpu, 4);
         for (name, published, stated) in [
             ("mobilenet_v2", [46.0, 40.0], [24, 18]),
             ("efficientnet_b0", [168.35, 98.0], [-80, -70]),
@@ -227,7 +389,7 @@ mod tests {
         ] {
             let network = pass::normalise(crate::builtin::network(name).unwrap(), Fusion::Paper);
             let fps = |rows: &dyn Fn(LayerId) -> u64| {
-                1e9 / network.ids().map(|id| gpu.layer_ns(&network, id, rows(id))).sum::<f64>()
+                1e9 / network.ids().map(|id| gpu.layer(&network, id, rows(id), false).wall_ns).sum::<f64>()
             };
             let modelled = [fps(&|id| network.layer(id).shape.rows() as u64), fps(&|_| 1)];
             let deviation = [0, 1].map(|i| (100.0 * (modelled[i] / published[i] - 1.0)).round() as i64);

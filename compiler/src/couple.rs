@@ -15,10 +15,10 @@ use crate::network::LayerId;
 /// What the search may take for one group of partitions: the same answer on any machine.
 const BUDGET: Budget = Budget { work: 1 << 26, time: None };
 
-/// Shrinks the rings between partitions of a CNN that run at the same time. `cost_ns` is the modelled time of all
+/// Sizes the rings between partitions of a CNN that run at the same time. `cost_ns` is the modelled time of all
 /// firings of a layer in a frame, by partition. Rings that must keep a frame in one piece, for a layer that makes or
-/// reads all of it at once, keep whole frames. Where the search ends without an answer that is smaller, they stay as
-/// they are, two frames each.
+/// reads all of it at once, keep whole frames. Where the search ends without an answer, they have as many frames as there
+/// are stages from the first that uses one to the last: no stage gets further ahead at full speed.
 ///
 /// # Errors
 /// Those of the dataflow analyses, none on an execution of this task.
@@ -29,19 +29,14 @@ pub fn couple(
     cost_ns: &dyn Fn(usize, LayerId) -> f64,
 ) -> Result<(), Error> {
     for group in groups(task, execution) {
-        let present: u64 = group.requests.iter().map(|&request| execution.requests[request].bytes).sum();
-        let Some(rings) = smallest(task, rates, execution, &group, cost_ns)? else { continue };
-        let bytes = |(&request, &rows): (&usize, &u64)| {
-            let layer = task.network.layer(execution.requests[request].tensor);
-            rows.saturating_mul(layer.row_bytes())
-        };
-        let found = group.requests.iter().zip(&rings).map(bytes).fold(0, u64::saturating_add);
-        if found < present {
-            for (&request, rows) in group.requests.iter().zip(rings) {
-                let request = &mut execution.requests[request];
-                request.ring_rows = rows;
-                request.bytes = rows * task.network.layer(request.tensor).row_bytes();
-            }
+        let found = smallest(task, rates, execution, &group, cost_ns)?;
+        for (index, &request) in group.requests.iter().enumerate() {
+            let request = &mut execution.requests[request];
+            let layer = task.network.layer(request.tensor);
+            let stages = request.touched.iter().max().map_or(0, |last| last - request.partition + 1);
+            let frames = || stages as u64 * layer.shape.rows() as u64;
+            request.ring_rows = found.as_ref().map_or_else(frames, |rings| rings[index]);
+            request.bytes = request.ring_rows * layer.row_bytes();
         }
     }
     Ok(())

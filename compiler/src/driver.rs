@@ -9,7 +9,7 @@ use tracing::{info, info_span, warn};
 use crate::app::resolve::{Application, Cnn, RowsChoice};
 use crate::app::spec::{Method, Prefer};
 use crate::assemble::{self, Parts};
-use crate::cost::{DeviceProfile, Processor};
+use crate::cost::DeviceProfile;
 use crate::error::Error;
 use crate::execution::{CnnTask, PartitionTask};
 use crate::search::choice::Choice;
@@ -19,9 +19,10 @@ use crate::search::paper::{self, Subject};
 use crate::search::select::Selection;
 use crate::search::simple::{self, Front};
 use crate::search::watch::{Scope, Stopped, Watch};
-use crate::search::{Found, Shortfall, Variant, baseline, extended};
+use crate::search::{Demand, Found, Rate, Shortfall, Variant, baseline, extended};
 use crate::storage::edges::{self, Sharing};
 use crate::storage::{self, Arrangement, Effort, Storage};
+use crate::timing::Timing;
 use crate::units::MemoryGoal;
 
 /// A plan, and what it could not reach.
@@ -90,12 +91,13 @@ pub fn plan_from(
     }
 
     let elements = elements(application);
-    let processors: Vec<Vec<&Processor>> = processors(application, device)?;
+    let timings = Timing::of(application, &tasks, &elements, device)?;
     let sharing = method.map(baseline::sharing).unwrap_or_default();
     let finish = Finish {
         application,
         tasks: &tasks,
         elements: &elements,
+        timings: &timings,
         device,
         method,
         sharing,
@@ -108,7 +110,7 @@ pub fn plan_from(
             let subject = Subject {
                 application,
                 tasks: &tasks,
-                processors: &processors,
+                timings: &timings,
                 elements: &elements,
                 parameters,
                 known: match start {
@@ -130,34 +132,31 @@ pub fn plan_from(
                 parameters,
                 sharing,
             };
-            let floors: Vec<Option<f64>> = application
-                .cnns
-                .iter()
-                .map(|cnn| application.constraints.fps.get(&cnn.name).copied())
-                .collect();
+            let demands: Vec<Demand> =
+                application.cnns.iter().map(|cnn| application.constraints.of(&cnn.name)).collect();
             let is_open = watch.scope == Scope::Plan && *start == Start::default();
             let ends = match method {
                 Some(Method::Extended) if is_open => {
-                    let front = |(task, processors): (&CnnTask<'_>, &Vec<&Processor>)| {
+                    let front = |(task, timing): (&CnnTask<'_>, &Timing<'_>)| {
                         let ends = [Choice::none(task.network), Choice::all(task.network)];
-                        simple::front_of(task, processors, application.storage, &ends)
+                        simple::front_of(task, timing, application.storage, &ends)
                     };
-                    let fronts = tasks.iter().zip(&processors).map(front).collect::<Result<_, _>>()?;
+                    let fronts = tasks.iter().zip(&timings).map(front).collect::<Result<_, _>>()?;
                     Some(planner(fronts, Vec::new()))
                 }
                 _ => None,
             };
             let searched = || -> Result<Planner<'_>, Error> {
-                let mut fronts = evaluate(start, application, &tasks, &processors, method, watch)?;
+                let mut fronts = evaluate(start, application, &tasks, &timings, method, watch)?;
                 let known = match start {
                     Start::Search(plans) if method.is_some_and(Method::is_search) => {
-                        known::add(plans, &tasks, &processors, application.storage, &mut fronts)?
+                        known::add(plans, &tasks, &timings, application.storage, &mut fronts)?
                     }
                     _ => Vec::new(),
                 };
                 Ok(planner(fronts, known))
             };
-            let settled = ends.filter(|planner| planner.is_settled(limit, &floors));
+            let settled = ends.filter(|planner| planner.is_settled(limit, &demands));
             let mut is_settled = settled.is_some();
             let mut planner = match settled {
                 Some(planner) => planner,
@@ -165,7 +164,7 @@ pub fn plan_from(
             };
             loop {
                 let (chosen, mut shortfall) =
-                    info_span!("select").in_scope(|| planner.choose(limit, &floors));
+                    info_span!("select").in_scope(|| planner.choose(limit, &demands));
                 if let Some(shortfall) = shortfall.as_mut().filter(|_| is_settled) {
                     shortfall.least_memory = None;
                 }
@@ -192,6 +191,7 @@ struct Finish<'a> {
     application: &'a Application,
     tasks: &'a [CnnTask<'a>],
     elements: &'a [Vec<(usize, usize)>],
+    timings: &'a [Timing<'a>],
     device: &'a DeviceProfile,
     method: Option<Method>,
     sharing: Sharing,
@@ -203,7 +203,7 @@ struct Finish<'a> {
 impl Finish<'_> {
     /// Makes the plan of what was found.
     fn finish(&self, found: Found) -> Outcome {
-        let Finish { application, tasks, elements, device, method, sharing, limit, .. } = *self;
+        let Finish { application, tasks, elements, timings, device, method, sharing, limit, .. } = *self;
         info!(evaluations = found.evaluations, "searched");
 
         let storage = Storage { executions: found.variants.iter().map(|v| &v.execution).collect(), elements };
@@ -217,6 +217,7 @@ impl Finish<'_> {
             assemble::assemble(Parts {
                 application,
                 tasks,
+                timings,
                 chosen: &found.variants.iter().collect::<Vec<_>>(),
                 storage: &storage,
                 arrangement: &arrangement,
@@ -268,7 +269,7 @@ pub fn tasks(application: &Application) -> Vec<CnnTask<'_>> {
 }
 
 /// J, each partition as (CNN, partition of that CNN).
-fn elements(application: &Application) -> Vec<Vec<(usize, usize)>> {
+pub fn elements(application: &Application) -> Vec<Vec<(usize, usize)>> {
     let find = |name: &String| {
         application.cnns.iter().enumerate().find_map(|(c, cnn)| {
             cnn.partitions.iter().position(|partition| partition.name == *name).map(|p| (c, p))
@@ -277,28 +278,19 @@ fn elements(application: &Application) -> Vec<Vec<(usize, usize)>> {
     application.parallel.iter().map(|element| element.iter().filter_map(find).collect()).collect()
 }
 
-/// The processor of each partition of each CNN.
-fn processors<'d>(
-    application: &Application,
-    device: &'d DeviceProfile,
-) -> Result<Vec<Vec<&'d Processor>>, Error> {
-    let of_cnn = |cnn: &Cnn| cnn.partitions.iter().map(|p| device.processor(&p.processor)).collect();
-    Ok(application.cnns.iter().map(of_cnn).collect::<Result<_, _>>()?)
-}
-
 /// The variants of every CNN that are worth choosing, by a method or, without one, under the choice that is picked or the
 /// rows that the application gives. A method that makes variants has its arm here.
 fn evaluate(
     start: &Start,
     application: &Application,
     tasks: &[CnnTask<'_>],
-    processors: &[Vec<&Processor>],
+    timings: &[Timing<'_>],
     method: Option<Method>,
     watch: &Watch<'_>,
 ) -> Result<Vec<Front>, Error> {
     let started = Instant::now();
     let mut fronts = Vec::new();
-    for (index, (task, processors)) in tasks.iter().zip(processors).enumerate() {
+    for (index, (task, timing)) in tasks.iter().zip(timings).enumerate() {
         let (name, storage) = (application.cnns[index].name.as_str(), application.storage);
         let _span = info_span!("evaluate", cnn = name).entered();
         let network = task.network;
@@ -308,15 +300,15 @@ fn evaluate(
             Start::Search(_) => Choice::given(application, index),
         };
         let front = match (given, baseline::choice(method, network)) {
-            (Some(choice), _) => simple::evaluate(task, processors, &[choice], storage)?,
-            (None, Some(choice)) => baseline::front(task, processors, &choice, baseline::sharing(method))?,
+            (Some(choice), _) => simple::evaluate(task, timing, &[choice], storage)?,
+            (None, Some(choice)) => baseline::front(task, timing, &choice, baseline::sharing(method))?,
             (None, None) if method == Method::Extended => {
                 let watch = watch.share(tasks.len() - index, started);
                 let known = start.of_cnn(index);
                 let seed = application.search.seed;
-                extended::front(task, processors, storage, seed, name, &known, &watch)?
+                extended::front(task, timing, storage, seed, name, &known, &watch)?
             }
-            (None, None) => simple::front(task, processors, storage)?,
+            (None, None) => simple::front(task, timing, storage)?,
         };
         info!(evaluations = front.evaluations, layers = network.layers.len(), "evaluated");
         fronts.push(front);
@@ -349,13 +341,14 @@ struct Planner<'a> {
 impl Planner<'_> {
     /// Whether no search could change the answer, where the fastest variants are among these: those of no parts, since no
     /// layer is slower that fires once. They meet all constraints, or they are not fast enough, or no plan is small enough.
-    fn is_settled(&self, limit: Option<u64>, floors: &[Option<f64>]) -> bool {
-        let any = self.selection(&vec![None; floors.len()]);
+    fn is_settled(&self, limit: Option<u64>, demands: &[Demand]) -> bool {
+        let any = self.selection(&vec![Demand::default(); demands.len()]);
         let Some(fastest) = any.fastest(u64::MAX) else { return false };
         let least_memory = matches!(self.application.constraints.memory, Some(MemoryGoal::Min))
             || self.application.prefer == Prefer::Memory;
-        let fps = fastest.iter().zip(&self.variants).map(|(v, all)| all[*v].fps());
-        let is_fast_enough = fps.zip(floors).all(|(fps, floor)| floor.is_none_or(|floor| fps >= floor));
+        let rates = fastest.iter().zip(&self.variants).map(|(v, all)| all[*v].rate());
+        let is_fast_enough =
+            rates.zip(demands).all(|(rate, demand)| demand.is_met(rate.fps, rate.latency_ns));
         match limit {
             _ if !is_fast_enough => true,
             Some(limit) if self.parameters > limit => true,
@@ -364,14 +357,14 @@ impl Planner<'_> {
         }
     }
 
-    fn selection(&self, floors: &[Option<f64>]) -> Selection<'_> {
+    fn selection(&self, demands: &[Demand]) -> Selection<'_> {
         let cnns = |element: &Vec<(usize, usize)>| {
             let mut cnns: Vec<usize> = element.iter().map(|(cnn, _)| *cnn).collect();
             cnns.sort_unstable();
             cnns.dedup();
             cnns
         };
-        Selection::new(&self.variants, self.elements.iter().map(cnns).collect(), floors)
+        Selection::new(&self.variants, self.elements.iter().map(cnns).collect(), demands)
     }
 
     fn storage(&self, chosen: &[usize]) -> Storage<'_> {
@@ -399,9 +392,20 @@ impl Planner<'_> {
         self.parameters + buffers
     }
 
-    fn fps(&self, chosen: &[usize]) -> BTreeMap<String, f64> {
+    fn rates(&self, chosen: &[usize]) -> BTreeMap<String, Rate> {
         let each = self.application.cnns.iter().zip(chosen.iter().zip(&self.variants));
-        each.map(|(cnn, (v, all))| (cnn.name.clone(), all[*v].fps())).collect()
+        each.map(|(cnn, (v, all))| (cnn.name.clone(), all[*v].rate())).collect()
+    }
+
+    /// What each CNN can do at its best, whatever the others do.
+    fn best_rates(&self, fastest: &[usize]) -> BTreeMap<String, Rate> {
+        let mut rates = self.rates(fastest);
+        for (cnn, variants) in self.application.cnns.iter().zip(&self.variants) {
+            if let Some(rate) = rates.get_mut(&cnn.name) {
+                rate.latency_ns = variants.iter().map(Variant::latency).min().unwrap_or(rate.latency_ns);
+            }
+        }
+        rates
     }
 
     /// The fastest choice whose total is within `limit` bytes, as arranged: what is chosen CNN by CNN may come out
@@ -431,9 +435,10 @@ impl Planner<'_> {
     }
 
     /// The choice for these constraints and, where they can't be met, what can.
-    fn choose(&self, limit: Option<u64>, floors: &[Option<f64>]) -> (Vec<usize>, Option<Shortfall>) {
-        let asked = self.selection(floors);
-        let any = self.selection(&vec![None; floors.len()]);
+    fn choose(&self, limit: Option<u64>, demands: &[Demand]) -> (Vec<usize>, Option<Shortfall>) {
+        let nothing = vec![Demand::default(); demands.len()];
+        let asked = self.selection(demands);
+        let any = self.selection(&nothing);
         let least_memory = matches!(self.application.constraints.memory, Some(MemoryGoal::Min))
             || self.application.prefer == Prefer::Memory;
         let chosen = if least_memory {
@@ -444,19 +449,19 @@ impl Planner<'_> {
             let fitting = self.fastest_within(&asked, limit.unwrap_or(u64::MAX));
             fitting.or_else(|| self.smallest(&asked).filter(|chosen| self.fits_in_the_end(chosen, limit)))
         };
-        if let Some(chosen) = self.or_known(chosen, limit, floors, least_memory) {
+        if let Some(chosen) = self.or_known(chosen, limit, demands, least_memory) {
             return (chosen, None);
         }
         let within = limit.map_or_else(|| any.fastest(u64::MAX), |limit| self.fastest_within(&any, limit));
-        let within = self.or_known(within, limit, &vec![None; floors.len()], false);
+        let within = self.or_known(within, limit, &nothing, false);
         // Every CNN has variants when none is excluded, so there is a smallest choice of all.
         let smallest = self.smallest(&any).unwrap_or_else(|| vec![0; self.variants.len()]);
         let unlimited = any.fastest(u64::MAX).unwrap_or_else(|| smallest.clone());
         let shortfall = Shortfall {
             least_memory: Some(self.total(&smallest)),
-            memory_at_fps: self.smallest(&asked).map(|chosen| self.total(&chosen)),
-            fps_in_memory: limit.and(within.as_ref()).map(|chosen| self.fps(chosen)),
-            best_fps: self.fps(&unlimited),
+            memory_at_rates: self.smallest(&asked).map(|chosen| self.total(&chosen)),
+            rates_in_memory: limit.and(within.as_ref()).map(|chosen| self.rates(chosen)),
+            best_rates: self.best_rates(&unlimited),
         };
         (within.unwrap_or(smallest), Some(shortfall))
     }
@@ -467,7 +472,7 @@ impl Planner<'_> {
         &self,
         chosen: Option<Vec<usize>>,
         limit: Option<u64>,
-        floors: &[Option<f64>],
+        demands: &[Demand],
         least_memory: bool,
     ) -> Option<Vec<usize>> {
         if self.known.is_empty() {
@@ -480,8 +485,8 @@ impl Planner<'_> {
             chosen.iter().zip(&self.variants).map(relative).sum()
         };
         let fast_enough = |chosen: &Vec<usize>| {
-            let fps = chosen.iter().zip(&self.variants).map(|(v, all)| all[*v].fps());
-            fps.zip(floors).all(|(fps, floor)| floor.is_none_or(|floor| fps >= floor))
+            let variants = chosen.iter().zip(&self.variants).map(|(v, all)| &all[*v]);
+            variants.zip(demands).all(|(variant, demand)| demand.is_met(variant.fps(), variant.latency()))
         };
         let known = self.known.iter().filter(|known| fast_enough(known)).cloned();
         let worth = |chosen: Vec<usize>| (self.total(&chosen), slowdown(&chosen), chosen);
@@ -511,7 +516,7 @@ impl Planner<'_> {
 
     /// The plans seen from which none is worse in both memory and frame rates, by falling memory.
     fn front(&self) -> Vec<plan::ParetoPoint> {
-        let any = self.selection(&vec![None; self.tasks.len()]);
+        let any = self.selection(&vec![Demand::default(); self.tasks.len()]);
         let mut points: Vec<plan::ParetoPoint> = Vec::new();
         for budget in any.thresholds() {
             let Some(chosen) = any.fastest(budget) else { continue };
@@ -520,7 +525,8 @@ impl Planner<'_> {
             let code =
                 |(v, all): (&usize, &Vec<Variant>), cnn: &Cnn| code::write(&all[*v].choice(), &cnn.network);
             let choices = each.map(|(cnn, variant)| (cnn.name.clone(), code(variant, cnn))).collect();
-            let point = plan::ParetoPoint { memory, fps: self.fps(&chosen), choices };
+            let fps = self.rates(&chosen).into_iter().map(|(cnn, rate)| (cnn, rate.fps)).collect();
+            let point = plan::ParetoPoint { memory, fps, choices };
             // Budgets fall and frame rates with them: a point is dominated only by the one before it, or beats it.
             points.retain(|before| before.memory < memory || before.fps != point.fps);
             if points.last().is_none_or(|before| memory < before.memory) {

@@ -36,5 +36,6 @@ pub mod search;
 pub mod storage;
 pub mod suggest;
 pub mod tighten;
+pub mod timing;
 pub mod units;
 pub mod weights;

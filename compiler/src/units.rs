@@ -1,4 +1,5 @@
-//! Byte sizes as text: `8MB` is 8 000 000 bytes, `8MiB` is 8 × 2^20, a plain number is bytes.
+//! Sizes and times as text: `8MB` is 8 000 000 bytes, `8MiB` is 8 × 2^20, a plain number is bytes; `40ms` is 40 000 000
+//! nanoseconds.
 
 use std::str::FromStr;
 
@@ -17,6 +18,15 @@ pub enum MemoryGoal {
     /// As little as there is.
     Min,
 }
+
+/// A time in whole nanoseconds, at least 1 and below 2^60.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Nanoseconds(pub u64);
+
+/// A text that is no time.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a time: give a number above 0 and a unit, ns, us, ms or s: `40ms`")]
+pub struct TimeError(String);
 
 /// Why a text is no size.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -69,6 +79,30 @@ pub fn grouped(number: u64) -> String {
         text.push(digit);
     }
     text
+}
+
+impl FromStr for Nanoseconds {
+    type Err = TimeError;
+
+    fn from_str(text: &str) -> Result<Self, TimeError> {
+        // `s` is the end of all the others.
+        let units = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
+        let of = |(unit, nanoseconds): &(&str, f64)| Some((text.trim().strip_suffix(unit)?, *nanoseconds));
+        let time = units.iter().find_map(of).and_then(|(number, unit)| {
+            let time = (number.trim_end().parse::<f64>().ok()? * unit).round();
+            (time >= 1.0 && time < LIMIT as f64).then_some(time as u64)
+        });
+        time.map(Nanoseconds).ok_or_else(|| TimeError(crate::suggest::clip(text)))
+    }
+}
+
+/// A time for people: `40.12 ms`, `85.62 us`, `500 ns`.
+pub fn time(nanoseconds: u64) -> String {
+    match nanoseconds {
+        0..1000 => format!("{nanoseconds} ns"),
+        1000..1_000_000 => format!("{:.2} us", nanoseconds as f64 / 1e3),
+        _ => format!("{:.2} ms", nanoseconds as f64 / 1e6),
+    }
 }
 
 impl FromStr for MemoryGoal {
@@ -150,6 +184,26 @@ mod tests {
         }
         assert_eq!(parse("1152921504606846975"), Ok(LIMIT - 1));
         assert!(parse("99999999999999999999").is_err());
+    }
+
+    #[test]
+    fn times_have_units() {
+        for (text, expected) in [
+            ("1ns", 1),
+            ("40ms", 40_000_000),
+            (" 1.5 us ", 1_500),
+            ("0.001s", 1_000_000),
+            ("1e3ms", 1_000_000_000),
+            ("123456789ns", 123_456_789),
+        ] {
+            assert_eq!(text.parse(), Ok(Nanoseconds(expected)), "{text}");
+        }
+        for text in
+            ["", "40", "ms", "s", "0ms", "-1ms", "0.4ns", "NaNms", "infs", "1e300s", "40 m", "4 0ms", "40min"]
+        {
+            assert_eq!(text.parse::<Nanoseconds>(), Err(TimeError(text.into())), "{text}");
+        }
+        assert_eq!([500, 85_616, 40_120_000].map(time), ["500 ns", "85.62 us", "40.12 ms"]);
     }
 
     #[test]

@@ -151,6 +151,8 @@ fn unmet_constraints_name_the_nearest_and_write_the_plan() {
     for (name, constraints) in [
         ("unmet_memory", &["--mem", "250kB"][..]),
         ("unmet_fps", &["--fps", "1000000"]),
+        ("unmet_latency", &["--latency", "1us"]),
+        ("unmet_latency_in_memory", &["--mem", "262kB", "--latency", "1us"]),
         ("unmet_both", &["--mem", "262kB", "--fps", "1000000"]),
         ("unmet_by_parameters", &["--mem", "100kB"]),
     ] {
@@ -164,6 +166,64 @@ fn unmet_constraints_name_the_nearest_and_write_the_plan() {
         assert!(!plan.constraints.met, "{name}");
         assert_eq!(run(folder.path(), &["check", "plan.json"]).code, 0, "{name}");
         std::fs::remove_file(folder.path().join("plan.json")).unwrap();
+    }
+}
+
+/// Just enough is enough, and one less is not, of memory, frame rate and latency.
+#[test]
+fn constraints_may_be_met_exactly() {
+    let folder = folder();
+    let lenet5 = |words: &[&str]| {
+        run(folder.path(), &[&["plan", "builtin:lenet5", "--format", "json"], words].concat())
+    };
+    let least = Plan::from_json(&lenet5(&["--mem", "min"]).stdout).unwrap().memory.total;
+    let fastest = Plan::from_json(&lenet5(&[]).stdout).unwrap().cnns.remove(0);
+    let cases = [
+        ("--mem", least.to_string(), (least - 1).to_string()),
+        ("--fps", fastest.fps.to_string(), fastest.fps.next_up().to_string()),
+        ("--latency", format!("{}ns", fastest.latency_ns), format!("{}ns", fastest.latency_ns - 1)),
+    ];
+    for (option, enough, too_much) in cases {
+        assert_eq!(lenet5(&[option, &enough]).code, 0, "{option} {enough}");
+        assert_eq!(lenet5(&[option, &too_much]).code, 2, "{option} {too_much}");
+    }
+}
+
+/// A pipeline on one processor shares its cores: four stages cannot be four times as fast as all four cores are on their
+/// own, nor does a CNN gain anything from more workers than there are cores.
+#[test]
+fn a_processor_is_given_away_once() {
+    let folder = folder();
+    let app = |stages: &str, parallel: &str| {
+        let text = format!(
+            "(cnns: [(name: \"m\", model: \"builtin:mobilenet_v2\", partitions: [{stages}])], parallel: [[{parallel}]], \
+             device: \"jetson-tx2-cpu\", rows: none)"
+        );
+        std::fs::write(folder.path().join("app.ron"), text).unwrap();
+    };
+    let fps = |words: &[&str]| {
+        let ended = run(folder.path(), &[&["plan", "app.ron", "--format", "json"], words].concat());
+        let plan = Plan::from_json(&ended.stdout).unwrap();
+        let load: f64 = plan.partitions.iter().filter_map(|partition| partition.load).sum();
+        assert!(load <= 4.0 * (1.0 + 1e-9), "{load}");
+        (ended.code, plan.cnns[0].fps)
+    };
+    let two = "(name: \"p\", upto: \"block_9_add\"), (name: \"q\")";
+    let four = "(name: \"p\", upto: \"block_3_project\"), (name: \"q\", upto: \"block_9_add\"), \
+                (name: \"r\", upto: \"block_13_project\"), (name: \"s\")";
+    app("(name: \"p\")", "\"p\"");
+    let (alone, shared) = (fps(&["--threads", "1"]).1, fps(&["--threads", "4"]).1);
+    assert!(3.0 * alone < shared && shared < 3.7 * alone, "{alone} {shared}");
+    assert_eq!(fps(&["--threads", "8"]).1, shared);
+    for (stages, parallel) in [(two, "\"p\", \"q\""), (four, "\"p\", \"q\", \"r\", \"s\"")] {
+        app(stages, parallel);
+        let count = parallel.split(',').count() as f64;
+        let (one, all) = (fps(&["--threads", "1"]).1, fps(&["--threads", "4"]).1);
+        assert!(alone < one && one <= count * alone, "{one}");
+        // Nothing beats four cores that are busy with the work of one.
+        assert!(one <= 4.0 * alone && all <= 4.0 * alone, "{one} {all}");
+        assert_eq!(fps(&["--fps", "80"]).0, 2);
+        assert_eq!(fps(&["--fps", "80", "--threads", "4"]).0, 2);
     }
 }
 

@@ -33,7 +33,7 @@
 //!    with r = 1, is released, and no more.
 //! 8. *Sums* (`sums`). Every sum is what its parts add up to, the bound the most bytes that are occupied at one moment
 //!    (`occupied`), the certificate's rings alone occupy as many, and `proven` and `met` are true exactly if they should
-//!    be. What a search claims beyond the bound (`certificate.claimed`) is not proved here, only that it contradicts
+//!    be; what runs at the same time keeps no more cores busy than there are. What a search claims beyond the bound (`certificate.claimed`) is not proved here, only that it contradicts
 //!    neither the bound nor the plan.
 //!
 //! Every check is bounded: a plan beyond the limits below is refused as [`Violation::TooLarge`].

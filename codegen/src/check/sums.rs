@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::operator::Operator;
-use crate::plan::{Plan, StorageModel};
+use crate::plan::{Partition, Plan, StorageModel};
 
 use super::index::{Index, LayerIndex};
 use super::lifetimes::Lifetimes;
@@ -68,6 +68,7 @@ pub(super) fn check(
     findings.sum("memory.external.outputs", memory.external.outputs, sum(outputs));
 
     check_rates_of_frames(plan, &mut findings);
+    check_loads(plan, &mut findings);
     check_certificate(index, stores, lifetimes, &mut findings);
     check_claimed(plan, lifetimes.bound, &mut findings);
     findings.or(())
@@ -104,8 +105,10 @@ fn check_parameters(index: &Index<'_>, findings: &mut Findings) {
 
 fn is_met(plan: &Plan) -> bool {
     let fps = |name: &str| plan.cnns.iter().find(|cnn| cnn.name == name).map_or(0.0, |cnn| cnn.fps);
+    let latency_ns = |name: &str| plan.cnns.iter().find(|cnn| cnn.name == name).map(|cnn| cnn.latency_ns);
     plan.constraints.memory.is_none_or(|most| plan.memory.total <= most)
         && plan.constraints.fps.iter().all(|(cnn, &least)| fps(cnn) >= least)
+        && plan.constraints.latency_ns.iter().all(|(cnn, &most)| latency_ns(cnn).is_some_and(|ns| ns <= most))
 }
 
 fn check_rates_of_frames(plan: &Plan, findings: &mut Findings) {
@@ -121,9 +124,48 @@ fn check_rates_of_frames(plan: &Plan, findings: &mut Findings) {
         if !(fps.is_finite() && fps > 0.0) {
             findings.push(wrong(format!("constraints.fps of `{name}`"), fps));
         }
+    }
+    let latencies = plan.constraints.latency_ns.keys().map(|name| (name, "constraints.latency_ns"));
+    for (name, place) in plan.constraints.fps.keys().map(|name| (name, "constraints.fps")).chain(latencies) {
         if !plan.cnns.iter().any(|cnn| cnn.name == *name) {
-            let place = "constraints.fps".into();
-            findings.push(Violation::UnknownName { kind: "CNN".into(), name: name.clone(), place });
+            let (kind, name, place) = ("CNN".into(), name.clone(), place.into());
+            findings.push(Violation::UnknownName { kind, name, place });
+        }
+    }
+}
+
+/// That what runs at the same time on a processor keeps no more cores busy than it has, as far as the plan says.
+fn check_loads(plan: &Plan, findings: &mut Findings) {
+    for partition in &plan.partitions {
+        let Some(load) = partition.load else { continue };
+        if !(load.is_finite() && load >= 0.0) {
+            let (stated, expected) = (load.to_string(), "a number of cores".into());
+            let what = format!("load of partition `{}`", partition.name);
+            findings.push(Violation::Sum { what, stated, expected });
+        }
+        if !plan.device.cores.contains_key(&partition.processor) {
+            let (kind, name) = ("processor".into(), partition.processor.clone());
+            findings.push(Violation::UnknownName {
+                kind,
+                name,
+                place: format!("partition `{}`", partition.name),
+            });
+        }
+    }
+    for (number, element) in plan.parallel.iter().enumerate() {
+        for (processor, &cores) in &plan.device.cores {
+            let runs = |partition: &&Partition| {
+                partition.processor == *processor && element.contains(&partition.name)
+            };
+            let load: f64 = plan.partitions.iter().filter(runs).filter_map(|partition| partition.load).sum();
+            // Loads are rounded, each by less than this.
+            if load > cores as f64 * (1.0 + 1e-9) {
+                findings.push(Violation::Sum {
+                    what: format!("the load of processor `{processor}` in element {number} of `parallel`"),
+                    stated: load.to_string(),
+                    expected: format!("at most {cores}, its cores"),
+                });
+            }
         }
     }
 }

@@ -9,12 +9,13 @@ use miette::Diagnostic;
 use super::load::{LoadError, Loaded, ModelRequest, ModelSource};
 use super::locate::Segment;
 use super::partition::{self, Partition, find_layer};
-use super::spec::{AppSpec, CnnSpec, Precision, Prefer, RowsSpec, SearchSpec};
+use super::spec::{AppSpec, CnnSpec, FpsSpec, LatencySpec, Precision, Prefer, RowsSpec, SearchSpec};
 use super::{AppError, Fault, Origin, inputs, order};
 use crate::network::{LayerId, Network};
 use crate::pass::Fusion;
+use crate::search::Demand;
 use crate::suggest::{self, clip};
-use crate::units::MemoryGoal;
+use crate::units::{MemoryGoal, Nanoseconds};
 
 /// Most workers that may share one firing.
 const MOST_THREADS: usize = 256;
@@ -69,6 +70,15 @@ pub struct Constraints {
     pub memory: Option<MemoryGoal>,
     /// Fewest frames per second, by CNN; CNNs without a floor are absent.
     pub fps: BTreeMap<String, f64>,
+    /// Most nanoseconds from a frame's first input to its last output, by CNN; CNNs without a limit are absent.
+    pub latency_ns: BTreeMap<String, u64>,
+}
+
+impl Constraints {
+    /// How fast a CNN shall be.
+    pub fn of(&self, cnn: &str) -> Demand {
+        Demand { fps: self.fps.get(cnn).copied(), latency_ns: self.latency_ns.get(cnn).copied() }
+    }
 }
 
 /// Rows per firing.
@@ -113,6 +123,7 @@ fn bind(
     check_unique(spec, &names)?;
     // Before any model is loaded: what can be said at once is said at once.
     let fps = bind_fps(spec, &names)?;
+    let latency_ns = bind_latency(spec, &names)?;
     let method = spec.search.method.unwrap_or_default();
     let storage = spec.storage.unwrap_or(method.storage());
     let fusion = Fusion::of(spec.fuse, storage);
@@ -129,7 +140,7 @@ fn bind(
         name: spec.name.clone().unwrap_or_else(|| names.join("+")),
         parallel,
         device: spec.device.clone().unwrap_or_else(|| "generic".into()),
-        constraints: Constraints { memory: spec.constraints.memory, fps },
+        constraints: Constraints { memory: spec.constraints.memory, fps, latency_ns },
         search: spec.search.clone(),
         storage,
         rows: bind_rows(&spec.rows, &cnns)?,
@@ -252,7 +263,7 @@ fn check_unique(spec: &AppSpec, names: &[String]) -> Result<(), Fault> {
 
 fn bind_fps(spec: &AppSpec, names: &[String]) -> Result<BTreeMap<String, f64>, Fault> {
     let path = [Segment::from("constraints"), "fps".into()];
-    let floor = &spec.constraints.fps;
+    let FpsSpec { every, of } = &spec.constraints.fps;
     let check = |fps: f64, path: &[Segment]| match fps.is_finite() && fps > 0.0 {
         true => Ok(fps),
         false => Err(Fault::new(
@@ -261,24 +272,38 @@ fn bind_fps(spec: &AppSpec, names: &[String]) -> Result<BTreeMap<String, f64>, F
             "not a frame rate",
         )),
     };
-    let mut bound = BTreeMap::new();
-    if let Some(fps) = floor.every {
-        check(fps, &path)?;
-        bound.extend(names.iter().map(|name| (name.clone(), fps)));
+    if let Some(fps) = every {
+        check(*fps, &path)?;
     }
-    for (name, fps) in &floor.of {
-        if !names.contains(name) {
-            let at = [&path[..], &[Segment::Key(name.clone())]].concat();
-            return Err(Fault::new(
-                &at,
-                format!("a frame rate for an unknown CNN `{}`", clip(name)),
-                "no such CNN",
-            )
+    for (name, fps) in of.iter().filter(|(name, _)| names.contains(name)) {
+        check(*fps, &[&path[..], &[name.as_str().into()]].concat())?;
+    }
+    by_cnn(every.as_ref(), of, names, &path, "a frame rate")
+}
+
+fn bind_latency(spec: &AppSpec, names: &[String]) -> Result<BTreeMap<String, u64>, Fault> {
+    let path = [Segment::from("constraints"), "latency".into()];
+    let LatencySpec { every, of } = &spec.constraints.latency;
+    let bound = by_cnn(every.as_ref(), of, names, &path, "a latency")?;
+    Ok(bound.into_iter().map(|(name, Nanoseconds(time))| (name, time)).collect())
+}
+
+/// What binds every CNN, and what binds one, by name; `what` it is.
+fn by_cnn<T: Copy>(
+    every: Option<&T>,
+    of: &BTreeMap<String, T>,
+    names: &[String],
+    path: &[Segment],
+    what: &str,
+) -> Result<BTreeMap<String, T>, Fault> {
+    if let Some(name) = of.keys().find(|name| !names.contains(name)) {
+        let at = [path, &[Segment::Key(name.clone())]].concat();
+        return Err(Fault::new(&at, format!("{what} for an unknown CNN `{}`", clip(name)), "no such CNN")
             .help(suggest::help(name, "the CNNs are", names.iter().map(String::as_str))));
-        }
-        let fps = check(*fps, &[&path[..], &[name.as_str().into()]].concat())?;
-        bound.insert(name.clone(), fps);
     }
+    let mut bound: BTreeMap<String, T> =
+        names.iter().filter_map(|name| Some((name.clone(), *every?))).collect();
+    bound.extend(of.iter().map(|(name, value)| (name.clone(), *value)));
     Ok(bound)
 }
 

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use super::locate::offset;
 use super::{AppError, Origin};
 use crate::suggest;
-use crate::units::MemoryGoal;
+use crate::units::{MemoryGoal, Nanoseconds, TimeError};
 
 /// An application as its file states it.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -230,6 +230,9 @@ pub struct ConstraintsSpec {
     /// Fewest frames per second.
     #[serde(default)]
     pub fps: FpsSpec,
+    /// Longest time from a frame's first input to its last output.
+    #[serde(default)]
+    pub latency: LatencySpec,
 }
 
 /// Fewest frames per second: a number that binds every CNN, or a map from CNN to number.
@@ -240,6 +243,16 @@ pub struct FpsSpec {
     pub every: Option<f64>,
     /// By CNN.
     pub of: BTreeMap<String, f64>,
+}
+
+/// Longest time of a frame: one that binds every CNN, or a map from CNN to time.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "LatencyText")]
+pub struct LatencySpec {
+    /// Binds every CNN that is not in the map.
+    pub every: Option<Nanoseconds>,
+    /// By CNN.
+    pub of: BTreeMap<String, Nanoseconds>,
 }
 
 /// Parameters of the search.
@@ -448,6 +461,27 @@ impl From<FpsText> for FpsSpec {
         match text {
             FpsText::Every(fps) => FpsSpec { every: Some(fps), of: BTreeMap::new() },
             FpsText::Of(of) => FpsSpec { every: None, of },
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "expected a latency: a time (\"40ms\"), or a map {\"cnn\": time}")]
+enum LatencyText {
+    Every(String),
+    Of(BTreeMap<String, String>),
+}
+
+impl TryFrom<LatencyText> for LatencySpec {
+    type Error = TimeError;
+
+    fn try_from(text: LatencyText) -> Result<Self, TimeError> {
+        match text {
+            LatencyText::Every(time) => Ok(LatencySpec { every: Some(time.parse()?), of: BTreeMap::new() }),
+            LatencyText::Of(of) => {
+                let time = |(cnn, time): (String, String)| Ok((cnn, time.parse()?));
+                Ok(LatencySpec { every: None, of: of.into_iter().map(time).collect::<Result<_, _>>()? })
+            }
         }
     }
 }

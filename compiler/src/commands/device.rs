@@ -47,7 +47,7 @@ mod tests {
         {
             assert_eq!(processor(info), name);
         }
-        let device = |basis: &str| Device { name: "x".into(), basis: basis.into() };
+        let device = |basis: &str| Device { name: "x".into(), basis: basis.into(), ..Device::default() };
         for (basis, here, same) in [
             ("measured on quill", Some("quill"), true),
             ("measured on quill", Some("other"), false),

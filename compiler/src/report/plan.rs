@@ -1,10 +1,12 @@
 //! A plan as a short table.
 
+use std::collections::BTreeMap;
+
 use csdfc_codegen::plan::{Plan, StorageModel};
 
 use crate::report::limits;
 use crate::report::table::table;
-use crate::search::Shortfall;
+use crate::search::{Rate, Shortfall};
 use crate::suggest;
 use crate::units::{self, grouped};
 
@@ -109,9 +111,18 @@ fn schedules(plan: &Plan) -> String {
             Some((end, _)) => format!("{} …", &notation[..end]),
             None => notation.clone(),
         };
-        rows.push(vec![format!("schedule {}", partition.name), format!("on {}", partition.processor), shown]);
+        let load = match (partition.load, plan.device.cores.get(&partition.processor)) {
+            (Some(load), Some(cores)) => format!("{load:.2} of {}", cores_text(*cores)),
+            _ => String::new(),
+        };
+        let on = format!("on {}", partition.processor);
+        rows.push(vec![format!("schedule {}", partition.name), on, load, shown]);
     }
     table(&rows, &[])
+}
+
+fn cores_text(cores: u64) -> String {
+    if cores == 1 { "1 core".into() } else { format!("{cores} cores") }
 }
 
 fn buffers(plan: &Plan) -> String {
@@ -157,6 +168,11 @@ fn constraints(plan: &Plan) -> String {
         let verdict = if fps >= *floor { "met" } else { "NOT met" };
         lines.push(format!("{name} ≥ {floor} fps (modelled): {verdict}"));
     }
+    for (name, most) in &asked.latency_ns {
+        let latency = plan.cnns.iter().find(|cnn| cnn.name == *name).map_or(u64::MAX, |cnn| cnn.latency_ns);
+        let verdict = if latency <= *most { "met" } else { "NOT met" };
+        lines.push(format!("{name} latency ≤ {} (modelled): {verdict}", units::time(*most)));
+    }
     if lines.is_empty() {
         lines.push("no constraint was given".into());
     }
@@ -166,12 +182,20 @@ fn constraints(plan: &Plan) -> String {
 /// What can be reached where a plan's constraints can't be.
 pub fn shortfall(plan: &Plan, nearest: &Shortfall) -> String {
     let mut lines = vec!["no plan meets all constraints; this is the nearest".to_owned()];
-    let rates = |fps: &std::collections::BTreeMap<String, f64>| {
-        fps.iter().map(|(name, fps)| format!("{name} {fps:.1} fps")).collect::<Vec<_>>().join(", ")
+    let asked = &plan.constraints;
+    // Latencies where they are asked for; frame rates where these are, or nothing is.
+    let with_fps = !asked.fps.is_empty() || asked.latency_ns.is_empty();
+    let rates = |rates: &BTreeMap<String, Rate>| {
+        let rate = |(name, rate): (&String, &Rate)| {
+            let fps = with_fps.then(|| format!("{:.1} fps", rate.fps));
+            let latency = (!asked.latency_ns.is_empty()).then(|| units::time(rate.latency_ns));
+            format!("{name} {}", fps.into_iter().chain(latency).collect::<Vec<_>>().join(" in "))
+        };
+        rates.iter().map(rate).collect::<Vec<_>>().join(", ")
     };
-    if let Some(limit) = plan.constraints.memory {
-        match &nearest.fps_in_memory {
-            Some(fps) => lines.push(format!("within {}: {}", units::bytes(limit), rates(fps))),
+    if let Some(limit) = asked.memory {
+        match &nearest.rates_in_memory {
+            Some(found) => lines.push(format!("within {}: {}", units::bytes(limit), rates(found))),
             None if plan.memory.parameters_stored > limit => lines.push(format!(
                 "nothing fits {}: the parameters alone take {}",
                 units::bytes(limit),
@@ -186,11 +210,15 @@ pub fn shortfall(plan: &Plan, nearest: &Shortfall) -> String {
             })),
         }
     }
-    if !plan.constraints.fps.is_empty() {
-        match nearest.memory_at_fps {
-            Some(bytes) => lines.push(format!("at the frame rates asked: {} in total", units::bytes(bytes))),
-            None => lines.push(format!("the best frame rates in any memory: {}", rates(&nearest.best_fps))),
-        }
-    }
+    let what = match (asked.fps.is_empty(), asked.latency_ns.is_empty()) {
+        (true, true) => return lines.join("\n  "),
+        (false, true) => "frame rates",
+        (true, false) => "latencies",
+        (false, false) => "frame rates and latencies",
+    };
+    lines.push(match nearest.memory_at_rates {
+        Some(bytes) => format!("at the {what} asked: {} in total", units::bytes(bytes)),
+        None => format!("the best {what} in any memory: {}", rates(&nearest.best_rates)),
+    });
     lines.join("\n  ")
 }

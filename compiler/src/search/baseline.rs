@@ -6,17 +6,17 @@ use csdfc_codegen::plan::StorageModel;
 
 use super::Variant;
 use super::choice::Choice;
-use super::evaluate::{own_elements, period, stage_times};
+use super::evaluate::own_elements;
 use super::simple::Front;
 use super::watch::Stopped;
 use crate::app::resolve::Application;
 use crate::app::spec::Method;
-use crate::cost::Processor;
 use crate::execution::{self, CnnTask, Rings};
 use crate::lower::RateTable;
 use crate::network::Network;
 use crate::storage::edges::{self, Sharing};
 use crate::storage::{Effort, Storage};
+use crate::timing::Timing;
 
 /// What each layer does under a method that leaves no choice; `None` under the others.
 pub fn choice(method: Method, network: &Network) -> Option<Choice> {
@@ -36,17 +36,17 @@ pub fn sharing(method: Method) -> Sharing {
     }
 }
 
-/// The only variant of a CNN under a choice, each partition on the processor given.
+/// The only variant of a CNN under a choice.
 ///
 /// # Errors
 /// Those of the dataflow analyses.
 pub fn front(
     task: &CnnTask<'_>,
-    processors: &[&Processor],
+    timing: &Timing<'_>,
     choice: &Choice,
     sharing: Sharing,
 ) -> Result<Front, csdf::Error> {
-    let mut variant = variant(task, &RateTable::new(task.network), processors, choice)?;
+    let mut variant = variant(task, &RateTable::new(task.network), timing, choice)?;
     let elements = own_elements(task);
     let alone = Storage { executions: vec![&variant.execution], elements: &elements };
     variant.buffers = edges::arrange(&alone, sharing, Effort::Final).bytes;
@@ -60,17 +60,17 @@ pub fn front(
 pub fn variant(
     task: &CnnTask<'_>,
     rates: &RateTable<'_>,
-    processors: &[&Processor],
+    timing: &Timing<'_>,
     choice: &Choice,
 ) -> Result<Variant, csdf::Error> {
     let execution = execution::execute(task, rates, choice, StorageModel::Edges, Rings::OnDemand)?;
-    let stages = stage_times(task, processors, &choice.rows, &[]);
+    let frame = timing.frame(task, &choice.rows, &[]);
     Ok(Variant {
         name: choice.name.clone(),
         execution,
         buffers: 0,
-        period_ns: period(task, &stages),
-        latency_ns: stages.iter().sum(),
+        period_ns: frame.period_ns,
+        latency_ns: frame.latency_ns,
     })
 }
 

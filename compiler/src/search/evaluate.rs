@@ -1,13 +1,13 @@
 //! What a choice costs: one frame of a CNN executed, placed in memory and timed.
 
-use crate::cost::Processor;
 use crate::couple::couple;
 use crate::execution::{self, CnnTask, Execution, Rings};
 use crate::lower::RateTable;
-use crate::network::{LayerId, Network};
+use crate::network::LayerId;
 use crate::search::Variant;
 use crate::search::choice::Choice;
 use crate::storage::{self, Effort, Storage};
+use crate::timing::{Frame, Timing};
 use csdfc_codegen::plan::StorageModel;
 
 /// Evaluates choices for one CNN as if it were alone.
@@ -15,8 +15,8 @@ use csdfc_codegen::plan::StorageModel;
 pub struct Evaluator<'a> {
     /// The CNN.
     pub task: &'a CnnTask<'a>,
-    /// The processor of each of its partitions.
-    pub processors: &'a [&'a Processor],
+    /// How its frames are timed.
+    pub timing: &'a Timing<'a>,
     /// How storage is shared.
     pub storage: StorageModel,
     rates: RateTable<'a>,
@@ -24,10 +24,10 @@ pub struct Evaluator<'a> {
 }
 
 impl<'a> Evaluator<'a> {
-    /// Of a CNN, each of its partitions on the processor given.
-    pub fn new(task: &'a CnnTask<'a>, processors: &'a [&'a Processor], storage: StorageModel) -> Self {
+    /// Of a CNN, timed so.
+    pub fn new(task: &'a CnnTask<'a>, timing: &'a Timing<'a>, storage: StorageModel) -> Self {
         let (rates, elements) = (RateTable::new(task.network), own_elements(task));
-        Evaluator { task, processors, storage, rates, elements }
+        Evaluator { task, timing, storage, rates, elements }
     }
 
     /// The rates of its layers.
@@ -43,7 +43,7 @@ impl<'a> Evaluator<'a> {
         let mut execution = execution::execute(self.task, &self.rates, choice, self.storage, rings)?;
         let slower = execution.one_by_one.clone();
         let cost = |p: usize, id: LayerId| {
-            layer_ns(self.task.network, self.processors[p], &choice.rows, &slower, id)
+            self.timing.layer_ns(self.task, p, id, choice.rows[id.0], slower.binary_search(&id).is_ok())
         };
         couple(self.task, &self.rates, &mut execution, &cost)?;
         Ok(execution)
@@ -86,61 +86,34 @@ impl<'a> Evaluator<'a> {
 
     /// An execution of a choice as a variant of so many bytes.
     pub fn variant(&self, choice: &Choice, execution: Execution, buffers: u64) -> Variant {
-        let stages = self.stages(&choice.rows, &execution.one_by_one);
+        let frame = self.timing.frame(self.task, &choice.rows, &execution.one_by_one);
         Variant {
             name: choice.name.clone(),
             buffers,
-            period_ns: period(self.task, &stages),
-            latency_ns: stages.iter().sum(),
+            period_ns: frame.period_ns,
+            latency_ns: frame.latency_ns,
             execution,
         }
     }
 
-    /// Modelled nanoseconds between frames with these rows per firing, where these layers make them one by one at a price.
-    pub fn period_ns(&self, rows: &[u64], one_by_one: &[LayerId]) -> f64 {
-        period(self.task, &self.stages(rows, one_by_one))
+    /// One frame with these rows per firing, where these layers make them one by one at a price.
+    pub fn frame(&self, rows: &[u64], one_by_one: &[LayerId]) -> Frame {
+        self.timing.frame(self.task, rows, one_by_one)
     }
 
-    /// Modelled nanoseconds of all firings of a layer in a frame, on the processor of a partition.
+    /// Modelled nanoseconds between frames of [`Self::frame`].
+    pub fn period_ns(&self, rows: &[u64], one_by_one: &[LayerId]) -> f64 {
+        self.frame(rows, one_by_one).period_ns
+    }
+
+    /// Modelled nanoseconds of all firings of a layer in a frame, in a partition.
     pub fn layer_ns(&self, partition: usize, id: LayerId, rows: u64) -> f64 {
-        self.processors[partition].layer_ns(self.task.network, id, rows)
+        self.timing.layer_ns(self.task, partition, id, rows, false)
     }
 
     fn alone<'e>(&'e self, execution: &'e Execution) -> Storage<'e> {
         Storage { executions: vec![execution], elements: &self.elements }
     }
-
-    fn stages(&self, rows: &[u64], one_by_one: &[LayerId]) -> Vec<f64> {
-        stage_times(self.task, self.processors, rows, one_by_one)
-    }
-}
-
-/// Modelled nanoseconds of one frame in each partition.
-pub(super) fn stage_times(
-    task: &CnnTask<'_>,
-    processors: &[&Processor],
-    rows: &[u64],
-    one_by_one: &[LayerId],
-) -> Vec<f64> {
-    let stage = |(partition, processor): (&execution::PartitionTask, &&Processor)| {
-        partition.layers.iter().map(|id| layer_ns(task.network, processor, rows, one_by_one, *id)).sum()
-    };
-    task.partitions.iter().zip(processors).map(stage).collect()
-}
-
-/// Modelled nanoseconds of all firings of a layer in a frame, with what it costs to make rows one by one.
-fn layer_ns(
-    network: &Network,
-    processor: &Processor,
-    rows: &[u64],
-    one_by_one: &[LayerId],
-    id: LayerId,
-) -> f64 {
-    let price = match one_by_one.binary_search(&id) {
-        Ok(_) => processor.one_by_one_ns(network, id, rows[id.0]),
-        Err(_) => 0.0,
-    };
-    processor.layer_ns(network, id, rows[id.0]) + price
 }
 
 /// Which partitions of this CNN run at the same time, pair by pair, as elements of J for the CNN alone.
@@ -151,19 +124,4 @@ pub(super) fn own_elements(task: &CnnTask<'_>) -> Vec<Vec<(usize, usize)>> {
         pairs.filter(|(p, q)| task.together[*p][*q]).map(|(p, q)| vec![(0, p), (0, q)]).collect();
     elements.extend((0..count).map(|p| vec![(0, p)]));
     elements
-}
-
-/// Time between frames: partitions that run at the same time overlap, the slowest counts; others add up.
-pub(super) fn period(task: &CnnTask<'_>, stages: &[f64]) -> f64 {
-    let mut total = 0.0;
-    let mut slowest = 0.0f64;
-    for (p, stage) in stages.iter().enumerate() {
-        if p > 0 && !task.together[p - 1][p] {
-            total += slowest;
-            slowest = 0.0;
-        }
-        slowest = slowest.max(*stage);
-    }
-    // A network of inputs alone takes no time; a nanosecond keeps its frame rate finite.
-    (total + slowest).max(1.0)
 }

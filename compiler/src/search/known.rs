@@ -4,9 +4,9 @@ use rayon::prelude::*;
 
 use super::choice::Choice;
 use super::simple::{self, Front};
-use crate::cost::Processor;
 use crate::execution::CnnTask;
 use crate::network::Network;
+use crate::timing::Timing;
 use csdfc_codegen::plan::StorageModel;
 
 /// Where a search starts.
@@ -43,7 +43,7 @@ impl Default for Start {
 pub fn add(
     plans: &[Vec<Option<Choice>>],
     tasks: &[CnnTask<'_>],
-    processors: &[Vec<&Processor>],
+    timings: &[Timing<'_>],
     storage: StorageModel,
     fronts: &mut [Front],
 ) -> Result<Vec<Vec<usize>>, csdf::Error> {
@@ -59,7 +59,7 @@ pub fn add(
         let first = front.variants.len();
         // One by one, so that none is left out for another that is better alone.
         let alone = |choice: &Choice| {
-            simple::evaluate(&tasks[index], &processors[index], std::slice::from_ref(choice), storage)
+            simple::evaluate(&tasks[index], &timings[index], std::slice::from_ref(choice), storage)
         };
         for known in choices.par_iter().map(alone).collect::<Result<Vec<_>, _>>()? {
             front.evaluations += known.evaluations;

@@ -46,12 +46,37 @@ pub struct Shortfall {
     /// The least total memory of any plan found, in bytes; `None` if none was searched for, since no plan can meet what is
     /// asked.
     pub least_memory: Option<u64>,
-    /// The least total memory at the frame rates asked, in bytes; `None` if they can't be reached at all.
-    pub memory_at_fps: Option<u64>,
-    /// The best frame rates, by CNN, in the memory asked; `None` if nothing fits.
-    pub fps_in_memory: Option<BTreeMap<String, f64>>,
-    /// The best frame rates, by CNN, in any memory.
-    pub best_fps: BTreeMap<String, f64>,
+    /// The least total memory at the frame rates and latencies asked, in bytes; `None` if they can't be reached at all.
+    pub memory_at_rates: Option<u64>,
+    /// The rates, by CNN, of the fastest plan in the memory asked; `None` if nothing fits.
+    pub rates_in_memory: Option<BTreeMap<String, Rate>>,
+    /// The best frame rate and the best latency in any memory, by CNN; perhaps of two plans.
+    pub best_rates: BTreeMap<String, Rate>,
+}
+
+/// How fast a CNN is, as modelled.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Rate {
+    /// Frames per second.
+    pub fps: f64,
+    /// Nanoseconds from a frame's first input to its last output.
+    pub latency_ns: u64,
+}
+
+/// How fast a CNN shall be.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Demand {
+    /// Fewest frames per second.
+    pub fps: Option<f64>,
+    /// Most nanoseconds from a frame's first input to its last output.
+    pub latency_ns: Option<u64>,
+}
+
+impl Demand {
+    /// Whether these rates are enough; just enough is enough.
+    pub fn is_met(&self, fps: f64, latency_ns: u64) -> bool {
+        self.fps.is_none_or(|least| fps >= least) && self.latency_ns.is_none_or(|most| latency_ns <= most)
+    }
 }
 
 /// One way to run a CNN, and what it costs on its own.
@@ -63,9 +88,10 @@ pub struct Variant {
     pub execution: Execution,
     /// Bytes of buffers if the CNN were alone.
     pub buffers: u64,
-    /// Modelled time between frames, in nanoseconds: that of the slowest stage.
+    /// Modelled time between frames, in nanoseconds ([`timing`](crate::timing)).
     pub period_ns: f64,
-    /// Modelled time of one frame through all partitions, in nanoseconds.
+    /// Modelled time of one frame through all partitions, in nanoseconds, if it comes no sooner than `period_ns` after the
+    /// one before it.
     pub latency_ns: f64,
 }
 
@@ -83,5 +109,15 @@ impl Variant {
     /// Modelled frames per second.
     pub fn fps(&self) -> f64 {
         1e9 / self.period_ns
+    }
+
+    /// Modelled whole nanoseconds of one frame, as a plan states them.
+    pub fn latency(&self) -> u64 {
+        self.latency_ns.round() as u64
+    }
+
+    /// Both.
+    pub fn rate(&self) -> Rate {
+        Rate { fps: self.fps(), latency_ns: self.latency() }
     }
 }

@@ -6,7 +6,7 @@
 
 use good_lp::{Expression, ProblemVariables, Solution, SolverModel, Variable, constraint, variable};
 
-use crate::search::Variant;
+use crate::search::{Demand, Variant};
 
 /// The variants of each CNN and which CNNs run at the same time.
 #[derive(Debug)]
@@ -20,9 +20,10 @@ pub struct Selection<'a> {
 }
 
 impl<'a> Selection<'a> {
-    /// Keeps, of the variants that reach the CNN's frame rate, those that no other beats in both memory and speed.
-    pub fn new(variants: &'a [Vec<Variant>], elements: Vec<Vec<usize>>, fps: &[Option<f64>]) -> Self {
-        let allowed = variants.iter().zip(fps).map(|(variants, floor)| front(variants, *floor)).collect();
+    /// Keeps, of the variants that are as fast as is asked of the CNN, those that no other beats in both memory and speed.
+    pub fn new(variants: &'a [Vec<Variant>], elements: Vec<Vec<usize>>, demands: &[Demand]) -> Self {
+        let allowed =
+            variants.iter().zip(demands).map(|(variants, demand)| front(variants, demand)).collect();
         Selection { variants, allowed, elements }
     }
 
@@ -152,10 +153,10 @@ impl<'a> Selection<'a> {
     }
 }
 
-/// The variants at or above a frame rate that no other one beats or equals in both memory and speed, by memory.
-fn front(variants: &[Variant], floor: Option<f64>) -> Vec<usize> {
-    let mut order: Vec<usize> =
-        (0..variants.len()).filter(|v| floor.is_none_or(|fps| variants[*v].fps() >= fps)).collect();
+/// The variants that are fast enough and that no other such one beats or equals in both memory and speed, by memory.
+fn front(variants: &[Variant], demand: &Demand) -> Vec<usize> {
+    let is_met = |v: &usize| demand.is_met(variants[*v].fps(), variants[*v].latency());
+    let mut order: Vec<usize> = (0..variants.len()).filter(is_met).collect();
     order.sort_by(|a, b| {
         let key = |v: &usize| (variants[*v].buffers, variants[*v].period_ns);
         let (a_key, b_key) = (key(a), key(b));
@@ -224,7 +225,7 @@ mod tests {
             element.sort_unstable();
             element.dedup();
             let elements: Vec<Vec<usize>> = (0..raw.len()).map(|cnn| vec![cnn]).chain([element]).collect();
-            let selection = Selection::new(&variants, elements.clone(), &vec![None; raw.len()]);
+            let selection = Selection::new(&variants, elements.clone(), &vec![Demand::default(); raw.len()]);
             let arena = |choice: &[usize]| -> u64 {
                 let taken = |e: &Vec<usize>| e.iter().map(|cnn| variants[*cnn][choice[*cnn]].buffers).sum();
                 elements.iter().map(taken).max().unwrap_or(0)

@@ -3,7 +3,6 @@
 
 use rayon::prelude::*;
 
-use crate::cost::Processor;
 use crate::execution::{CnnTask, Execution, Rings};
 use crate::network::Network;
 use crate::search::Variant;
@@ -12,6 +11,7 @@ use crate::search::evaluate::Evaluator;
 use crate::search::watch::Stopped;
 use crate::search::ways::{self, Way};
 use crate::storage::Effort;
+use crate::timing::Timing;
 use csdfc_codegen::plan::StorageModel;
 
 /// The simple choices.
@@ -37,7 +37,8 @@ fn inputs_whole(network: &Network, choice: &Choice) -> Option<Choice> {
 /// The variants of a CNN that are worth choosing.
 #[derive(Debug)]
 pub struct Front {
-    /// Those that no faster choice beats in memory, the fastest first.
+    /// Those that no faster choice beats in memory, and of those within the deadline no faster one within it, the fastest
+    /// first.
     pub variants: Vec<Variant>,
     /// Choices that were evaluated.
     pub evaluations: u64,
@@ -47,23 +48,19 @@ pub struct Front {
 
 impl Front {
     /// Takes in what else was evaluated.
-    pub fn join(&mut self, more: Front) {
+    pub fn join(&mut self, more: Front, deadline_ns: Option<u64>) {
         self.evaluations += more.evaluations;
         self.variants.extend(more.variants);
-        self.variants = undominated(std::mem::take(&mut self.variants));
+        self.variants = undominated(std::mem::take(&mut self.variants), deadline_ns);
     }
 }
 
-/// Evaluates the simple choices for one CNN, each of its partitions on the processor given.
+/// Evaluates the simple choices for one CNN.
 ///
 /// # Errors
 /// Those of the dataflow analyses.
-pub fn front(
-    task: &CnnTask<'_>,
-    processors: &[&Processor],
-    storage: StorageModel,
-) -> Result<Front, csdf::Error> {
-    front_of(task, processors, storage, &choices(task.network))
+pub fn front(task: &CnnTask<'_>, timing: &Timing<'_>, storage: StorageModel) -> Result<Front, csdf::Error> {
+    front_of(task, timing, storage, &choices(task.network))
 }
 
 /// Evaluates choices; in storage model `tensors` the best of them with whole inputs too (in `edges` a whole input is a
@@ -73,15 +70,15 @@ pub fn front(
 /// Those of the dataflow analyses.
 pub fn front_of(
     task: &CnnTask<'_>,
-    processors: &[&Processor],
+    timing: &Timing<'_>,
     storage: StorageModel,
     choices: &[Choice],
 ) -> Result<Front, csdf::Error> {
-    let mut front = evaluate(task, processors, choices, storage)?;
+    let mut front = evaluate(task, timing, choices, storage)?;
     if storage == StorageModel::Tensors {
         let whole: Vec<Choice> =
             front.variants.iter().filter_map(|best| inputs_whole(task.network, &best.choice())).collect();
-        front.join(evaluate(task, processors, &whole, storage)?);
+        front.join(evaluate(task, timing, &whole, storage)?, timing.deadline_ns);
     }
     Ok(front)
 }
@@ -94,11 +91,11 @@ pub fn front_of(
 /// Those of the dataflow analyses.
 pub fn evaluate(
     task: &CnnTask<'_>,
-    processors: &[&Processor],
+    timing: &Timing<'_>,
     choices: &[Choice],
     storage: StorageModel,
 ) -> Result<Front, csdf::Error> {
-    let evaluator = Evaluator::new(task, processors, storage);
+    let evaluator = Evaluator::new(task, timing, storage);
     let execute = |choice: &Choice| -> Result<(Execution, Vec<Way>), csdf::Error> {
         let mut execution = evaluator.execute(choice, Rings::OnDemand)?;
         let ways = ways::ways(&evaluator, choice, &mut execution);
@@ -110,7 +107,7 @@ pub fn evaluate(
         all.extend(ways.iter().map(|way| (choice, execution, way)));
     }
     all.sort_by(|(.., a), (.., b)| a.period_ns.total_cmp(&b.period_ns));
-    let mut least = u64::MAX;
+    let mut least = Least::of(timing.deadline_ns);
     let mut placed = Vec::new();
     // With every layer by rows a search has most to gain: the smallest rings may yet make it the smallest of all.
     let mut by_rows = None;
@@ -118,14 +115,14 @@ pub fn evaluate(
         if execution.rows.iter().all(|rows| *rows == 1) {
             by_rows = Some(evaluator.variant(choice, execution.clone(), u64::MAX));
         }
-        if way.bound < least {
+        if least.is_above(way.latency_ns, way.bound) {
             let (rings, effort) = (Rings::OnDemand, Effort::Candidate);
             let variant = ways::placed(&evaluator, choice, execution, &way.one_by_one, rings, effort)?;
-            least = least.min(variant.buffers);
+            least.lower_to(&variant);
             placed.push(variant);
         }
     }
-    let mut variants = undominated(placed);
+    let mut variants = undominated(placed, timing.deadline_ns);
     if storage == StorageModel::Tensors {
         variants.extend(by_rows);
         let tightened = variants.into_par_iter().map(|variant| {
@@ -135,19 +132,49 @@ pub fn evaluate(
             let better = buffers <= variant.buffers;
             Ok(if better { evaluator.variant(&choice, execution, buffers) } else { variant })
         });
-        variants = undominated(tightened.collect::<Result<_, csdf::Error>>()?);
+        variants = undominated(tightened.collect::<Result<_, csdf::Error>>()?, timing.deadline_ns);
     }
     Ok(Front { variants, evaluations: choices.len() as u64, stopped: Stopped::Complete })
 }
 
-/// The variants that no faster one beats or equals in memory, the fastest first.
-fn undominated(mut variants: Vec<Variant>) -> Vec<Variant> {
+/// The variants that no faster one beats or equals in memory, the fastest first. Those within a deadline are compared with
+/// their like too: a pipeline's slower variant may be the one whose frames are sooner done.
+fn undominated(mut variants: Vec<Variant>, deadline_ns: Option<u64>) -> Vec<Variant> {
     variants.sort_by(|a, b| a.period_ns.total_cmp(&b.period_ns));
-    let mut least = u64::MAX;
+    let mut least = Least::of(deadline_ns);
     variants.retain(|variant| {
-        let better = variant.buffers < least;
-        least = least.min(variant.buffers);
+        let better = least.is_above(variant.latency(), variant.buffers);
+        least.lower_to(variant);
         better
     });
     variants
+}
+
+/// The fewest bytes of the variants so far.
+struct Least {
+    deadline_ns: Option<u64>,
+    of_all: u64,
+    in_time: u64,
+}
+
+impl Least {
+    fn of(deadline_ns: Option<u64>) -> Self {
+        Least { deadline_ns, of_all: u64::MAX, in_time: u64::MAX }
+    }
+
+    fn is_in_time(&self, latency_ns: u64) -> bool {
+        self.deadline_ns.is_some_and(|most| latency_ns <= most)
+    }
+
+    /// Whether a variant of this latency would be better with so many bytes.
+    fn is_above(&self, latency_ns: u64, bytes: u64) -> bool {
+        bytes < self.of_all || (self.is_in_time(latency_ns) && bytes < self.in_time)
+    }
+
+    fn lower_to(&mut self, variant: &Variant) {
+        self.of_all = self.of_all.min(variant.buffers);
+        if self.is_in_time(variant.latency()) {
+            self.in_time = self.in_time.min(variant.buffers);
+        }
+    }
 }

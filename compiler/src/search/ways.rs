@@ -21,6 +21,8 @@ pub struct Way {
     pub one_by_one: Vec<LayerId>,
     /// Modelled nanoseconds between frames if all of these do.
     pub period_ns: f64,
+    /// Whole nanoseconds of one frame then, from its first input to its last output.
+    pub latency_ns: u64,
     /// Bytes of buffers that no placement undercuts.
     pub bound: u64,
 }
@@ -34,8 +36,9 @@ pub fn ways(evaluator: &Evaluator<'_>, choice: &Choice, execution: &mut Executio
     };
     let mut way = |one_by_one: Vec<LayerId>| {
         execution.one_by_one.clone_from(&one_by_one);
-        let period_ns = evaluator.period_ns(&execution.rows, &one_by_one);
-        Way { one_by_one, period_ns, bound: evaluator.bound_as_chosen(execution) }
+        let frame = evaluator.frame(&execution.rows, &one_by_one);
+        let (period_ns, latency_ns) = (frame.period_ns, frame.latency_ns.round() as u64);
+        Way { one_by_one, period_ns, latency_ns, bound: evaluator.bound_as_chosen(execution) }
     };
     sets.into_iter().map(&mut way).collect()
 }

@@ -48,7 +48,7 @@ fn empty(storage_model: StorageModel) -> Plan {
         format: FORMAT.into(),
         csdfc: "0.1.0".into(),
         application: "example".into(),
-        device: Device { name: "generic".into(), basis: "analytic".into() },
+        device: Device { name: "generic".into(), basis: "analytic".into(), ..Device::default() },
         storage_model,
         memory: Memory {
             parameters: 0,
@@ -61,7 +61,12 @@ fn empty(storage_model: StorageModel) -> Plan {
             proven: true,
             external: External { inputs: 0, outputs: 0 },
         },
-        constraints: Constraints { memory: None, fps: BTreeMap::new(), met: true },
+        constraints: Constraints {
+            memory: None,
+            fps: BTreeMap::new(),
+            latency_ns: BTreeMap::new(),
+            met: true,
+        },
         threads: 1,
         parallel: Vec::new(),
         cnns: Vec::new(),
@@ -98,6 +103,7 @@ impl Plan {
             name: name.into(),
             cnn: self.cnns.last().unwrap().name.clone(),
             processor: "cpu".into(),
+            load: None,
             schedule: schedule.to_vec(),
             notation: notation.into(),
         });

@@ -29,6 +29,26 @@ fn moved(plan: &mut Plan, tensor: usize, offset: u64) {
     plan.tensors[tensor].ring.as_mut().unwrap().offset = offset;
 }
 
+/// Says how many of four cores each partition keeps busy.
+fn loaded(plan: &mut Plan, loads: [f64; 2]) {
+    plan.device.cores = [("cpu".into(), 4)].into();
+    for (partition, load) in plan.partitions.iter_mut().zip(loads) {
+        partition.load = Some(load);
+    }
+}
+
+/// What is just enough is enough, of cores and of time.
+#[test]
+fn limits_may_be_met_exactly() {
+    let mut plan = pipelined();
+    loaded(&mut plan, [2.5, 1.5]);
+    plan.constraints.memory = Some(plan.memory.total);
+    let name = plan.cnns[0].name.clone();
+    plan.constraints.fps = [(name.clone(), plan.cnns[0].fps)].into();
+    plan.constraints.latency_ns = [(name, plan.cnns[0].latency_ns)].into();
+    assert_eq!(check(&plan).err(), None);
+}
+
 /// Sets the rows of a ring, and every sum that follows from them.
 fn resized(plan: &mut Plan, tensor: usize, rows: u64) {
     let row_bytes = plan.tensors[tensor].row_bytes;
@@ -388,6 +408,20 @@ fn sums() {
         ("memory not met", two, |p| p.constraints.memory = Some(15_903), "sum"),
         ("fps not met", two, |p| p.constraints.fps = [("pair".into(), 12.6)].into(), "sum"),
         ("fps of nothing", two, |p| p.constraints.fps = [("x".into(), 1.0)].into(), "unknown_name"),
+        ("latency not met", two, |p| p.constraints.latency_ns = [("pair".into(), 79_999_999)].into(), "sum"),
+        ("latency of nothing", two, |p| p.constraints.latency_ns = [("x".into(), 1)].into(), "unknown_name"),
+        ("more load than cores", pipelined, |p| loaded(p, [2.5, 1.6]), "sum"),
+        ("less load than none", pipelined, |p| loaded(p, [-0.1, 1.0]), "sum"),
+        ("no load", pipelined, |p| loaded(p, [f64::NAN, 1.0]), "sum"),
+        (
+            "load of no processor",
+            pipelined,
+            |p| {
+                loaded(p, [1.0, 1.0]);
+                p.partitions[1].processor = "gpu".into();
+            },
+            "unknown_name",
+        ),
         ("no fps", pair, |p| p.cnns[0].fps = f64::NAN, "sum"),
         ("witness", branch, |p| p.certificate.bound.as_mut().unwrap().bytes += 1, "sum"),
         (

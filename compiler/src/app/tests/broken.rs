@@ -96,6 +96,7 @@ fn values() {
     check("memory_banana", &with("constraints: (memory: \"banana\")"));
     check("memory_zero", &with("constraints: (memory: 0)"));
     check("fps_zero", &with("constraints: (fps: {\"a\": 0})"));
+    check("unknown_in_latency", &with("constraints: (latency: {\"a\": \"40ms\", \"bb\": \"1s\"})"));
     check("fps_text", &with("constraints: (fps: \"fast\")"));
     check("threads", &with("threads: 0"));
     check("crossover", &with("search: (crossover: 1.5)"));

@@ -83,7 +83,7 @@ fn the_design_s_example_resolves() {
           ],
           parallel: [["cnn1"], ["p2", "p3"]],       // J; default: every CNN alone
           device: "jetson-tx2",
-          constraints: (memory: "8MB", fps: {"cnn2": 71}),
+          constraints: (memory: "8MB", fps: {"cnn2": 71}, latency: {"cnn2": "40ms"}),
           search: (seed: 1, population: 100, generations: 200, crossover: 0.9, mutation: 0.1),
           storage: edges, rows: {"cnn1/add": 4}, fuse: true, threads: 2,
         )"#,
@@ -93,6 +93,7 @@ fn the_design_s_example_resolves() {
     assert_eq!(app.parallel, [vec!["cnn1"], vec!["p2", "p3"]]);
     assert_eq!(app.constraints.memory, Some(MemoryGoal::Bytes(8_000_000)));
     assert_eq!(app.constraints.fps, [("cnn2".into(), 71.0)].into());
+    assert_eq!(app.constraints.latency_ns, [("cnn2".into(), 40_000_000)].into());
     assert_eq!(app.rows, RowsChoice::Layers([((0, LayerId(3)), 4)].into()));
     let [p2, p3] = &app.cnns[1].partitions[..] else { panic!("two partitions") };
     assert_eq!((&p2.name[..], &p2.processor[..], &p2.layers), ("p2", "gpu", &ids(&[0, 1, 2])));
@@ -113,11 +114,12 @@ fn defaults_fill_everything() {
 fn a_cnn_in_parallel_stands_for_its_partitions() {
     let app = application(
         r#"(cnns: [(name: "a", model: "a.onnx", partitions: [(name: "p", upto: "conv1"), (name: "q")]),
-                   (name: "b", model: "b.onnx")], parallel: [["b", "a"]], constraints: (fps: 5, memory: min))"#,
+                   (name: "b", model: "b.onnx")], parallel: [["b", "a"]], constraints: (fps: 5, latency: "40ms", memory: min))"#,
     )
     .unwrap();
     assert_eq!(app.parallel, [["b", "p", "q"]]);
     assert_eq!(app.constraints.fps, [("a".into(), 5.0), ("b".into(), 5.0)].into());
+    assert_eq!(app.constraints.latency_ns, [("a".into(), 40_000_000), ("b".into(), 40_000_000)].into());
     assert_eq!(app.constraints.memory, Some(MemoryGoal::Min));
 }
 

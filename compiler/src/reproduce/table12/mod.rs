@@ -112,7 +112,8 @@ What deviates, and why:
 const RATE_NOTES: &str = "
 Rates are measured in the print and modelled here, by device profile `jetson-tx2`: six figures of a GPU fitted to the
 print's own rates of six CNNs, with the residuals listed in `compiler/src/targets/jetson-tx2.ron`, and an analytic CPU for
-the first stage of the pipelines. Deviations are those residuals: the profile has EfficientNet-B0 five times too slow, since
+the first stage of the pipelines, which has all four cores to itself as each partition has its processor in the paper
+(`jetson-tx2-paper`). Deviations are those residuals: the profile has EfficientNet-B0 five times too slow, since
 no model of arithmetic and traffic gives it a quarter of MobileNetV2's time, and MobileNetV1 0.25 a third too slow. What a
 method costs relative to no reduction is the better figure, since a firing's cost is what the CNNs agree on. In a pipeline
 without overlap (`reuse`) the CPU's stage is added to the GPU's, where the print runs everything on the GPU. Where the

@@ -24,7 +24,6 @@ use self::family::Family;
 use self::stream::Segment;
 use super::simple::{self, Front};
 use super::watch::{Progress, Stopped, Watch};
-use crate::cost::Processor;
 use crate::execution::{CnnTask, Rings};
 use crate::network::LayerId;
 use crate::search::Variant;
@@ -32,19 +31,19 @@ use crate::search::choice::Choice;
 use crate::search::evaluate::Evaluator;
 use crate::search::ways;
 use crate::storage::Effort;
+use crate::timing::Timing;
 use csdfc_codegen::plan::StorageModel;
 
 /// Networks of up to so many layers that can go by parts have every choice of none and one row tried.
 const ENUMERATED: usize = 8;
 
-/// Searches the choices for one CNN, each of its partitions on the processor given. It goes on from what is known of
-/// it, choices of old plans.
+/// Searches the choices for one CNN. It goes on from what is known of it, choices of old plans.
 ///
 /// # Errors
 /// Those of the dataflow analyses.
 pub fn front(
     task: &CnnTask<'_>,
-    processors: &[&Processor],
+    timing: &Timing<'_>,
     storage: StorageModel,
     seed: u64,
     name: &str,
@@ -56,7 +55,7 @@ pub fn front(
         (watch.progress)(&Progress { of: name, evaluations, front, least });
     };
     tell(0, 0, 0);
-    let evaluator = Evaluator::new(task, processors, storage);
+    let evaluator = Evaluator::new(task, timing, storage);
     let family = Family::new(task);
     let mut starts = chains(&evaluator, &family, &|| watch.is_over(started))?;
     starts.extend(family.ladder.iter().map(|firings| family.steady(*firings)));
@@ -71,11 +70,12 @@ pub fn front(
         // In a hurry what was found is placed, and, so that there is something, what needs no search.
         choices.retain(|choice| choice.barriers.is_some() || choice.name == "none");
     }
-    let mut front = simple::front_of(task, processors, storage, &choices)?;
+    let mut front = simple::front_of(task, timing, storage, &choices)?;
     if found.stopped <= Stopped::Evaluations {
         let least = front.variants.iter().map(|variant| variant.buffers).min().unwrap_or(u64::MAX);
         let smaller = block_by_block(&evaluator, &family, least)?.into_iter().collect::<Vec<_>>();
-        front.join(Front { evaluations: smaller.len() as u64, variants: smaller, stopped: found.stopped });
+        let smaller = Front { evaluations: smaller.len() as u64, variants: smaller, stopped: found.stopped };
+        front.join(smaller, timing.deadline_ns);
     }
     Ok(Front { evaluations: found.evaluations + front.evaluations, stopped: found.stopped, ..front })
 }

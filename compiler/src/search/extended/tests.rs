@@ -17,6 +17,7 @@ use crate::pass;
 use crate::search::Variant;
 use crate::search::watch::Limit;
 use crate::storage::Effort;
+use crate::timing::Timing;
 
 /// Every chain of segments to the cut `last`, as bytes and time.
 fn all_chains(segments: &[Segment], from: usize, last: usize) -> Vec<(u64, f64)> {
@@ -74,11 +75,11 @@ fn task(network: &Network) -> CnnTask<'_> {
 #[test]
 fn chains_take_what_they_say() {
     let device = DeviceProfile::find("generic", Path::new("")).unwrap();
-    let processors = [device.processor("cpu").unwrap()];
+    let timing = Timing::alone(device.processor("cpu").unwrap(), 1);
     for name in ["lenet5", "resnet8", "squeezenet1_0", "mobilenet_v1_0.25"] {
         let network = network(name);
         let task = task(&network);
-        let evaluator = Evaluator::new(&task, &processors, StorageModel::Tensors);
+        let evaluator = Evaluator::new(&task, &timing, StorageModel::Tensors);
         let family = Family::new(&task);
         let chains = partition_chains(&evaluator, &family, 0, &|| false).unwrap();
         let mut exact = 0;
@@ -127,12 +128,12 @@ fn changed_genomes_stay_in_the_family() {
 #[test]
 fn a_search_goes_on_from_what_is_known() {
     let device = DeviceProfile::find("generic", Path::new("")).unwrap();
-    let processors = [device.processor("cpu").unwrap()];
+    let timing = Timing::alone(device.processor("cpu").unwrap(), 1);
     let network = network("mobilenet_v1_0.25");
     let task = task(&network);
     let search = |seed, known: &[&Choice], limit| {
         let watch = Watch { limit, ..Watch::unwatched() };
-        front(&task, &processors, StorageModel::Tensors, seed, "cnn", known, &watch).unwrap().variants
+        front(&task, &timing, StorageModel::Tensors, seed, "cnn", known, &watch).unwrap().variants
     };
     let long = search(1, &[], Limit::Evaluations(1500));
     let choices: Vec<Choice> = long.iter().map(Variant::choice).collect();

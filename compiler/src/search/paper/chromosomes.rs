@@ -28,6 +28,7 @@ struct Share {
     /// Without the order of firings, which no figure needs.
     execution: Execution,
     period_ns: f64,
+    latency_ns: u64,
 }
 
 /// The latest shares of a CNN by its effective genes. What is forgotten is worked out again, to the same end.
@@ -148,7 +149,7 @@ impl<'a> Chromosomes<'a> {
     /// `DeriveApplicationWithReducedBufs` for one CNN, with all that the plan needs.
     fn variant(&self, cnn: usize, chromosome: &[bool]) -> Result<Variant, csdf::Error> {
         let choice = self.choice(cnn, chromosome);
-        variant(&self.subject.tasks[cnn], &self.rates[cnn], &self.subject.processors[cnn], &choice)
+        variant(&self.subject.tasks[cnn], &self.rates[cnn], &self.subject.timings[cnn], &choice)
     }
 
     pub(super) fn variants(&self, chromosome: &[bool]) -> Result<Vec<Variant>, csdf::Error> {
@@ -164,9 +165,10 @@ impl<'a> Chromosomes<'a> {
         if let Some(share) = known().get(&genes) {
             return Ok(share);
         }
-        let Variant { mut execution, period_ns, .. } = self.variant(cnn, chromosome)?;
-        execution.runs = Vec::new();
-        let share = Arc::new(Share { execution, period_ns });
+        let variant = self.variant(cnn, chromosome)?;
+        let (period_ns, latency_ns) = (variant.period_ns, variant.latency());
+        let execution = Execution { runs: Vec::new(), ..variant.execution };
+        let share = Arc::new(Share { execution, period_ns, latency_ns });
         known().insert(genes, share.clone());
         Ok(share)
     }
@@ -182,6 +184,7 @@ impl<'a> Chromosomes<'a> {
             chromosome: chromosome.to_vec(),
             memory: self.subject.parameters + buffers,
             fps: shares.iter().map(|share| 1e9 / share.period_ns).collect(),
+            latency_ns: shares.iter().map(|share| share.latency_ns).collect(),
         })
     }
 

@@ -18,12 +18,12 @@ use rayon::prelude::*;
 
 use self::chromosomes::{Chromosomes, bits};
 use super::watch::{Limit, Stopped, Watch};
-use super::{Found, Shortfall};
-use crate::app::resolve::Application;
+use super::{Found, Rate, Shortfall};
+use crate::app::resolve::{Application, Cnn};
 use crate::app::spec::Prefer;
-use crate::cost::Processor;
 use crate::execution::CnnTask;
 use crate::storage::Effort;
+use crate::timing::Timing;
 use crate::units::MemoryGoal;
 
 /// Chromosomes that the search begins with of which the front is made too, where it ends early.
@@ -36,8 +36,8 @@ pub struct Subject<'a> {
     pub application: &'a Application,
     /// Its CNNs, cut into partitions.
     pub tasks: &'a [CnnTask<'a>],
-    /// Of each CNN, the processor of each partition.
-    pub processors: &'a [Vec<&'a Processor>],
+    /// Of each CNN, how its frames are timed.
+    pub timings: &'a [Timing<'a>],
     /// J: partitions that run at the same time, each as (CNN, partition of that CNN).
     pub elements: &'a [Vec<(usize, usize)>],
     /// Bytes of the parameters as they are stored.
@@ -66,6 +66,8 @@ pub struct Point {
     pub memory: u64,
     /// Frames per second of each CNN.
     pub fps: Vec<f64>,
+    /// Nanoseconds of a frame of each CNN, from its first input to its last output.
+    pub latency_ns: Vec<u64>,
 }
 
 /// Runs Algorithm 2 until the watch ends it, with the best so far. A limit on evaluations takes the place of the
@@ -174,10 +176,10 @@ fn choose<'p>(
 ) -> (Option<&'p Point>, Option<Shortfall>) {
     let Application { cnns, constraints, prefer, .. } = subject.application;
     let reaches = |point: &Point| {
-        let floor = |(fps, cnn): (&f64, &crate::app::resolve::Cnn)| {
-            constraints.fps.get(&cnn.name).is_none_or(|floor| fps >= floor)
-        };
-        point.fps.iter().zip(cnns).all(floor)
+        let rates = point.fps.iter().zip(&point.latency_ns);
+        cnns.iter()
+            .zip(rates)
+            .all(|(cnn, (fps, latency_ns))| constraints.of(&cnn.name).is_met(*fps, *latency_ns))
     };
     let fits = |point: &Point| point.memory <= limit;
     let best = |cnn: usize| points.iter().map(|point| point.fps[cnn]).fold(0.0, f64::max);
@@ -198,14 +200,24 @@ fn choose<'p>(
         return (chosen, None);
     }
     let rates = |point: &Point| {
-        cnns.iter().zip(&point.fps).map(|(cnn, fps)| (cnn.name.clone(), *fps)).collect::<BTreeMap<_, _>>()
+        let rates = point.fps.iter().zip(&point.latency_ns);
+        let rate = |(cnn, (fps, latency_ns)): (&Cnn, (&f64, &u64))| {
+            (cnn.name.clone(), Rate { fps: *fps, latency_ns: *latency_ns })
+        };
+        cnns.iter().zip(rates).map(rate).collect::<BTreeMap<_, _>>()
     };
+    let mut best_rates = fastest(&|_| true).map(rates).unwrap_or_default();
+    for (i, cnn) in cnns.iter().enumerate() {
+        if let Some(rate) = best_rates.get_mut(&cnn.name) {
+            rate.latency_ns = points.iter().map(|point| point.latency_ns[i]).min().unwrap_or(rate.latency_ns);
+        }
+    }
     let least = smallest(&|_| true);
     let shortfall = Shortfall {
         least_memory: least.map(|point| point.memory),
-        memory_at_fps: smallest(&reaches).map(|point| point.memory),
-        fps_in_memory: fastest(&fits).filter(|_| limit < u64::MAX).map(rates),
-        best_fps: fastest(&|_| true).map(rates).unwrap_or_default(),
+        memory_at_rates: smallest(&reaches).map(|point| point.memory),
+        rates_in_memory: fastest(&fits).filter(|_| limit < u64::MAX).map(rates),
+        best_rates,
     };
     (least, Some(shortfall))
 }

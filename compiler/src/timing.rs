@@ -1,0 +1,260 @@
+//! When a CNN's frames come and go: its stages, and what they get of their processors.
+//!
+//! Partitions that run at the same time on one processor share its cores, as threads do. Let `N` be the workers of all of
+//! them and `c` the cores. While no more than `c` have work each goes as fast as it does alone; while more have, all are
+//! slowed down alike, at most `N / c` times. So each stage is done at the latest in its own time, *stretched* `N / c`
+//! times, and a pipeline is as fast as its slowest stage: this holds whatever the others do, be they of the same CNN or of
+//! another, and is the share that a CNN is given beside others.
+//!
+//! A CNN that has its processor to itself does better, since its stages wait for each other and leave cores free. Let `P`
+//! be the time of its slowest stage and `W` the core time of a frame. Of each frame's time a part, in which at most `c`
+//! workers have work, brings the frame on at full speed, and the rest keeps all cores busy and brings it on at `c / N`:
+//! `P` is the first and `c / N` of the second, and `W` at least the first and `c` times the second. So a frame takes at most
+//! `P + (W − P) · (N − c) / (c · (N − 1))`. That is `P` where `N` is `c`, the sum of all stages on one core, and never less
+//! than `W / c`: no plan asks for more cores than there are.
+//!
+//! Both are bounds that any fair sharing keeps, and rings are sized for them ([`couple`](crate::couple)).
+
+use std::ops::Range;
+
+use csdfc_codegen::plan::StorageModel;
+
+use crate::app::resolve::Application;
+use crate::cost::{DeviceError, DeviceProfile, Processor, Seat};
+use crate::execution::CnnTask;
+use crate::network::LayerId;
+
+/// How the frames of one CNN are timed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Timing<'d> {
+    /// The seat of each partition.
+    pub seats: Vec<Seat<'d>>,
+    /// The longest time of a frame that is asked for, in nanoseconds.
+    pub deadline_ns: Option<u64>,
+    /// Runs of partitions that are pipelines; those of different runs follow each other, frame by frame.
+    pipelines: Vec<Range<usize>>,
+    /// Whether nothing of another CNN, and nothing on another processor, runs at the same time.
+    is_alone: bool,
+    /// The stages from a double buffer's writer to its reader, where these are no neighbours: two frames are all that may
+    /// be between them.
+    spans: Vec<Range<usize>>,
+}
+
+/// One frame of a CNN, modelled.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Frame {
+    /// Nanoseconds between frames.
+    pub period_ns: f64,
+    /// Nanoseconds from a frame's first input to its last output, if it comes no sooner than `period_ns` after the one
+    /// before it.
+    pub latency_ns: f64,
+    /// Of each partition, how many cores it keeps busy on average while it, and what runs with it, runs.
+    pub loads: Vec<f64>,
+}
+
+impl<'d> Timing<'d> {
+    /// That of a CNN of one partition, which has a processor to itself.
+    pub fn alone(processor: &'d Processor, threads: usize) -> Self {
+        Timing {
+            seats: vec![Seat::alone(processor, threads)],
+            deadline_ns: None,
+            pipelines: std::iter::once(0..1).collect(),
+            is_alone: true,
+            spans: Vec::new(),
+        }
+    }
+
+    /// That of each CNN of an application; `elements` is J, each partition as (CNN, partition of that CNN).
+    ///
+    /// # Errors
+    /// When the device lacks a processor.
+    pub fn of(
+        application: &Application,
+        tasks: &[CnnTask<'_>],
+        elements: &[Vec<(usize, usize)>],
+        device: &'d DeviceProfile,
+    ) -> Result<Vec<Self>, DeviceError> {
+        let processor = |(cnn, partition): (usize, usize)| -> &str {
+            &application.cnns[cnn].partitions[partition].processor
+        };
+        let seat = |name: &str| Ok(Seat::alone(device.processor(name)?, application.threads));
+        let of_cnn = |cnn: usize| {
+            let task = &tasks[cnn];
+            let pipelines = pipelines(task);
+            let mut seats = Vec::new();
+            let mut is_alone = pipelines.len() == 1;
+            for pipeline in &pipelines {
+                let own = |at: &(usize, usize)| at.0 == cnn && pipeline.contains(&at.1);
+                for partition in pipeline.clone() {
+                    let name = processor((cnn, partition));
+                    let mut seat: Seat<'d> = seat(name)?;
+                    let beside = |element: &&Vec<(usize, usize)>| element.iter().any(own);
+                    let others = elements.iter().filter(beside).map(|element| {
+                        element.iter().filter(|at| at.0 != cnn && processor(**at) == name).count() as u64
+                    });
+                    let others = others.max().unwrap_or(0);
+                    let mates =
+                        pipeline.clone().filter(|mate| processor((cnn, *mate)) == name).count() as u64;
+                    // All on one processor have as many workers.
+                    seat.busy = (mates + others) * seat.workers;
+                    is_alone &= others == 0 && mates == pipeline.len() as u64;
+                    seats.push(seat);
+                }
+            }
+            let name = &application.cnns[cnn].name;
+            let deadline_ns = application.constraints.latency_ns.get(name).copied();
+            let spans = match application.storage {
+                StorageModel::Edges => spans(task, &pipelines),
+                StorageModel::Tensors => Vec::new(),
+            };
+            Ok(Timing { seats, deadline_ns, pipelines, is_alone, spans })
+        };
+        (0..tasks.len()).map(of_cnn).collect()
+    }
+
+    /// Nanoseconds of all firings of a layer in a frame, in a partition, while everything else that may run has work;
+    /// perhaps with its rows made one by one.
+    pub fn layer_ns(
+        &self,
+        task: &CnnTask<'_>,
+        partition: usize,
+        id: LayerId,
+        rows: u64,
+        one_by_one: bool,
+    ) -> f64 {
+        let seat = &self.seats[partition];
+        seat.layer(task.network, id, rows, one_by_one).wall_ns * seat.stretch()
+    }
+
+    /// One frame with these rows per firing, where these layers make them one by one at a price.
+    pub fn frame(&self, task: &CnnTask<'_>, rows: &[u64], one_by_one: &[LayerId]) -> Frame {
+        let mut times = Vec::new();
+        let mut works = Vec::new();
+        for (partition, seat) in task.partitions.iter().zip(&self.seats) {
+            let layers = || {
+                partition
+                    .layers
+                    .iter()
+                    .map(|id| seat.layer(task.network, *id, rows[id.0], one_by_one.binary_search(id).is_ok()))
+            };
+            times.push(layers().map(|time| time.wall_ns).sum::<f64>());
+            works.push(layers().map(|time| time.core_ns).sum::<f64>());
+        }
+        let stretched: Vec<f64> =
+            times.iter().zip(&self.seats).map(|(time, seat)| time * seat.stretch()).collect();
+        let latency_ns: f64 = stretched.iter().sum();
+        let period_ns = match self.pipelines.as_slice() {
+            [_] => self.slowest(&stretched).min(self.shared(&times, &works)),
+            _ => latency_ns,
+        };
+        // A network of inputs alone takes no time; a nanosecond keeps its frame rate finite.
+        let period_ns = period_ns.max(1.0);
+        let loads = self.pipelines.iter().flat_map(|pipeline| {
+            let while_it_runs = match self.pipelines.len() {
+                1 => period_ns,
+                _ => stretched[pipeline.clone()].iter().sum::<f64>().max(1.0),
+            };
+            works[pipeline.clone()].iter().map(move |work| work / while_it_runs)
+        });
+        let loads = loads.collect();
+        Frame { period_ns, latency_ns, loads }
+    }
+
+    /// Time between frames of a pipeline whose stages take so long.
+    fn slowest(&self, stages: &[f64]) -> f64 {
+        let spanned = self.spans.iter().map(|span| stages[span.clone()].iter().sum::<f64>() / 2.0);
+        stages.iter().copied().chain(spanned).fold(0.0, f64::max)
+    }
+
+    /// The most that a frame takes of a CNN that has its processor to itself, if it has.
+    fn shared(&self, times: &[f64], works: &[f64]) -> f64 {
+        let Some(seat) = self.seats.first().filter(|_| self.is_alone) else { return f64::INFINITY };
+        let (workers, cores) = (seat.busy as f64, seat.processor.cores as f64);
+        let slowest = self.slowest(times);
+        if workers <= cores {
+            return slowest;
+        }
+        let work: f64 = works.iter().sum();
+        slowest + (work - slowest).max(0.0) * (workers - cores) / (cores * (workers - 1.0))
+    }
+}
+
+/// The runs of partitions of a CNN that run at the same time: an application has checked that these follow each other.
+fn pipelines(task: &CnnTask<'_>) -> Vec<Range<usize>> {
+    let mut pipelines: Vec<Range<usize>> = Vec::new();
+    for partition in 0..task.partitions.len() {
+        match pipelines.last_mut() {
+            Some(last) if task.together[partition - 1][partition] => last.end = partition + 1,
+            _ => pipelines.push(partition..partition + 1),
+        }
+    }
+    pipelines
+}
+
+/// From the stage that writes a tensor to one that reads it, for those of a pipeline between which others lie.
+fn spans(task: &CnnTask<'_>, pipelines: &[Range<usize>]) -> Vec<Range<usize>> {
+    let stage = |id: LayerId| task.partitions.iter().position(|partition| partition.layers.contains(&id));
+    let mut spans: Vec<Range<usize>> = Vec::new();
+    for (id, readers) in task.network.ids().zip(task.network.readers()) {
+        for reader in readers {
+            let (Some(from), Some(to)) = (stage(id), stage(reader)) else { continue };
+            let is_piped =
+                pipelines.iter().any(|pipeline| pipeline.contains(&from) && pipeline.contains(&to));
+            if is_piped && to > from + 1 && !spans.contains(&(from..to + 1)) {
+                spans.push(from..to + 1);
+            }
+        }
+    }
+    spans
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    /// A CNN alone on a processor of so many cores, each stage of so many workers.
+    fn timing(processor: &Processor, stages: u64, workers: u64) -> Timing<'_> {
+        let seat = Seat { processor, workers, busy: stages * workers };
+        let seats = vec![seat; stages as usize];
+        let pipelines = std::iter::once(0..stages as usize).collect();
+        Timing { seats, deadline_ns: None, pipelines, is_alone: true, spans: Vec::new() }
+    }
+
+    #[test]
+    fn stages_share_what_cores_there_are() {
+        let cpu = DeviceProfile::find("generic", Path::new("")).unwrap().processors.remove("cpu").unwrap();
+        for (cores, workers, times, expected) in [
+            // As many cores as stages: the slowest.
+            (3, 1, vec![2.0, 1.0, 1.0], 2.0),
+            (4, 2, vec![2.0, 3.0], 3.0),
+            // One core: all of them.
+            (1, 1, vec![2.0, 1.0, 1.0], 4.0),
+            (1, 1, vec![7.0], 7.0),
+            // Equal stages: the work over the cores.
+            (2, 1, vec![1.0, 1.0, 1.0], 1.5),
+            (4, 4, vec![1.0, 1.0], 2.0),
+            // The slowest is held up at the worst all the time that the others work.
+            (2, 1, vec![2.0, 1.0, 1.0], 2.5),
+        ] {
+            let processor = Processor { cores, ..cpu.clone() };
+            let timing = timing(&processor, times.len() as u64, workers);
+            let works: Vec<f64> = times.iter().map(|time| time * workers as f64).collect();
+            let found = timing.shared(&times, &works);
+            assert!((found - expected).abs() < 1e-12, "{times:?} of {workers} on {cores}: {found}");
+            let stretched: Vec<f64> = times.iter().map(|time| time * timing.seats[0].stretch()).collect();
+            assert!(found <= timing.slowest(&stretched));
+            assert!(works.iter().sum::<f64>() <= found * cores as f64 * (1.0 + 1e-12));
+        }
+        // Beside others a CNN has its share, whatever they do.
+        let processor = Processor { cores: 2, ..cpu };
+        let mut timing = timing(&processor, 2, 1);
+        timing.is_alone = false;
+        assert_eq!(timing.shared(&[1.0, 1.0], &[1.0, 1.0]), f64::INFINITY);
+        // Two frames at most are between stages that are no neighbours.
+        timing.spans = std::iter::once(0..2).collect();
+        assert_eq!(timing.slowest(&[3.0, 5.0]), 5.0);
+        timing.spans = std::iter::once(0..3).collect();
+        assert_eq!(timing.slowest(&[3.0, 5.0, 4.0]), 6.0);
+    }
+}
