@@ -2,8 +2,7 @@
 //! plan states, by what operators read row by row, and by a search that shares nothing with the planner's. Every layer may
 //! make its rows one by one. A smaller placement would have to pass the checker.
 
-#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
-#![expect(clippy::print_stdout, reason = "the figures are for the reader of --nocapture")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a panic is how a test fails")]
 
 use std::cmp::Reverse;
 
@@ -119,7 +118,8 @@ impl Problem {
     fn lowest(&self, random: &mut ChaCha8Rng) -> (u64, Vec<u64>) {
         let all = || (0..self.bytes.len()).collect::<Vec<usize>>();
         let mut best: (u64, Vec<u64>) = (u64::MAX, Vec::new());
-        let keys: [&dyn Fn(&usize) -> (Reverse<u64>, usize); 3] =
+        type Key<'k> = dyn Fn(&usize) -> (Reverse<u64>, usize) + 'k;
+        let keys: [&Key<'_>; 3] =
             [&|i| (Reverse(self.bytes[*i]), *i), &|i| (Reverse(0), self.first[*i]), &|i| {
                 (Reverse(0), usize::MAX - self.first[*i])
             }];
@@ -272,14 +272,14 @@ fn no_plan_that_says_it_is_the_least_can_be_packed_lower() {
             let mut application = template.clone();
             application.cnns[0].network = network.clone();
             application.cnns[0].partitions[0].layers = network.ids().collect();
-            (application.constraints.memory, application.rows) = (goal.clone(), rows.clone());
+            (application.constraints.memory, application.rows) = (*goal, rows.clone());
             count.repack(&format!("wide {seed}, {goal:?}, {rows:?}"), &application, &mut random);
         }
     }
     for name in ["lenet5", "resnet8", "resnet18", "mobilenet_v1_0.25", "squeezenet1_0", "mobilenet_v2"] {
         for (goal, rows) in goals.iter().flat_map(|goal| all_rows.iter().map(move |rows| (goal, rows))) {
             let mut application = open::open(&format!("builtin:{name}")).unwrap().resolve().unwrap();
-            (application.constraints.memory, application.rows) = (goal.clone(), rows.clone());
+            (application.constraints.memory, application.rows) = (*goal, rows.clone());
             count.repack(&format!("{name}, {goal:?}, {rows:?}"), &application, &mut random);
         }
     }
