@@ -9,7 +9,7 @@ use csdfc::app::spec::RowsSpec;
 use csdfc::search::code;
 use csdfc::search::known::Start;
 use csdfc::units::MemoryGoal;
-use csdfc_codegen::plan::Plan;
+use csdfc_codegen::plan::{ParetoPoint, Plan};
 use csdfc_tests::{models, outcome, outcome_from, plan};
 
 fn application(source: &str, rows: RowsSpec, memory: Option<MemoryGoal>) -> Application {
@@ -58,19 +58,23 @@ fn mobilenet_v2_reaches_the_liveness_bound() {
     assert!(small.memory.proven && small.memory.buffers <= 510_720, "{:?}", small.memory);
 }
 
-/// Between the fastest plan and the smallest there are others, and each can be planned again from its code.
+/// Only the layers that must go one by one, and each plan can be planned again from its code.
 #[test]
-fn some_layers_go_one_by_one_where_that_is_enough() {
-    let application = application("builtin:vgg16", RowsSpec::None, None);
-    let network = &application.cnns[0].network;
-    let fast = plan(&application);
-    let name = &fast.cnns[0].name;
-    assert!(fast.pareto.len() >= 3, "{:?}", fast.pareto);
-    for point in &fast.pareto {
-        let choice = code::read(&point.choices[name], network).unwrap();
-        let again = outcome_from(&Start::Picked(vec![choice]), &application).plan;
-        assert!(csdfc_codegen::check(&again).is_ok());
-        assert_eq!((again.memory.total, again.cnns[0].fps), (point.memory, point.fps[name]), "{point:?}");
-        assert_eq!(again.search.choices[name], point.choices[name]);
+fn few_layers_go_one_by_one_where_that_is_enough() {
+    for (source, layers) in [("builtin:vgg16", "; one by one 3"), ("builtin:resnet50", "; one by one 15-16")]
+    {
+        let application = application(source, RowsSpec::None, None);
+        let network = &application.cnns[0].network;
+        let fast = plan(&application);
+        let name = &fast.cnns[0].name;
+        let of_layers = |point: &ParetoPoint| point.choices[name].ends_with(layers);
+        assert!(fast.pareto.len() >= 2 && fast.pareto.last().is_some_and(of_layers), "{:?}", fast.pareto);
+        for point in &fast.pareto {
+            let choice = code::read(&point.choices[name], network).unwrap();
+            let again = outcome_from(&Start::Picked(vec![choice]), &application).plan;
+            assert!(csdfc_codegen::check(&again).is_ok());
+            assert_eq!((again.memory.total, again.cnns[0].fps), (point.memory, point.fps[name]), "{point:?}");
+            assert_eq!(again.search.choices[name], point.choices[name]);
+        }
     }
 }

@@ -159,7 +159,8 @@ fn what_is_left_of_sums_that_cancel() {
                 layers[layer].parameters[parameter].values().map_err(|error| error.to_string())
             };
             let plan = plan(&application);
-            let outputs = Runner::new(&plan, &parameters).unwrap().infer(0, std::slice::from_ref(&frame)).unwrap();
+            let outputs =
+                Runner::new(&plan, &parameters).unwrap().infer(0, std::slice::from_ref(&frame)).unwrap();
             for (i, &found) in floats(&outputs[0]).iter().enumerate() {
                 let error = (f64::from(found) - truth[i]).abs();
                 let most = model * magnitudes[i];
