@@ -12,8 +12,10 @@ use super::rows::{Rows, RowsMut};
 pub struct Resize {
     /// How an output element is made.
     pub mode: ResizeMode,
-    /// Where output rows lie among input rows, and output columns among input columns.
-    pub lines: [Line; 2],
+    /// Where output rows lie among input rows.
+    pub rows: Line,
+    /// Where output columns lie among input columns.
+    pub columns: Line,
 }
 
 /// Output coordinate y lies at input coordinate `(start + y · step) / over`.
@@ -51,9 +53,9 @@ pub enum Rounding {
 pub fn resize(p: &Resize, y: Range<usize>, input: Rows<'_>, output: &mut RowsMut<'_>) {
     let (shape, out) = (input.shape, output.shape);
     for y in y {
-        let rows = Between::of(p.mode, p.lines[0].place(y), shape.height);
+        let rows = Between::of(p.mode, p.rows.place(y), shape.height);
         let above = input.row(rows.below);
-        let columns = p.lines[1].places().map(|place| Between::of(p.mode, place, shape.width));
+        let columns = p.columns.places().map(|place| Between::of(p.mode, place, shape.width));
         if let ResizeMode::Nearest(_) = p.mode {
             let result = output.row(y);
             for (x, columns) in (0..out.width).zip(columns) {
@@ -80,8 +82,8 @@ pub fn resize(p: &Resize, y: Range<usize>, input: Rows<'_>, output: &mut RowsMut
 pub fn resize_elements(p: &Resize, y: Range<usize>, input: &Elements<'_>, output: &mut ElementsMut<'_>) {
     let from = input.seen.sizes;
     output.fill(y, |index| {
-        let rows = Between::of(p.mode, p.lines[0].place(index[2]), from[2]);
-        let columns = Between::of(p.mode, p.lines[1].place(index[3]), from[3]);
+        let rows = Between::of(p.mode, p.rows.place(index[2]), from[2]);
+        let columns = Between::of(p.mode, p.columns.place(index[3]), from[3]);
         let at = |y, x| {
             let mut at = *index;
             (at[2], at[3]) = (y, x);

@@ -107,7 +107,7 @@ pub(super) fn resize(resize: &Resize, size: [usize; 2]) -> Option<resize::Resize
     };
     let [rows, columns] =
         [0, 1].map(|axis| line(resize.coordinates, resize.scales[axis], size[axis], resize.size[axis]));
-    Some(resize::Resize { mode, lines: [rows?, columns?] })
+    Some(resize::Resize { mode, rows: rows?, columns: columns? })
 }
 
 /// Where the coordinates 0 to `made` of an axis lie among those of its `size` input coordinates.

@@ -304,7 +304,8 @@ fn function(call: &Call) -> Function {
             };
             let fields = vec![
                 format!("mode: kernels::resize::ResizeMode::{mode}"),
-                format!("lines: [{}]", p.lines.map(line).join(", ")),
+                format!("rows: {}", line(p.rows)),
+                format!("columns: {}", line(p.columns)),
             ];
             function("resize", "resize", vec![Argument::Struct("Resize", fields)])
         }

@@ -73,7 +73,7 @@ fn pools_are_those_of_the_textbook() {
 
 /// The definition of Resize in one direction: pairs of index and weight.
 fn resampled(p: &Resize, axis: usize, position: usize, size: usize) -> [(usize, f64); 2] {
-    let Line { start, step, over } = p.lines[axis];
+    let Line { start, step, over } = [p.rows, p.columns][axis];
     let at = start + position as i64 * step;
     let last = size as i64 - 1;
     let below = (-9..99).take_while(|whole| whole * over <= at).last().unwrap();
@@ -107,13 +107,13 @@ fn resizes_are_those_of_the_textbook() {
         let mode =
             if round % 2 == 0 { ResizeMode::Linear } else { ResizeMode::Nearest(*random.pick(&roundings)) };
         // From before the image to behind it, with many ties.
-        let lines = [0, 1].map(|axis: usize| {
+        let [rows, columns] = [0, 1].map(|axis: usize| {
             let over = *random.pick(&[1, 2, 3, 4, 7]);
             let most = 2 * (over * size[axis]) / out[axis];
             let (start, step) = (random.within(0, 4 * over), random.within(0, most));
             Line { start: start as i64 - 2 * over as i64, step: step as i64, over: over as i64 }
         });
-        let p = Resize { mode, lines };
+        let p = Resize { mode, rows, columns };
         let input = Image::random(&mut random, size);
         let case = Case {
             what: &std::format!("{p:?} of {size:?}"),
