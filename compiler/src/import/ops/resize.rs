@@ -158,11 +158,12 @@ fn layer(
     if sizes == x.dims() {
         return builder.identity(node, x);
     }
-    // A channels-last image is resized as the channels-first one that it lies like.
-    let first = if is_channels_last(&x.operand.shape) { builder.reordered(x) } else { None };
+    let stays = |axis: usize| is_one(scales[axis]) && sizes[axis] == x.dims()[axis];
+    // A channels-last image is resized as the channels-first one that it lies like, unless its channels are resized.
+    let lies_so = is_channels_last(&x.operand.shape) && stays(3);
+    let first = if lies_so { builder.reordered(x) } else { None };
     let [row, column] = if first.is_some() { [1, 2] } else { [2, 3] };
     let spatial = |axis: usize| axis == row || axis == column;
-    let stays = |axis: usize| is_one(scales[axis]) && sizes[axis] == x.dims()[axis];
     if x.rank() != 4 || (0..4).any(|axis| !spatial(axis) && !stays(axis)) {
         let scales: Vec<String> = scales.iter().map(Scale::to_string).collect();
         let scales = scales.join(", ");

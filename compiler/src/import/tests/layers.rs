@@ -342,3 +342,13 @@ fn a_resize_to_the_same_size_does_nothing() {
         .node("Relu", &["a"], &["y"], vec![]);
     assert_eq!(kinds(&model), ["element_wise"]);
 }
+
+/// What stands where an image's width and channels do is resized as height and width of an image that is moved first.
+#[test]
+fn a_resize_of_the_last_dimensions_of_a_transposed_image() {
+    let model = Model::new(13, &[1, 3, 4, 5], &["y"])
+        .ints("s", &[1, 4, 10, 6])
+        .node("Transpose", &["x"], &["a"], vec![ints("perm", &[0, 2, 3, 1])])
+        .node("Resize", &["a", "", "", "s"], &["y"], vec![]);
+    assert_eq!(kinds(&model), ["transpose", "resize"]);
+}
