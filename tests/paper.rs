@@ -1,11 +1,12 @@
 //! The main paper's example and its pair of layers: Minakova and Stefanov (2022), sections 2.3 to 2.5, Tables 1, 8
-//! and 9, in elements as there.
+//! and 9, in elements as there; and that what needs no search of `docs/s1` is as the command writes it.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use csdfc::app::spec::RowsSpec;
+use csdfc::reproduce::s1;
 use csdfc_codegen::plan::{Edge, Plan};
-use csdfc_tests::{app, plan};
+use csdfc_tests::{app, plan, root};
 
 const ELEMENT_BYTES: u64 = 4;
 
@@ -115,4 +116,17 @@ fn the_pair_needs_five_rows() {
     assert_eq!(plan.buffers[0].holds[0].ring_rows, 5);
     assert_eq!(plan.partitions[0].notation, "[l1]×3,[l2],([l1],[l2])×29,[l2]×2");
     insta::assert_snapshot!("pair", format!("{}\n{}\n", table(&buffers), plan.partitions[0].notation));
+}
+
+fn page(name: &str) -> String {
+    std::fs::read_to_string(root().join("docs").join(name)).unwrap()
+}
+
+#[test]
+fn the_page_of_s1_is_not_old() {
+    let (beginning, figures) = s1::without_search().unwrap();
+    assert!(page("s1/README.md").starts_with(&beginning), "`csdfc reproduce s1 -o docs/s1`");
+    for (name, figure) in figures {
+        assert!(page(&format!("s1/{name}")) == figure, "`csdfc reproduce s1 -o docs/s1`: {name} is old");
+    }
 }

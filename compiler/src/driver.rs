@@ -106,13 +106,14 @@ pub fn plan_from(
         judge,
     };
     match method {
-        Some(Method::Paper) => {
+        Some(Method::Paper | Method::PaperPrinted) => {
             let subject = Subject {
                 application,
                 tasks: &tasks,
                 timings: &timings,
                 elements: &elements,
                 parameters,
+                sharing,
                 known: match start {
                     Start::Search(plans) => known::as_bits(plans, &tasks),
                     Start::Picked(_) => Vec::new(),

@@ -1,6 +1,7 @@
 //! Rule 5: which rings may share bytes, if the replay finds them free; and how many bytes must be stored at once.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use super::bound::Moments;
 use super::index::Index;
@@ -29,6 +30,8 @@ pub(super) struct Life<'a> {
     pub last: usize,
     /// The partitions that write or read it.
     pub partitions: Vec<usize>,
+    /// The partitions during which it is stored: those, and those of its CNN that fire while it lives.
+    stored_in: Vec<usize>,
 }
 
 /// Checks that rings are disjoint where they must be, however they are used.
@@ -67,6 +70,17 @@ fn lives<'a>(index: &Index<'_>, c: usize, stores: &'a [Store], schedules: &[Vec<
     // Every layer fires (rules 3 and 6), so that both are overwritten.
     let mut span = vec![(usize::MAX, 0); cnn.layers.len()];
     let firings = cnn.partitions.iter().flat_map(|&p| &schedules[p]);
+    // Of each partition, its firings.
+    let mut next = 0;
+    let windows: Vec<(usize, Range<usize>)> = cnn
+        .partitions
+        .iter()
+        .map(|&p| {
+            let window = next..next + schedules[p].len();
+            next = window.end;
+            (p, window)
+        })
+        .collect();
     for (at, &layer) in firings.enumerate() {
         let (first, last) = &mut span[layer as usize];
         *first = at.min(*first);
@@ -81,7 +95,12 @@ fn lives<'a>(index: &Index<'_>, c: usize, stores: &'a [Store], schedules: &[Vec<
             let mut partitions: Vec<usize> = users.map(|layer| cnn.layers[layer].partition).collect();
             partitions.sort_unstable();
             partitions.dedup();
-            Life { store, cnn: c, number, first: span[store.tensor].0, last, partitions }
+            let first = span[store.tensor].0;
+            let fires = |(p, window): &(usize, Range<usize>)| {
+                partitions.contains(p) || first < window.end && window.start <= last
+            };
+            let stored_in = windows.iter().filter(|entry| fires(entry)).map(|(p, _)| *p).collect();
+            Life { store, cnn: c, number, first, last, partitions, stored_in }
         })
         .collect()
 }
@@ -95,11 +114,11 @@ fn check_disjoint(index: &Index<'_>, rates: &Rates, lives: &[Life<'_>], findings
     let mut work = 0;
     for (i, (range, a)) in places.iter().enumerate() {
         for (other, b) in places[i + 1..].iter().take_while(|(other, _)| other.start < range.end) {
-            work += (a.partitions.len() * b.partitions.len()) as u64;
+            work += (a.stored_in.len() * b.stored_in.len()) as u64;
             let addresses = other.start..range.end.min(other.end);
             let (first, second) = (a.store.name.clone(), b.store.name.clone());
-            let meet = |p: &usize| b.partitions.iter().find(|&&q| index.concurrent[*p][q]).map(|&q| (*p, q));
-            if let Some((p, q)) = a.partitions.iter().find_map(meet) {
+            let meet = |p: &usize| b.stored_in.iter().find(|&&q| index.concurrent[*p][q]).map(|&q| (*p, q));
+            if let Some((p, q)) = a.stored_in.iter().find_map(meet) {
                 let [first_partition, second_partition] =
                     [p, q].map(|p| index.partitions[p].partition.name.clone());
                 let violation = Violation::SharedByConcurrent {

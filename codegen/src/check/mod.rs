@@ -16,8 +16,9 @@
 //! 4. *Storage* (`storage`). Each tensor (model `tensors`) or edge (model `edges`) has one ring inside the
 //!    arena, or a double buffer, or the caller's copy. Row i of a frame lies at `offset + (i mod ring_rows) ·
 //!    row_bytes`; for a tensor cut between partitions that run at the same time, i runs on over frames.
-//! 5. *Lifetimes* (`lifetimes`). A ring lives from its producer's first to its last reader's last firing. Rings
-//!    touched by partitions that run at the same time share no byte, whatever their lifetimes. Nor do a ring between
+//! 5. *Lifetimes* (`lifetimes`). A ring lives from its producer's first to its last reader's last firing, and is stored
+//!    in the partitions that touch it and those of its CNN that fire meanwhile. Rings stored in partitions that run at
+//!    the same time share no byte, whatever their lifetimes. Nor do a ring between
 //!    such partitions and another that lives at the same time, nor in model `edges` any two that do. A ring of fewer
 //!    rows than its tensor (it *wraps*) has all its bytes to itself while it lives, so that no two of them that live
 //!    at the same time share one. Of any other ring only those rows are *occupied* that are begun and not released by

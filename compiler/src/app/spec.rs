@@ -53,7 +53,7 @@ pub struct AppSpec {
     pub prefer: Option<Prefer>,
 }
 
-/// How a plan is looked for. The first four are those of Minakova and Stefanov (2022), Table 12, and of the works that
+/// How a plan is looked for. The first five are those of Minakova and Stefanov (2022), Table 12, and of the works that
 /// it compares with; they know storage model `edges` only.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase", rename = "method")]
@@ -67,6 +67,9 @@ pub enum Method {
     Parts,
     /// Algorithm 2: a genetic search for the layers that go row by row, buffers reused in the whole application.
     Paper,
+    /// Algorithm 2 and Algorithm 1 as they are printed: the search begins at random, and edges are visited in one order.
+    #[serde(rename = "paper_printed")]
+    PaperPrinted,
     /// No parts, all parts, and every prefix of the layers by parts.
     Simple,
     /// Rows per firing for each layer, and where runs of layers that are streamed end: the exact front of what follows
@@ -83,6 +86,7 @@ impl Method {
             Method::Reuse => "reuse",
             Method::Parts => "parts",
             Method::Paper => "paper",
+            Method::PaperPrinted => "paper_printed",
             Method::Simple => "simple",
             Method::Extended => "extended",
         }
@@ -91,7 +95,7 @@ impl Method {
     /// Whether it is of the paper and so knows storage model `edges` only.
     pub fn is_the_papers(self) -> bool {
         match self {
-            Method::None | Method::Reuse | Method::Parts | Method::Paper => true,
+            Method::None | Method::Reuse | Method::Parts | Method::Paper | Method::PaperPrinted => true,
             Method::Simple | Method::Extended => false,
         }
     }
@@ -100,7 +104,7 @@ impl Method {
     pub fn is_search(self) -> bool {
         match self {
             Method::None | Method::Reuse | Method::Parts => false,
-            Method::Paper | Method::Simple | Method::Extended => true,
+            Method::Paper | Method::PaperPrinted | Method::Simple | Method::Extended => true,
         }
     }
 
@@ -111,7 +115,10 @@ impl Method {
 
     /// What is best where that is not given: Algorithm 2 takes the least memory (line 14).
     pub fn prefer(self) -> Prefer {
-        if self == Method::Paper { Prefer::Memory } else { Prefer::default() }
+        match self {
+            Method::Paper | Method::PaperPrinted => Prefer::Memory,
+            _ => Prefer::default(),
+        }
     }
 }
 

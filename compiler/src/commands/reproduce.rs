@@ -1,19 +1,27 @@
 //! `csdfc reproduce`: the tables and figures of a paper, from our own data.
 
+use super::watcher::Line;
 use crate::cli::reproduce::{Paper, ReproduceArgs};
 use crate::error::{Error, Outcome};
 use crate::offload::Budget;
 use crate::{output, reproduce};
 
-/// Writes a page and its figures into a folder, and says on standard output what was written.
+/// Writes a page and its figures into a folder, and says on standard output what was written. A terminal shows how far it
+/// is.
 ///
 /// # Errors
 /// When a file cannot be written.
 pub fn reproduce(args: &ReproduceArgs) -> Result<Outcome, Error> {
+    let line = Line::new();
+    let tell = |text: &str| line.show(text);
     let files = match args.paper {
-        Paper::S1 => reproduce::s1::files(args.budget.map_or(Budget::Default, Budget::from), args.seed)?,
-        Paper::Table12 => reproduce::table12::files(args.seed)?,
+        Paper::S1 => {
+            reproduce::s1::files(args.budget.map_or(Budget::Default, Budget::from), args.seed, &tell)
+        }
+        Paper::Table12 => reproduce::table12::files(args.seed, &tell),
     };
+    line.done();
+    let files = files?;
     let mut written = String::new();
     for (name, content) in files {
         let path = args.output.join(name);

@@ -1,4 +1,4 @@
-//! Who watches a search: Ctrl-C ends it, a terminal shows how far it is.
+//! Who watches a search: Ctrl-C ends it, a terminal shows how far it is. A terminal alone watches longer work.
 
 use std::io::{IsTerminal, Write};
 use std::sync::Arc;
@@ -17,7 +17,32 @@ const INTERRUPTED: i32 = 130;
 pub(super) struct Watcher {
     /// Whether Ctrl-C was pressed.
     pub stop: Arc<AtomicBool>,
+    line: Line,
+}
+
+/// The last line of standard error, if that is a terminal.
+pub(super) struct Line {
     is_shown: bool,
+}
+
+impl Line {
+    /// Shown on a terminal only.
+    pub fn new() -> Self {
+        Line { is_shown: std::io::stderr().is_terminal() && tracing::enabled!(tracing::Level::WARN) }
+    }
+
+    /// Shows a text in place of the one before.
+    pub fn show(&self, text: &str) {
+        if self.is_shown {
+            // A terminal that is gone needs no line.
+            let _ = write!(std::io::stderr(), "\r\x1b[K{text}");
+        }
+    }
+
+    /// Leaves the terminal as it was.
+    pub fn done(&self) {
+        self.show("");
+    }
 }
 
 impl Watcher {
@@ -27,29 +52,21 @@ impl Watcher {
         // In this order the first signal finds the flag down. Where signals cannot be had, Ctrl-C ends the process.
         let _ = flag::register_conditional_shutdown(SIGINT, INTERRUPTED, Arc::clone(&stop))
             .and_then(|_| flag::register(SIGINT, Arc::clone(&stop)));
-        let is_shown = std::io::stderr().is_terminal() && tracing::enabled!(tracing::Level::WARN);
-        Watcher { stop, is_shown }
+        Watcher { stop, line: Line::new() }
     }
 
     /// Shows how far the search is, on one line of the terminal.
     pub fn show(&self, progress: &Progress<'_>) {
         let Progress { of, evaluations, front, least } = progress;
         if *front == 0 {
-            return self.line(&format!("{of}: {evaluations} choices"));
+            return self.line.show(&format!("{of}: {evaluations} choices"));
         }
         let least = units::bytes(*least);
-        self.line(&format!("{of}: {evaluations} choices, {front} worth while, the smallest {least}"));
+        self.line.show(&format!("{of}: {evaluations} choices, {front} worth while, the smallest {least}"));
     }
 
     /// Leaves the terminal as it was.
     pub fn done(&self) {
-        self.line("");
-    }
-
-    fn line(&self, text: &str) {
-        if self.is_shown {
-            // A terminal that is gone needs no line.
-            let _ = write!(std::io::stderr(), "\r\x1b[K{text}");
-        }
+        self.line.done();
     }
 }

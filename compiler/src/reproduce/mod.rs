@@ -2,3 +2,6 @@
 
 pub mod s1;
 pub mod table12;
+
+/// Who is told how far it is, in a line that takes the place of the one before.
+pub type Tell<'a> = &'a (dyn Fn(&str) + Sync);

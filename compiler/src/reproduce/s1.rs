@@ -1,9 +1,11 @@
 //! "CNN offloading in steps: S1 strategies": its figures 9 and 11 to 13, and the figures behind them as tables.
 
 use std::fmt::Write;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::prelude::*;
 
+use super::Tell;
 use crate::builtin;
 use crate::error::Error;
 use crate::offload::model::{NamedLayer, convolutions};
@@ -72,18 +74,42 @@ impl Cell {
 ///
 /// # Errors
 /// None for the paper's layers; what the library says is passed on.
-pub fn files(budget: Budget, seed: u64) -> Result<Vec<(String, String)>, Error> {
+pub fn files(budget: Budget, seed: u64, tell: Tell<'_>) -> Result<Vec<(String, String)>, Error> {
     let pairs: Vec<(usize, usize)> =
         SIZES.flat_map(|size| GROUPS.map(move |group| (size, group))).chain(LARGER).collect();
+    let (all, done) = (pairs.len(), AtomicUsize::new(0));
     let cells: Vec<Cell> = pairs
         .into_par_iter()
-        .map(|(size, group)| Cell::new(size, group, budget, seed))
+        .map(|(size, group)| {
+            let cell = Cell::new(size, group, budget, seed);
+            let done = 1 + done.fetch_add(1, Ordering::Relaxed);
+            tell(&format!("{done} of {all} layers; the last {size}x{size} in groups of {group}"));
+            cell
+        })
         .collect::<Result<_, _>>()?;
     let (cells, larger): (Vec<Cell>, Vec<Cell>) =
         cells.into_iter().partition(|cell| SIZES.contains(&cell.size));
 
+    let (mut page, figures) = without_search()?;
     let mut files = vec![("README.md".to_owned(), String::new())];
-    files.extend(figure_9()?);
+    files.extend(figures);
+    page.push_str("\n## Figures 12 and 13\n\n![Figure 12](figure-12.svg)\n![Figure 13](figure-13.svg)\n\n");
+    page.push_str(TABLE);
+    page.push_str(&table(&cells));
+    page.push_str("\n## Larger layers\n\n3x3 filters, as above.\n\n");
+    page.push_str(&table(&larger));
+    files[0].1 = page;
+    files.push(("figure-12.svg".into(), figure_12(&cells)));
+    files.push(("figure-13.svg".into(), figure_13(&cells)));
+    Ok(files)
+}
+
+/// How the page begins, and its figures, of heuristics alone: what needs no search.
+///
+/// # Errors
+/// As [`files`].
+pub fn without_search() -> Result<(String, Vec<(String, String)>), Error> {
+    let mut files = figure_9()?;
     let mut page = String::from(INTRODUCTION);
     for network in ["lenet5", "resnet8"] {
         let built = builtin::network(network).map_err(|error| Error::Bug(error.to_string()))?;
@@ -96,15 +122,7 @@ pub fn files(budget: Budget, seed: u64) -> Result<Vec<(String, String)>, Error> 
     }
     page.push_str("\nThe first layer of LeNet-5:\n\n");
     page.push_str(&lenet_table()?);
-    page.push_str("\n## Figures 12 and 13\n\n![Figure 12](figure-12.svg)\n![Figure 13](figure-13.svg)\n\n");
-    page.push_str(TABLE);
-    page.push_str(&table(&cells));
-    page.push_str("\n## Larger layers\n\n3x3 filters, as above.\n\n");
-    page.push_str(&table(&larger));
-    files[0].1 = page;
-    files.push(("figure-12.svg".into(), figure_12(&cells)));
-    files.push(("figure-13.svg".into(), figure_13(&cells)));
-    Ok(files)
+    Ok((page, files))
 }
 
 const INTRODUCTION: &str = "# Offloading in steps

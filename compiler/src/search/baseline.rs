@@ -23,7 +23,7 @@ pub fn choice(method: Method, network: &Network) -> Option<Choice> {
     match method {
         Method::None | Method::Reuse => Some(Choice::none(network)),
         Method::Parts => Some(Choice::all(network)),
-        Method::Paper | Method::Simple | Method::Extended => None,
+        Method::Paper | Method::PaperPrinted | Method::Simple | Method::Extended => None,
     }
 }
 
@@ -32,6 +32,7 @@ pub fn sharing(method: Method) -> Sharing {
     match method {
         Method::None | Method::Parts => Sharing::Nothing,
         Method::Reuse => Sharing::Cnn,
+        Method::PaperPrinted => Sharing::Printed,
         Method::Paper | Method::Simple | Method::Extended => Sharing::Application,
     }
 }

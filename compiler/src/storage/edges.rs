@@ -18,6 +18,8 @@ pub enum Sharing {
     /// All of the application's.
     #[default]
     Application,
+    /// The same, visited in the one order that the paper's Tables 8 and 9 come of.
+    Printed,
     /// Those of one CNN.
     Cnn,
     /// None.
@@ -28,17 +30,7 @@ pub enum Sharing {
 pub fn arrange(storage: &Storage<'_>, sharing: Sharing, effort: Effort) -> Arrangement {
     let items = storage.items();
     let bound = storage.bound(&items);
-    let buffers = match sharing {
-        Sharing::Application => reuse_buffers(storage, effort),
-        Sharing::Cnn => reuse_in_cnns(storage),
-        Sharing::Nothing => {
-            let own = |(edge, item): (usize, &Item<'_>)| SharedBuffer {
-                bytes: item.request.bytes,
-                edges: vec![edge],
-            };
-            items.iter().enumerate().map(own).collect()
-        }
-    };
+    let buffers = buffers(storage, sharing, effort);
     let mut offsets = vec![0; items.len()];
     let mut bytes = 0;
     for buffer in &buffers {
@@ -48,6 +40,22 @@ pub fn arrange(storage: &Storage<'_>, sharing: Sharing, effort: Effort) -> Arran
         bytes += buffer.bytes;
     }
     Arrangement { bytes, least: bound.bytes, bound, offsets, buffers }
+}
+
+/// The buffers, and the edges in each.
+pub fn buffers(storage: &Storage<'_>, sharing: Sharing, effort: Effort) -> Vec<SharedBuffer> {
+    match sharing {
+        Sharing::Application => reuse_buffers(storage, effort),
+        Sharing::Printed => reuse_in_order(storage, |_, _| true),
+        Sharing::Cnn => reuse_in_order(storage, |one, other| one.cnn == other.cnn),
+        Sharing::Nothing => {
+            let own = |(edge, item): (usize, &Item<'_>)| SharedBuffer {
+                bytes: item.request.bytes,
+                edges: vec![edge],
+            };
+            storage.items().iter().enumerate().map(own).collect()
+        }
+    }
 }
 
 /// How much smaller the buffers must be for another order of edges than the paper's, as a part of the whole.
@@ -108,11 +116,11 @@ fn earlier(
     best
 }
 
-/// Algorithm 1 within each CNN.
-fn reuse_in_cnns(storage: &Storage<'_>) -> Vec<SharedBuffer> {
+/// Algorithm 1 in the order of partitions, producers and consumers, among edges that may share.
+fn reuse_in_order(storage: &Storage<'_>, may: impl Fn(&Item<'_>, &Item<'_>) -> bool) -> Vec<SharedBuffer> {
     let items = storage.items();
     let order: Vec<usize> = (0..items.len()).collect();
-    allocate(&items, &storage.conflicts(&items), &order, |one, other| one.cnn == other.cnn)
+    allocate(&items, &storage.conflicts(&items), &order, may)
 }
 
 /// Gives every edge a buffer, the present one that grows least where one suits. Ties go to the first (line 31's

@@ -5,11 +5,11 @@ use std::fmt::Write;
 use csdfc_codegen::plan::Plan;
 
 use super::printed::Application;
-use super::{checked, opened};
+use super::{Tell, checked, opened};
 use crate::app::spec::Method;
 use crate::error::Error;
 use crate::search::compare::{dominates, hypervolume};
-use crate::search::watch::{Limit, Watch};
+use crate::search::watch::{Limit, Progress, Watch};
 use crate::units::MemoryGoal;
 
 /// The plans of an application by the default method.
@@ -21,15 +21,22 @@ pub struct Extended {
 }
 
 impl Extended {
-    pub fn new(application: &Application, seed: u64) -> Result<Self, Error> {
+    /// # Errors
+    /// When the application cannot be planned.
+    pub fn new(application: &Application, seed: u64, tell: Tell<'_>) -> Result<Self, Error> {
+        let told = |progress: &Progress<'_>| {
+            let Progress { of, evaluations, .. } = progress;
+            tell(&format!("application {}: default method, {of}, {evaluations} choices", application.name));
+        };
+        let unlimited = Watch { progress: &told, ..Watch::unwatched() };
         let mut opened = opened(application.file)?;
         opened.spec.search.seed = seed;
         opened.spec.search.method = Some(Method::Extended);
         opened.spec.constraints.memory = Some(MemoryGoal::Min);
-        let plan = checked(&opened, &Watch::unwatched())?;
+        let plan = checked(&opened, &unlimited)?;
         // A limit is one for each CNN.
         let twice = 2 * plan.search.evaluations / (plan.cnns.len() as u64).max(1);
-        let watch = Watch { limit: Limit::Evaluations(twice), ..Watch::unwatched() };
+        let watch = Watch { limit: Limit::Evaluations(twice), ..unlimited };
         Ok(Extended { doubled: checked(&opened, &watch)?, plan })
     }
 }

@@ -16,7 +16,7 @@ use crate::search::baseline::variant;
 use crate::search::choice::Choice;
 use crate::search::code;
 use crate::search::watch::{Limit, Progress, Watch};
-use crate::storage::edges::{reuse_buffers, total};
+use crate::storage::edges::{buffers, total};
 use crate::storage::{Effort, Storage};
 
 /// Executions of one CNN that are kept, in two halves: when the younger is full it becomes the older.
@@ -179,7 +179,7 @@ impl<'a> Chromosomes<'a> {
         let shares: Vec<Arc<Share>> = shares.collect::<Result<_, _>>()?;
         let executions = shares.iter().map(|share| &share.execution).collect();
         let storage = Storage { executions, elements: self.subject.elements };
-        let buffers = total(&reuse_buffers(&storage, effort));
+        let buffers = total(&buffers(&storage, self.subject.sharing, effort));
         Ok(Point {
             chromosome: chromosome.to_vec(),
             memory: self.subject.parameters + buffers,

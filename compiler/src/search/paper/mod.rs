@@ -2,8 +2,9 @@
 //! all CNNs of an application at once.
 //!
 //! A chromosome is worth its memory, Algorithm 1 over the whole application on the buffers and schedule that it gives
-//! (`EvalMemory`), and the modelled frame rate of each CNN (`EvalThroughput`). As printed but for two things: the first
-//! generation does not begin at random only (`starts`), and Algorithm 1 may visit edges in another order
+//! (`EvalMemory`), and the modelled frame rate of each CNN (`EvalThroughput`). As printed but for two things, which
+//! [`Method::PaperPrinted`](crate::app::spec::Method) leaves out: the first generation does not begin at random only
+//! (`starts`), and Algorithm 1 may visit edges in another order
 //! ([`reuse_buffers`](crate::storage::edges::reuse_buffers)), looked for in a hurry during the search and with patience for
 //! the front.
 
@@ -23,6 +24,7 @@ use crate::app::resolve::{Application, Cnn};
 use crate::app::spec::Prefer;
 use crate::execution::CnnTask;
 use crate::storage::Effort;
+use crate::storage::edges::Sharing;
 use crate::timing::Timing;
 use crate::units::MemoryGoal;
 
@@ -42,6 +44,8 @@ pub struct Subject<'a> {
     pub elements: &'a [Vec<(usize, usize)>],
     /// Bytes of the parameters as they are stored.
     pub parameters: u64,
+    /// How edges share buffers. As printed, [`Sharing::Printed`], the search begins at random, too.
+    pub sharing: Sharing,
     /// Chromosomes of old plans, with which the search begins.
     pub known: Vec<Vec<bool>>,
 }
@@ -113,7 +117,10 @@ pub fn front(subject: &Subject<'_>, watch: &Watch<'_>) -> Result<Front, csdf::Er
         Limit::Evaluations(most) => (None, Some(most)),
         Limit::Time(_) => (None, None),
     };
-    let (starts, tried) = starts::starts(subject.tasks, &chromosomes, spec.population, most)?;
+    let (starts, tried) = match subject.sharing {
+        Sharing::Printed => (Vec::new(), 0),
+        _ => starts::starts(subject.tasks, &chromosomes, spec.population, most)?,
+    };
     let warm_starts = subject
         .known
         .iter()

@@ -1,0 +1,279 @@
+//! `docs/plan-format.md`: its examples are what they say, it names every field, and a replay written from it alone says
+//! of plans what the checker says.
+
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+mod replay;
+
+use std::collections::BTreeSet;
+
+use csdfc::app::spec::{Method, RowsSpec};
+use csdfc::units::MemoryGoal;
+use csdfc_codegen::check;
+use csdfc_codegen::plan::{Buffer, Layer, LayerInput, Plan, Step, StorageModel, Tensor};
+use csdfc_codegen::shape::Shape;
+use csdfc_tests::generate::application;
+use csdfc_tests::together::pushed;
+use csdfc_tests::{app, outcome, root};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use serde_json::Value;
+
+fn page() -> String {
+    std::fs::read_to_string(root().join("docs/plan-format.md")).unwrap()
+}
+
+/// The blocks of the page that are examples of this kind.
+fn examples(kind: &str) -> Vec<String> {
+    let page = page();
+    let blocks = page.split("\n```").skip(1).step_by(2);
+    let of_kind = |block: &str| {
+        let (language, body) = block.split_once('\n')?;
+        language.ends_with(kind).then(|| body.to_owned())
+    };
+    blocks.filter_map(of_kind).collect()
+}
+
+fn each<T: serde::de::DeserializeOwned>(kind: &str) -> Vec<T> {
+    let examples = examples(kind);
+    assert!(!examples.is_empty(), "no example of a {kind}");
+    examples.iter().map(|example| serde_json::from_str(example).unwrap()).collect()
+}
+
+#[test]
+fn examples_are_parts_of_plans() {
+    each::<Layer>(" layer");
+    each::<Shape>(" shape");
+    each::<LayerInput>(" operand");
+    for buffer in each::<Buffer>(" buffer") {
+        assert_eq!(Some(buffer.bytes), buffer.holds.iter().map(|edge| edge.bytes).max());
+    }
+    for Tensor { shape, ring, row_bytes, .. } in each::<Tensor>(" tensor") {
+        assert_eq!(row_bytes, 4 * shape.row_elements() as u64);
+        assert!(ring.is_some_and(|ring| ring.bytes == ring.ring_rows * row_bytes));
+    }
+    let notations: Vec<String> = examples(" notation").iter().map(|line| line.trim().to_owned()).collect();
+    let schedules = each::<Vec<Step>>(" schedule");
+    let written = schedules.iter().map(|steps| serde_json::to_value(steps).unwrap());
+    let written: Vec<String> =
+        written.map(|steps| replay::notation(steps.as_array().unwrap()).unwrap()).collect();
+    assert_eq!(notations, written);
+}
+
+/// `3,29*1 = 3 and 29 times 1` is what it says.
+#[test]
+fn rates_are_what_the_page_says() {
+    let examples = examples(" rates");
+    let lines: Vec<&str> = examples.iter().flat_map(|example| example.lines()).collect();
+    assert!(lines.len() > 3);
+    for line in lines {
+        let (text, meaning) = line.split_once(" = ").unwrap();
+        let mut expected = Vec::new();
+        for item in meaning.split(" and ") {
+            match item.split_once(" times ") {
+                Some((times, rate)) => {
+                    let rate: u64 = rate.parse().unwrap();
+                    expected.extend(vec![rate; times.parse().unwrap()]);
+                }
+                None => expected.extend(item.split(' ').map(|rate| rate.parse::<u64>().unwrap())),
+            }
+        }
+        assert_eq!(replay::rates(text).unwrap(), expected, "{text}");
+        assert_eq!(csdfc_tests::rates(text), expected, "{text}");
+    }
+}
+
+/// The page's plan is what the command makes; where that has changed for good reason, this prints what to put there.
+#[test]
+fn the_whole_plan_is_that_of_the_command() {
+    let [stated] = each::<Value>(" plan").try_into().unwrap();
+    let mut opened = app("pair_5x5.ron");
+    opened.spec.storage = Some(StorageModel::Tensors);
+    let plan = outcome(&opened.resolve().unwrap()).plan;
+    let made: Value = serde_json::from_str(&plan.to_json()).unwrap();
+    assert_eq!(stated, made, "the page's plan is old; this is the new one:\n{}", plan.to_json());
+    let parsed = Plan::parse(&stated.to_string()).unwrap();
+    assert!(check(&parsed).is_ok() && replay::replay(&stated).is_ok());
+}
+
+/// Fields of a plan whose keys are names of the user's.
+const MAPS: [&str; 2] = ["fps", "choices"];
+
+fn fields(value: &Value, all: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(object) => {
+            for (field, value) in object {
+                all.insert(field.clone());
+                if !MAPS.contains(&field.as_str()) {
+                    fields(value, all);
+                }
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| fields(item, all)),
+        _ => {}
+    }
+}
+
+/// Bytes that describe an application.
+fn bytes(seed: u64) -> Vec<u8> {
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
+    (0..200).map(|_| random.random()).collect()
+}
+
+fn value(plan: &Plan) -> Value {
+    serde_json::from_str(&plan.to_json()).unwrap()
+}
+
+/// Plans of the repository's applications, some with constraints of their own.
+fn plans_of_applications() -> Vec<(String, Plan)> {
+    let mut plans = Vec::new();
+    for name in ["adaptive_classifier", "pair_5x5", "mobilenet_v2", "pipeline"] {
+        for storage in [StorageModel::Edges, StorageModel::Tensors] {
+            let mut opened = app(&format!("{name}.ron"));
+            opened.spec.storage = Some(storage);
+            if opened.spec.rows == RowsSpec::Default {
+                opened.spec.search.method = Some(Method::Simple);
+                opened.spec.constraints.memory = Some(MemoryGoal::Min);
+            }
+            plans.push((format!("{name}, {storage}"), outcome(&opened.resolve().unwrap()).plan));
+        }
+    }
+    plans
+}
+
+#[test]
+fn every_field_is_named() {
+    let mut all = BTreeSet::new();
+    for (_, plan) in plans_of_applications() {
+        fields(&value(&plan), &mut all);
+    }
+    for seed in 0..200 {
+        let storage = [StorageModel::Tensors, StorageModel::Edges][seed as usize % 2];
+        fields(&value(&outcome(&application(&bytes(seed), storage)).plan), &mut all);
+    }
+    assert!(all.len() > 100, "{all:?}");
+    let page = page();
+    let unnamed: Vec<&String> = all
+        .iter()
+        .filter(|field| !page.contains(&format!("`{field}`")) && !page.contains(&format!("\"{field}\":")))
+        .collect();
+    assert!(unnamed.is_empty(), "docs/plan-format.md does not name {unnamed:?}");
+}
+
+/// What both say of a plan: the replay and the checker.
+fn verdicts(plan: &Plan) -> (Result<replay::Replayed, String>, Result<(), String>) {
+    let refused = |violations: Vec<csdfc_codegen::check::Violation>| violations[0].to_string();
+    (replay::replay(&value(plan)), check(plan).map(|_| ()).map_err(refused))
+}
+
+#[test]
+fn applications_are_accepted() {
+    for (name, plan) in plans_of_applications() {
+        let (replayed, checked) = verdicts(&plan);
+        assert_eq!(checked, Ok(()), "{name}");
+        let replayed = replayed.unwrap_or_else(|why| panic!("{name}: {why}"));
+        assert!(replayed.firings > 0 && replayed.rows_read > 0, "{name}");
+    }
+}
+
+/// Changes a plan in one place that says where or when something is; sums are made to fit again.
+fn broken(plan: &Plan, random: &mut ChaCha8Rng) -> Plan {
+    let mut plan = plan.clone();
+    let step = |value: u64, unit: u64, random: &mut ChaCha8Rng| {
+        let by = unit * random.random_range(1..4);
+        if random.random() { value.saturating_add(by) } else { value.saturating_sub(by) }
+    };
+    match random.random_range(0..4) {
+        0 if !plan.tensors.is_empty() => {
+            let place = random.random_range(0..plan.tensors.len());
+            let tensor = &mut plan.tensors[place];
+            let unit = [tensor.element_bytes, tensor.row_bytes][random.random_range(0..2)];
+            if let Some(ring) = &mut tensor.ring {
+                ring.offset = step(ring.offset, unit, random);
+            }
+        }
+        1 if !plan.tensors.is_empty() => {
+            let place = random.random_range(0..plan.tensors.len());
+            let tensor = &mut plan.tensors[place];
+            if let Some(ring) = &mut tensor.ring {
+                ring.ring_rows = step(ring.ring_rows, 1, random).max(1);
+                ring.bytes = ring.ring_rows * tensor.row_bytes;
+            }
+        }
+        2 if !plan.buffers.is_empty() => {
+            let place = random.random_range(0..plan.buffers.len());
+            let buffer = &mut plan.buffers[place];
+            buffer.offset = step(buffer.offset, 4, random);
+        }
+        _ => {
+            let place = random.random_range(0..plan.partitions.len());
+            let partition = &mut plan.partitions[place];
+            if partition.schedule.len() > 1 {
+                let at = random.random_range(1..partition.schedule.len());
+                partition.schedule.swap(at - 1, at);
+                let steps = serde_json::to_value(&partition.schedule).unwrap();
+                partition.notation = replay::notation(steps.as_array().unwrap()).unwrap();
+            }
+        }
+    }
+    csdfc_tests::together::settle(&mut plan);
+    plan
+}
+
+/// Plans of random networks, packed otherwise and broken: the replay accepts what the checker does, and nothing else.
+#[test]
+fn the_replay_and_the_checker_agree() {
+    let (mut accepted, mut refused) = (0, 0);
+    for seed in 0..250 {
+        for storage in [StorageModel::Tensors, StorageModel::Edges] {
+            let mut random = ChaCha8Rng::seed_from_u64(seed);
+            let plan = outcome(&application(&bytes(seed), storage)).plan;
+            let mut plans = vec![plan.clone()];
+            if storage == StorageModel::Tensors {
+                plans.push(pushed(&plan, &mut |below| random.random_range(0..below.max(1))));
+            }
+            let last = plans.last().unwrap().clone();
+            plans.extend((0..6).map(|_| broken(&last, &mut random)));
+            for plan in plans {
+                let (replayed, checked) = verdicts(&plan);
+                match (&replayed, &checked) {
+                    (Ok(_), Ok(())) => accepted += 1,
+                    (Err(_), Err(_)) => refused += 1,
+                    _ => panic!(
+                        "seed {seed}, {storage}: {replayed:?}, the checker {checked:?}\n{}",
+                        plan.to_ron()
+                    ),
+                }
+            }
+        }
+    }
+    println!("{accepted} plans accepted, {refused} refused");
+    assert!(accepted > 500 && refused > 500, "{accepted}, {refused}");
+}
+
+/// CNN `b` runs beside the middle one of three partitions. What the first of them makes for the last is then not b's.
+#[test]
+fn what_lives_over_a_partition_is_not_for_those_beside_it() {
+    let text = r#"(
+        cnns: [
+            (name: "a", model: "builtin:resnet50", partitions: [
+                (name: "a0", upto: "layer1.1.conv1"), (name: "a1", upto: "layer1.1.conv2"), (name: "a2"),
+            ]),
+            (name: "b", model: "builtin:paper_pair"),
+        ],
+        parallel: [["a0"], ["a1", "b"], ["a2"]],
+        rows: {"b/l1": 1, "b/l2": 1},
+    )"#;
+    let mut plan = csdfc_tests::plan(&csdfc_tests::application(text));
+    let place = |plan: &Plan, cnn: &str, name: &str| {
+        let is_it = |tensor: &Tensor| tensor.cnn == cnn && tensor.name == name;
+        plan.tensors.iter().position(is_it).unwrap()
+    };
+    let (kept, beside) = (place(&plan, "a", "layer1.0.relu"), place(&plan, "b", "l1"));
+    let address = plan.tensors[kept].ring.unwrap().offset;
+    plan.tensors[beside].ring.as_mut().unwrap().offset = address;
+    csdfc_tests::together::settle(&mut plan);
+    let (replayed, checked) = verdicts(&plan);
+    assert!(replayed.is_err_and(|why| why.contains("share bytes")));
+    assert!(checked.is_err_and(|why| why.contains("a1") && why.contains("at the same time")), "{plan:?}");
+}

@@ -1,0 +1,466 @@
+//! Sections 2, 3, 7 and 8: a plan with its names resolved and its schedules written out.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use super::rows::{Held, Shape, rates, spans};
+use super::{Refusal, list, names, number, same, text};
+
+/// A plan. Partitions are counted over all CNNs, layers in their CNN; a tensor goes by the layer that writes it.
+#[derive(Debug)]
+pub struct Plan<'a> {
+    pub value: &'a Value,
+    pub is_edges: bool,
+    pub cnns: Vec<Cnn>,
+    pub partitions: Vec<Partition>,
+    /// `parallel`.
+    pub elements: Vec<Vec<usize>>,
+    /// Whether two partitions run at the same time.
+    pub together: Vec<Vec<bool>>,
+}
+
+#[derive(Debug)]
+pub struct Cnn {
+    pub name: String,
+    pub layers: Vec<Layer>,
+    pub rings: Vec<Ring>,
+    /// In groups that run at the same time.
+    pub groups: Vec<Vec<usize>>,
+    /// Tensors of the outputs.
+    pub outputs: Vec<usize>,
+}
+
+#[derive(Debug)]
+pub struct Layer {
+    pub name: String,
+    pub op: String,
+    pub attributes: Value,
+    pub operands: Vec<Operand>,
+    pub shape: Shape,
+    pub r: u64,
+    pub firings: u64,
+    pub partition: usize,
+    pub parameters: u64,
+    pub row_bytes: u64,
+    pub external: bool,
+    pub held: Vec<Held>,
+    pub readers: Vec<usize>,
+}
+
+#[derive(Debug)]
+pub struct Operand {
+    pub tensor: usize,
+    pub seen: Shape,
+    acquire: Vec<u64>,
+    release: Vec<u64>,
+}
+
+#[derive(Debug)]
+pub struct Partition {
+    pub cnn: usize,
+    /// Layers in the order in which they fire in a frame.
+    pub schedule: Vec<usize>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Kind {
+    Whole,
+    Wraps,
+    Cut,
+    /// A double buffer.
+    Halves,
+}
+
+#[derive(Debug)]
+pub struct Ring {
+    /// `cnn/tensor`.
+    pub name: String,
+    pub tensor: usize,
+    pub readers: Vec<usize>,
+    /// The first address; of a double buffer, those of both halves.
+    pub bases: Vec<u64>,
+    pub rows: u64,
+    pub row_bytes: u64,
+    pub kind: Kind,
+    /// First and last firing of the CNN's frame at which it lives.
+    pub life: [usize; 2],
+    /// The partitions of its producer and readers.
+    pub partitions: BTreeSet<usize>,
+    /// Those, and the partitions of its CNN that fire while it lives.
+    pub stored_in: BTreeSet<usize>,
+}
+
+impl Ring {
+    pub fn bytes(&self) -> u64 {
+        self.rows * self.row_bytes * self.bases.len() as u64
+    }
+
+    pub fn is_cut(&self) -> bool {
+        matches!(self.kind, Kind::Cut | Kind::Halves)
+    }
+
+    pub fn meets(&self, other: &Ring) -> bool {
+        let size = |ring: &Ring| ring.rows * ring.row_bytes;
+        self.bases.iter().any(|&a| other.bases.iter().any(|&b| a < b + size(other) && b < a + size(self)))
+    }
+
+    pub fn lives_beside(&self, other: &Ring) -> bool {
+        self.life[0] <= other.life[1] && other.life[0] <= self.life[1]
+    }
+
+    /// The address of a row.
+    pub fn address(&self, height: u64, frame: u64, row: u64) -> u64 {
+        let (half, row) = match self.kind {
+            Kind::Whole | Kind::Wraps => (0, row),
+            Kind::Cut => (0, frame * height + row),
+            Kind::Halves => ((frame % 2) as usize, row),
+        };
+        self.bases[half] + row % self.rows * self.row_bytes
+    }
+}
+
+impl Layer {
+    pub fn rows(&self) -> u64 {
+        self.shape.rows()
+    }
+
+    /// The row after the last that firing `p` makes.
+    pub fn end(&self, p: u64) -> u64 {
+        ((p + 1) * self.r).min(self.rows())
+    }
+
+    pub fn is_residual(&self, operand: usize) -> bool {
+        self.attributes["residual"] == true && operand + 1 == self.operands.len()
+    }
+}
+
+impl<'a> Plan<'a> {
+    pub fn read(value: &'a Value) -> Result<Plan<'a>, Refusal> {
+        same("format", text(value, "format")?, "csdfc-plan/1")?;
+        let stated = list(value, "partitions")?;
+        let mut places = BTreeMap::new();
+        for (i, partition) in stated.iter().enumerate() {
+            if places.insert(text(partition, "name")?, i).is_some() {
+                return Err("two partitions of one name".into());
+            }
+        }
+        let mut elements = Vec::new();
+        for element in list(value, "parallel")? {
+            let members = element.as_array().ok_or("an element of `parallel` that is no list")?;
+            let place = |name: &Value| name.as_str().and_then(|name| places.get(name).copied());
+            let members = members.iter().map(|name| place(name).ok_or("an unknown partition"));
+            elements.push(members.collect::<Result<Vec<usize>, _>>()?);
+        }
+        if !(0..stated.len()).all(|p| elements.iter().any(|element| element.contains(&p))) {
+            return Err("a partition that nothing runs".into());
+        }
+        let mut together = vec![vec![false; stated.len()]; stated.len()];
+        for (p, q) in
+            elements.iter().flat_map(|e| e.iter().flat_map(move |p| e.iter().map(move |q| (*p, *q))))
+        {
+            together[p][q] = p != q;
+        }
+        let is_edges = match text(value, "storage_model")? {
+            "edges" => true,
+            "tensors" => false,
+            other => return Err(format!("no storage model `{other}`")),
+        };
+        let mut plan = Plan { value, is_edges, cnns: Vec::new(), partitions: Vec::new(), elements, together };
+        let cnns = list(value, "cnns")?;
+        for partition in stated {
+            let of = text(partition, "cnn")?;
+            let cnn = cnns.iter().position(|cnn| cnn["name"] == of).ok_or("an unknown CNN")?;
+            plan.partitions.push(Partition { cnn, schedule: Vec::new() });
+        }
+        for (c, cnn) in cnns.iter().enumerate() {
+            let own: Vec<usize> = (0..stated.len()).filter(|&p| plan.partitions[p].cnn == c).collect();
+            let groups = groups(&own, &mut plan.together);
+            let layers = layers(value, cnn, &places)?;
+            for &p in &own {
+                plan.partitions[p].schedule = schedule(&stated[p], p, &layers)?;
+            }
+            let number_of = |tensor: &str| tensor_of(cnn, tensor);
+            let outputs = list(cnn, "outputs")?.iter().map(|output| number_of(text(output, "tensor")?));
+            let outputs = outputs.collect::<Result<_, _>>()?;
+            let name = text(cnn, "name")?.to_owned();
+            let mut new = Cnn { name, layers, rings: Vec::new(), groups, outputs };
+            new.rings = plan.rings(&new, &own)?;
+            plan.cnns.push(new);
+        }
+        Ok(plan)
+    }
+
+    /// The firings of a frame of a CNN, its partitions one after another.
+    pub fn line(&self, own: &[usize]) -> Vec<usize> {
+        own.iter().flat_map(|&p| self.partitions[p].schedule.iter().copied()).collect()
+    }
+
+    /// The partitions of a CNN.
+    pub fn partitions_of(&self, cnn: usize) -> Vec<usize> {
+        (0..self.partitions.len()).filter(|&p| self.partitions[p].cnn == cnn).collect()
+    }
+
+    /// Section 7.
+    fn rings(&self, cnn: &Cnn, own: &[usize]) -> Result<Vec<Ring>, Refusal> {
+        let line = self.line(own);
+        let first = |l: usize| line.iter().position(|&other| other == l);
+        let last = |l: usize| line.iter().rposition(|&other| other == l);
+        let layers = &cnn.layers;
+        let is_cut = |l: usize, reader: usize| self.together[layers[l].partition][layers[reader].partition];
+        let ring = |l: usize, readers: Vec<usize>, bases: Vec<u64>, rows: u64, kind: Kind| {
+            let users = || readers.iter().copied().chain([l]);
+            let life = [first(l), users().filter_map(last).max()];
+            let [Some(begin), Some(end)] = life else { return Err("a layer that never fires".to_owned()) };
+            let partitions: BTreeSet<usize> = users().map(|user| layers[user].partition).collect();
+            let meanwhile = line[begin..=end].iter().map(|&l| layers[l].partition);
+            let stored_in = partitions.iter().copied().chain(meanwhile).collect();
+            let name = format!("{}/{}", cnn.name, self.tensor_name(cnn, l)?);
+            let row_bytes = layers[l].row_bytes;
+            Ok(Ring {
+                name,
+                tensor: l,
+                bases,
+                rows,
+                row_bytes,
+                kind,
+                life: [begin, end],
+                stored_in,
+                partitions,
+                readers,
+            })
+        };
+        let mut rings = Vec::new();
+        for (l, layer) in layers.iter().enumerate() {
+            let height = layer.rows();
+            let kind = |rows: u64| if rows < height { Kind::Wraps } else { Kind::Whole };
+            if self.is_edges {
+                for &reader in &layer.readers {
+                    let held = self.edge(cnn, l, reader)?;
+                    let cut = is_cut(l, reader);
+                    let halves: Vec<Option<u64>> = held.iter().map(|edge| edge.half).collect();
+                    same("halves", halves, if cut { vec![Some(1), Some(2)] } else { vec![None] })?;
+                    if cut && (held.iter().any(|edge| edge.rows != height) || held[0].base == held[1].base) {
+                        return Err("a double buffer that is not two buffers of a frame each".into());
+                    }
+                    let bases = held.iter().map(|edge| edge.base).collect();
+                    // An edge has all its bytes to itself, even if it is of all rows.
+                    let kind = if cut { Kind::Halves } else { Kind::Wraps };
+                    rings.push(ring(l, vec![reader], bases, held[0].rows, kind)?);
+                }
+                continue;
+            }
+            let tensor = self.tensor(cnn, l)?;
+            let cut = layer.readers.iter().any(|&reader| is_cut(l, reader));
+            if tensor.get("ring_rows").is_none() {
+                if !layer.external || cut || layer.op == "input" && layer.r < height {
+                    return Err(format!("{} has no ring", layer.name));
+                }
+                continue;
+            }
+            if layer.external && !cnn.outputs.contains(&l) {
+                return Err(format!("{} is delivered whole and has a ring", layer.name));
+            }
+            let (rows, offset) = (number(tensor, "ring_rows")?, number(tensor, "offset")?);
+            same("bytes of a ring", number(tensor, "bytes")?, rows * layer.row_bytes)?;
+            if rows == 0 || offset % number(tensor, "element_bytes")? != 0 {
+                return Err(format!("{} has a ring that cannot be", layer.name));
+            }
+            let kind = if cut { Kind::Cut } else { kind(rows) };
+            rings.push(ring(l, layer.readers.clone(), vec![offset], rows, kind)?);
+        }
+        Ok(rings)
+    }
+
+    fn tensor_name(&self, cnn: &Cnn, l: usize) -> Result<&'a str, Refusal> {
+        text(self.tensor(cnn, l)?, "name")
+    }
+
+    fn tensor(&self, cnn: &Cnn, l: usize) -> Result<&'a Value, Refusal> {
+        let tensors = list(self.value, "tensors")?.iter();
+        let mut of =
+            tensors.filter(|t| t["cnn"] == cnn.name.as_str() && t["producer"] == cnn.layers[l].name.as_str());
+        of.next().ok_or_else(|| format!("{} writes no tensor", cnn.layers[l].name))
+    }
+
+    /// Where the buffers hold an edge, by half.
+    fn edge(&self, cnn: &Cnn, l: usize, reader: usize) -> Result<Vec<Held1>, Refusal> {
+        let tensor = self.tensor_name(cnn, l)?;
+        let mut found = Vec::new();
+        for buffer in list(self.value, "buffers")? {
+            for edge in list(buffer, "holds")? {
+                if text(edge, "cnn")? == cnn.name
+                    && text(edge, "tensor")? == tensor
+                    && text(edge, "consumer")? == cnn.layers[reader].name
+                {
+                    let rows = number(edge, "ring_rows")?;
+                    same("bytes of an edge", number(edge, "bytes")?, rows * cnn.layers[l].row_bytes)?;
+                    let base = number(buffer, "offset")?;
+                    found.push(Held1 { half: edge["half"].as_u64(), base, rows });
+                }
+            }
+        }
+        found.sort_by_key(|edge| edge.half);
+        Ok(found)
+    }
+}
+
+/// An edge in a buffer.
+struct Held1 {
+    half: Option<u64>,
+    base: u64,
+    rows: u64,
+}
+
+/// Partitions of a CNN that run at the same time, over others too.
+fn groups(own: &[usize], together: &mut [Vec<bool>]) -> Vec<Vec<usize>> {
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    for &p in own {
+        let (mut joined, rest): (Vec<_>, Vec<_>) =
+            groups.into_iter().partition(|group| group.iter().any(|&q| together[p][q]));
+        let mut group: Vec<usize> = joined.drain(..).flatten().chain([p]).collect();
+        group.sort_unstable();
+        groups = rest;
+        groups.push(group);
+    }
+    groups.sort();
+    for group in &groups {
+        for (&p, &q) in group.iter().flat_map(|p| group.iter().map(move |q| (p, q))) {
+            together[p][q] = p != q;
+        }
+    }
+    groups
+}
+
+fn tensor_of(cnn: &Value, name: &str) -> Result<usize, Refusal> {
+    let place = list(cnn, "layers")?.iter().position(|layer| layer["output"] == name);
+    place.ok_or_else(|| format!("nothing writes `{name}`"))
+}
+
+fn layers(plan: &Value, cnn: &Value, partitions: &BTreeMap<&str, usize>) -> Result<Vec<Layer>, Refusal> {
+    let mut layers: Vec<Layer> = Vec::new();
+    let tensors = list(plan, "tensors")?;
+    for (l, stated) in list(cnn, "layers")?.iter().enumerate() {
+        let name = text(stated, "name")?.to_owned();
+        let mut of = tensors.iter().filter(|t| t["cnn"] == cnn["name"] && t["name"] == stated["output"]);
+        let tensor = of.next().ok_or_else(|| format!("no tensor of {name}"))?;
+        same("producer", text(tensor, "producer")?, name.as_str())?;
+        let shape = Shape::read(&stated["output_shape"])?;
+        same("shape of a tensor", Shape::read(&tensor["shape"])?, shape.clone())?;
+        let (r, firings) = (number(stated, "rows_per_firing")?, number(stated, "firings")?);
+        if r == 0 || r > shape.rows() {
+            return Err(format!("{name} makes {r} rows a firing"));
+        }
+        same("firings", firings, shape.rows().div_ceil(r))?;
+        let row_bytes = shape.row_elements() * number(tensor, "element_bytes")?;
+        same("bytes of a row", number(tensor, "row_bytes")?, row_bytes)?;
+        let mut operands = Vec::new();
+        for input in list(stated, "inputs")? {
+            let of = tensor_of(cnn, text(input, "tensor")?)?;
+            if of >= l {
+                return Err(format!("{name} reads what is not yet there"));
+            }
+            let seen = match input.get("view") {
+                Some(view) => Shape::read(view)?,
+                None => layers[of].shape.clone(),
+            };
+            same("elements of a view", seen.elements(), layers[of].shape.elements())?;
+            let [acquire, release] = ["acquire", "release"].map(|field| rates(text(input, field)?));
+            operands.push(Operand { tensor: of, seen, acquire: acquire?, release: release? });
+        }
+        let partition = *partitions.get(text(stated, "partition")?).ok_or("an unknown partition")?;
+        let mut layer = Layer {
+            op: text(stated, "op")?.to_owned(),
+            attributes: stated.get("attributes").cloned().unwrap_or_default(),
+            operands,
+            shape,
+            r,
+            firings,
+            partition,
+            parameters: number(stated, "parameters")?,
+            row_bytes,
+            external: tensor["external"] == true,
+            held: Vec::new(),
+            readers: Vec::new(),
+            name,
+        };
+        for operand in 0..layer.operands.len() {
+            let of = layer.operands[operand].tensor;
+            let spans = spans(&layer, &layers[of].shape, operand)?;
+            let held = Held::new(of, layers[of].rows(), spans.as_deref(), r, firings);
+            same("acquire", &layer.operands[operand].acquire, &held.acquire())?;
+            same("release", &layer.operands[operand].release, &held.release())?;
+            match layer.held.iter_mut().find(|other| other.tensor == of) {
+                Some(other) => other.joined(&held),
+                None => layer.held.push(held),
+            }
+        }
+        for held in &layer.held {
+            layers[held.tensor].readers.push(l);
+        }
+        layers.push(layer);
+    }
+    for layer in &layers {
+        let tensor = tensors.iter().find(|t| t["cnn"] == cnn["name"] && t["producer"] == layer.name.as_str());
+        let readers: BTreeSet<&str> =
+            layer.readers.iter().map(|&reader| layers[reader].name.as_str()).collect();
+        same(
+            "consumers",
+            names(tensor.unwrap_or(&Value::Null), "consumers")?.into_iter().collect(),
+            readers,
+        )?;
+    }
+    Ok(layers)
+}
+
+/// The firings of a partition's frame; that they are as many as they must.
+fn schedule(stated: &Value, p: usize, layers: &[Layer]) -> Result<Vec<usize>, Refusal> {
+    fn walk(
+        steps: &[Value],
+        layers: &BTreeMap<&str, usize>,
+        firings: &mut Vec<usize>,
+    ) -> Result<(), Refusal> {
+        for step in steps {
+            if firings.len() > 1 << 24 {
+                return Err("a schedule without end".into());
+            }
+            if let Some(layer) = step["fire"].as_str() {
+                firings.push(*layers.get(layer).ok_or_else(|| format!("it fires `{layer}`"))?);
+            } else {
+                let body = list(step, "body")?;
+                let times = number(step, "repeat")?;
+                if times == 0 || body.is_empty() {
+                    return Err("a loop of nothing".into());
+                }
+                for _ in 0..times {
+                    walk(body, layers, firings)?;
+                }
+            }
+        }
+        Ok(())
+    }
+    let own = layers.iter().enumerate().filter(|(_, layer)| layer.partition == p);
+    let own: BTreeMap<&str, usize> = own.map(|(l, layer)| (layer.name.as_str(), l)).collect();
+    let mut firings = Vec::new();
+    walk(list(stated, "schedule")?, &own, &mut firings)?;
+    for &l in own.values() {
+        let times = firings.iter().filter(|&&other| other == l).count() as u64;
+        same("times that a layer fires", times, layers[l].firings)?;
+    }
+    same("notation", text(stated, "notation")?, notation(list(stated, "schedule")?)?.as_str())?;
+    Ok(firings)
+}
+
+/// A schedule on a line.
+pub fn notation(steps: &[Value]) -> Result<String, Refusal> {
+    let step = |step: &Value| -> Result<String, Refusal> {
+        if let Some(layer) = step["fire"].as_str() {
+            return Ok(format!("[{layer}]"));
+        }
+        let (times, body) = (number(step, "repeat")?, list(step, "body")?);
+        let inner = notation(body)?;
+        let is_single = body.len() == 1 && body[0].get("fire").is_some();
+        Ok(if is_single { format!("{inner}×{times}") } else { format!("({inner})×{times}") })
+    };
+    Ok(steps.iter().map(step).collect::<Result<Vec<_>, _>>()?.join(","))
+}

@@ -1,0 +1,191 @@
+//! Sections 7, 10 and 11: figures that follow from others.
+
+use std::collections::BTreeMap;
+
+use super::arena::check_apart;
+use super::bound::bound;
+use super::model::{Layer, Plan};
+use super::rows::Shape;
+use super::{Refusal, list, names, number, same};
+
+pub fn check(plan: &Plan<'_>) -> Result<(), Refusal> {
+    let memory = &plan.value["memory"];
+    let stated = |field: &str| number(memory, field);
+    let layers = || plan.cnns.iter().flat_map(|cnn| &cnn.layers);
+    let rings = || plan.cnns.iter().flat_map(|cnn| &cnn.rings);
+    check_buffers(plan)?;
+    check_external(plan)?;
+
+    for layer in layers() {
+        same(&format!("parameters of {}", layer.name), layer.parameters, 4 * parameters(plan, layer)?)?;
+    }
+    same("parameters", stated("parameters")?, layers().map(|layer| layer.parameters).sum())?;
+    let kept = layers().map(|layer| stored(plan, layer)).sum::<Result<u64, _>>()?;
+    same("parameters_stored", stated("parameters_stored")?, kept)?;
+    let arena = match plan.is_edges {
+        true => {
+            list(plan.value, "buffers")?.iter().map(|buffer| number(buffer, "bytes")).sum::<Result<_, _>>()?
+        }
+        false => rings().map(|ring| ring.bases[0] + ring.bytes()).max().unwrap_or(0),
+    };
+    same("buffers", stated("buffers")?, arena)?;
+    same("total", stated("total")?, kept + arena + stated("workspace")?)?;
+    let naive = plan.cnns.iter().flat_map(|cnn| {
+        cnn.rings.iter().map(|ring| {
+            let frame = cnn.layers[ring.tensor].rows() * ring.row_bytes;
+            if ring.is_cut() { 2 * frame } else { frame }
+        })
+    });
+    same("naive", stated("naive")?, naive.sum())?;
+
+    check_apart(plan)?;
+    let least = bound(plan, &|_| true);
+    same("bound", stated("bound")?, least)?;
+    let certificate = &plan.value["certificate"];
+    if let (false, false) = (certificate["bound"].is_null(), plan.is_edges) {
+        same("bytes of the witness", number(&certificate["bound"], "bytes")?, least)?;
+        let tensors = names(&certificate["bound"], "tensors")?;
+        let alone = bound(plan, &|ring| tensors.contains(&ring.name.as_str()));
+        same("bytes of the witness's rings", alone, least)?;
+    }
+    let proven = memory["proven"].as_bool().ok_or("no `proven`")?;
+    same("proven", proven, arena == least)?;
+    if let Some(claimed) = certificate["claimed"].as_u64()
+        && !(least < claimed && claimed <= arena && !plan.is_edges)
+    {
+        return Err(format!("it claims {claimed} bytes"));
+    }
+
+    let constraints = &plan.value["constraints"];
+    let rates: BTreeMap<&str, f64> = list(plan.value, "cnns")?
+        .iter()
+        .filter_map(|cnn| Some((cnn["name"].as_str()?, cnn["fps"].as_f64()?)))
+        .collect();
+    let fits = constraints["memory"].as_u64().is_none_or(|most| kept + arena <= most);
+    let floors = constraints["fps"].as_object().ok_or("no constraints on rates")?;
+    let is_fast = floors.iter().all(|(cnn, floor)| rates.get(cnn.as_str()).copied() >= floor.as_f64());
+    same("met", constraints["met"].as_bool().ok_or("no `met`")?, fits && is_fast)
+}
+
+/// What lies where: buffers are as large as their largest edges and apart.
+fn check_buffers(plan: &Plan<'_>) -> Result<(), Refusal> {
+    if !plan.is_edges {
+        return Ok(());
+    }
+    let mut places = Vec::new();
+    for buffer in list(plan.value, "buffers")? {
+        let (offset, bytes) = (number(buffer, "offset")?, number(buffer, "bytes")?);
+        let held = list(buffer, "holds")?.iter().map(|edge| number(edge, "bytes"));
+        same("bytes of a buffer", Some(bytes), held.collect::<Result<Vec<_>, _>>()?.into_iter().max())?;
+        places.push((offset, offset + bytes));
+    }
+    places.sort_unstable();
+    let end = places.last().map_or(0, |place| place.1);
+    if places.windows(2).any(|pair| pair[1].0 < pair[0].1) || end > number(&plan.value["memory"], "buffers")?
+    {
+        return Err("buffers overlap, or lie beyond the arena".into());
+    }
+    Ok(())
+}
+
+fn check_external(plan: &Plan<'_>) -> Result<(), Refusal> {
+    let external = &plan.value["memory"]["external"];
+    let (mut inputs, mut outputs) = (0, 0);
+    for cnn in &plan.cnns {
+        let bytes = |l: usize| cnn.layers[l].rows() * cnn.layers[l].row_bytes;
+        outputs += cnn.outputs.iter().map(|&l| bytes(l)).sum::<u64>();
+        for (l, layer) in cnn.layers.iter().enumerate() {
+            let is_output = cnn.outputs.contains(&l);
+            if is_output && !layer.external || layer.external && !is_output && layer.op != "input" {
+                return Err(format!("{} is not where its caller looks", layer.name));
+            }
+            let has_ring = cnn.rings.iter().any(|ring| ring.tensor == l);
+            if layer.op == "input" && layer.external && !has_ring {
+                inputs += bytes(l);
+            }
+        }
+    }
+    same("external inputs", number(external, "inputs")?, inputs)?;
+    same("external outputs", number(external, "outputs")?, outputs)
+}
+
+/// Channels of what a layer reads: of a convolution, those of all parts of its image.
+fn channels(layer: &Layer) -> u64 {
+    let seen = |operand: usize| layer.operands[operand].seen.channels();
+    match layer.op.as_str() {
+        "conv" => (0..layer.operands.len()).filter(|&i| !layer.is_residual(i)).map(seen).sum(),
+        _ if layer.operands.is_empty() => 1,
+        _ => seen(0),
+    }
+}
+
+fn product(dims: &serde_json::Value) -> Result<u64, Refusal> {
+    let dims = dims.as_array().ok_or("no dimensions")?;
+    dims.iter().map(|dim| dim.as_u64().ok_or_else(|| "no dimension".to_owned())).product()
+}
+
+/// The slopes of a `p_relu`.
+fn slopes(layer: &Layer) -> Result<Option<&serde_json::Value>, Refusal> {
+    let function = match layer.op.as_str() {
+        "element_wise" => &layer.attributes,
+        _ => &layer.attributes["activation"],
+    };
+    Ok((function["function"] == "p_relu").then_some(&function["slope"]))
+}
+
+/// Weights and the like of a layer, in elements.
+fn parameters(_: &Plan<'_>, layer: &Layer) -> Result<u64, Refusal> {
+    let a = &layer.attributes;
+    let bias = |units: &str| Ok::<u64, Refusal>(if a["bias"] == true { number(a, units)? } else { 0 });
+    let window = || product(&a["kernel"]);
+    let own = match layer.op.as_str() {
+        "conv" => {
+            let pre = if a["pre"]["affine"] == true { 2 * channels(layer) } else { 0 };
+            let filters = number(a, "filters")?;
+            filters * (channels(layer) / number(a, "groups")?) * window()? + bias("filters")? + pre
+        }
+        "conv_transpose" => {
+            let filters = number(a, "filters")?;
+            channels(layer) * (filters / number(a, "groups")?) * window()? + bias("filters")?
+        }
+        "gemm" => number(a, "inner")? * number(a, "units")? + bias("units")?,
+        "batch_norm" | "instance_norm" => 2 * number(a, "channels")?,
+        "binary" if !a["constant"].is_null() => product(&a["constant"]["dims"])?,
+        _ => 0,
+    };
+    Ok(own + slopes(layer)?.map_or(Ok(0), product)?)
+}
+
+/// What a layer keeps of them, in bytes.
+fn stored(plan: &Plan<'_>, layer: &Layer) -> Result<u64, Refusal> {
+    let a = &layer.attributes;
+    let (groups, filters, products) = match layer.op.as_str() {
+        "conv" | "conv_transpose" => {
+            let (groups, filters, channels) = (number(a, "groups")?, number(a, "filters")?, channels(layer));
+            let window = product(&a["kernel"])?;
+            match layer.op == "conv" && groups == channels && groups == filters {
+                true => (1, filters, window),
+                false => (groups, filters / groups, window * channels / groups),
+            }
+        }
+        "gemm" => (1, number(a, "units")?, number(a, "inner")?),
+        _ => return Ok((4 * parameters(plan, layer)?).next_multiple_of(64)),
+    };
+    let (mut in_panels, mut beside) = (0, 0);
+    if let Some(slope) = slopes(layer)? {
+        let dims = Shape::read(slope)?.dims;
+        // Per channel: all in the dimension of the channels, two before the last, of a gemm's units the last.
+        let from_end = if layer.op == "gemm" { 1 } else { 3 };
+        let all = groups * filters;
+        let of_channels = dims.len().checked_sub(from_end).map(|at| dims[at]);
+        let count = dims.iter().product::<u64>();
+        let suits = count == 1 || of_channels == Some(all) && count == all;
+        (in_panels, beside) = if suits { (1, 0) } else { (0, count) };
+    }
+    if a["pre"]["affine"] == true {
+        beside += 2 * channels(layer);
+    }
+    let panels = groups * filters * (products + 1 + in_panels);
+    let zeros = filters.next_multiple_of(16) - filters;
+    Ok((4 * (panels + zeros + beside)).next_multiple_of(64))
+}
