@@ -97,7 +97,7 @@ fn the_whole_plan_is_that_of_the_command() {
 }
 
 /// Fields of a plan whose keys are names of the user's.
-const MAPS: [&str; 2] = ["fps", "choices"];
+const MAPS: [&str; 3] = ["fps", "choices", "cores"];
 
 fn fields(value: &Value, all: &mut BTreeSet<String>) {
     match value {

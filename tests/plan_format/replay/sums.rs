@@ -64,7 +64,30 @@ pub fn check(plan: &Plan<'_>) -> Result<(), Refusal> {
     let fits = constraints["memory"].as_u64().is_none_or(|most| kept + arena <= most);
     let floors = constraints["fps"].as_object().ok_or("no constraints on rates")?;
     let is_fast = floors.iter().all(|(cnn, floor)| rates.get(cnn.as_str()).copied() >= floor.as_f64());
-    same("met", constraints["met"].as_bool().ok_or("no `met`")?, fits && is_fast)
+    let latency = |name: &String| {
+        let cnns = plan.value["cnns"].as_array()?;
+        cnns.iter().find(|cnn| cnn["name"] == name.as_str())?["latency_ns"].as_u64()
+    };
+    let mut limits = constraints["latency_ns"].as_object().into_iter().flatten();
+    let is_prompt = limits.all(|(cnn, most)| latency(cnn).is_some_and(|ns| Some(ns) <= most.as_u64()));
+    check_loads(plan)?;
+    same("met", constraints["met"].as_bool().ok_or("no `met`")?, fits && is_fast && is_prompt)
+}
+
+/// That what runs at the same time on a processor is no more than it has cores for.
+fn check_loads(plan: &Plan<'_>) -> Result<(), Refusal> {
+    let partitions = list(plan.value, "partitions")?;
+    for element in &plan.elements {
+        for (processor, cores) in plan.value["device"]["cores"].as_object().into_iter().flatten() {
+            let own =
+                element.iter().map(|&p| &partitions[p]).filter(|p| p["processor"] == processor.as_str());
+            let load: f64 = own.filter_map(|partition| partition["load"].as_f64()).sum();
+            if load > cores.as_f64().unwrap_or(0.0) * (1.0 + 1e-9) {
+                return Err(format!("{load} cores of {processor}, which has {cores}"));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// What lies where: buffers are as large as their largest edges and apart.
