@@ -253,7 +253,7 @@ impl<'d> Seat<'d> {
     /// its firings. Weights too large for the cache are read again by every firing, which is what processing by parts
     /// costs beside the firings themselves. Workers share the firings of a convolution that are large enough; every other
     /// firing is one core's. A layer that makes the rows of a firing one by one reads its filters again for every row but the
-    /// firing's first, from a cache that is [`CACHE_SPEED`] times as fast as memory, and hands each row to its workers.
+    /// firing's first, from a cache that is `CACHE_SPEED` times as fast as memory, and hands each row to its workers.
     pub fn layer(&self, network: &Network, id: LayerId, rows: u64, one_by_one: bool) -> LayerTime {
         let layer = network.layer(id);
         if layer.is_input() {

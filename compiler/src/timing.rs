@@ -13,7 +13,7 @@
 //! `P + (W − P) · (N − c) / (c · (N − 1))`. That is `P` where `N` is `c`, the sum of all stages on one core, and never less
 //! than `W / c`: no plan asks for more cores than there are.
 //!
-//! Both are bounds that any fair sharing keeps, and rings are sized for them ([`couple`](crate::couple)).
+//! Both are bounds that any fair sharing keeps, and rings are sized for them (`couple.rs`).
 
 use std::ops::Range;
 
