@@ -31,7 +31,7 @@ def allowed(drawn, model, feeds, expected):
     numbers = np.random.default_rng(1)
     most = [np.zeros(theirs.shape) for theirs in expected]
     for _ in range(TIMES):
-        by = {name: (start + size * numbers.choice([-1.0, 1.0], dims)).astype(np.float32)
+        by = {name: np.asarray(start + size * numbers.choice([-1.0, 1.0], dims), np.float32)
               for name, (start, size, dims) in moved.inputs.items()}
         for largest, theirs, other in zip(most, expected, session.run(names, feeds | by), strict=True):
             np.fmax(largest, np.abs(other.astype(np.float64) - theirs), out=largest)
