@@ -70,8 +70,9 @@ proptest! {
     fn every_plan_of_the_front_is_accepted(bytes in prop::collection::vec(any::<u8>(), 20..120)) {
         let mut application = generate::application(&bytes, StorageModel::Tensors);
         application.rows = RowsChoice::Default;
-        let fastest = plan(&application);
-        for point in fastest.pareto.iter().rev().step_by(3).take(4) {
+        application.constraints.memory = Some(MemoryGoal::Min);
+        let smallest = plan(&application);
+        for point in smallest.pareto.iter().rev().step_by(3).take(4) {
             application.constraints.memory = Some(MemoryGoal::Bytes(point.memory));
             let plan = plan(&application);
             prop_assert!(plan.memory.total <= point.memory);
@@ -108,12 +109,12 @@ fn figures(name: &str) -> Vec<(u64, u64)> {
 #[test]
 fn known_networks_are_as_small_as_they_must_be() {
     for (name, bytes, extra) in [
-        ("mobilenet_v2", 526_848, 1250),
+        ("mobilenet_v2", 516_096, 1250),
         ("mobilenet_v2", 913_920, 255),
         ("efficientnet_b0", 2_204_160, u64::MAX),
         ("resnet50", 2_207_744, u64::MAX),
         ("densenet121", 1_283_968, u64::MAX),
-        ("googlenet", 1_039_360, u64::MAX),
+        ("googlenet", 1_040_256, u64::MAX),
         ("inception_v2", 1_125_376, u64::MAX),
     ] {
         let figures = figures(name);

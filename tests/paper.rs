@@ -4,7 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use csdfc::app::spec::RowsSpec;
-use csdfc::reproduce::s1;
+use csdfc::reproduce::{s1, table12};
 use csdfc_codegen::plan::{Edge, Plan};
 use csdfc_tests::{app, plan, root};
 
@@ -128,5 +128,13 @@ fn the_page_of_s1_is_not_old() {
     assert!(page("s1/README.md").starts_with(&beginning), "`csdfc reproduce s1 -o docs/s1`");
     for (name, figure) in figures {
         assert!(page(&format!("s1/{name}")) == figure, "`csdfc reproduce s1 -o docs/s1`: {name} is old");
+    }
+}
+
+#[test]
+fn the_page_of_table_12_is_not_old() {
+    let page = page("table12/README.md");
+    for part in table12::without_search().unwrap() {
+        assert!(page.contains(&part), "`csdfc reproduce table12 -o docs/table12`, it lacks:\n{part}");
     }
 }

@@ -341,8 +341,12 @@ struct Planner<'a> {
 
 impl Planner<'_> {
     /// Whether no search could change the answer, where the fastest variants are among these: those of no parts, since no
-    /// layer is slower that fires once. They meet all constraints, or they are not fast enough, or no plan is small enough.
+    /// layer is slower that fires once. They fit, and meet all constraints or are the nearest to what is asked; or
+    /// no plan is small enough.
     fn is_settled(&self, limit: Option<u64>, demands: &[Demand]) -> bool {
+        if limit.is_some_and(|limit| self.parameters > limit) {
+            return true;
+        }
         let any = self.selection(&vec![Demand::default(); demands.len()]);
         let Some(fastest) = any.fastest(u64::MAX) else { return false };
         let least_memory = matches!(self.application.constraints.memory, Some(MemoryGoal::Min))
@@ -350,12 +354,7 @@ impl Planner<'_> {
         let rates = fastest.iter().zip(&self.variants).map(|(v, all)| all[*v].rate());
         let is_fast_enough =
             rates.zip(demands).all(|(rate, demand)| demand.is_met(rate.fps, rate.latency_ns));
-        match limit {
-            _ if !is_fast_enough => true,
-            Some(limit) if self.parameters > limit => true,
-            _ if least_memory => false,
-            limit => limit.is_none_or(|limit| self.total(&fastest) <= limit),
-        }
+        !(least_memory && is_fast_enough) && limit.is_none_or(|limit| self.total(&fastest) <= limit)
     }
 
     fn selection(&self, demands: &[Demand]) -> Selection<'_> {
