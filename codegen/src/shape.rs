@@ -15,9 +15,11 @@ pub enum Order {
 
 /// The shape of a tensor as ONNX sees it (the batch, 1, included) and its order of dimensions.
 ///
-/// A *row* of a rank-4 tensor with batch 1 is all that has one height index: `C · W` elements. Any other tensor
-/// is a single row. In memory the elements of a row of an image lie as `[W, C]` (layout HWC); because a
-/// channels-last shape lies the same way, a `Transpose` between the two orders moves nothing.
+/// A *row* of an image, which has rank 4 and batch 1, is all that has one height index: `C · W` elements. In memory the
+/// elements of a row of an image lie as `[W, C]` (layout HWC); because a channels-last shape lies the same way, a
+/// `Transpose` between the two orders moves nothing. A tensor of rank 3 with batch 1, `[1, T, C]`, is T rows of C elements,
+/// and one of rank 2, `[T, C]`, likewise, where T is not 1. Any other tensor is a single row. The elements of whatever is
+/// no image lie in the order of its dimensions.
 ///
 /// In a file a channels-first shape is the list of its dimensions.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -76,11 +78,19 @@ impl Shape {
         self.dims.iter().product()
     }
 
-    /// The dimension that counts rows, if this tensor is made of rows: rank 4 and batch 1.
+    /// Whether this is an image: rank 4 and batch 1.
+    pub fn is_image(&self) -> bool {
+        matches!(self.dims.as_slice(), [1, _, _, _])
+    }
+
+    /// The dimension that counts rows, if this tensor is made of rows: the height of an image, and of tensors of rank 3
+    /// with batch 1 and of rank 2 that before the last one, unless it is 1.
     pub fn row_axis(&self) -> Option<usize> {
         match (self.dims.as_slice(), self.order) {
             ([1, _, _, _], Order::ChannelsFirst) => Some(2),
             ([1, _, _, _], Order::ChannelsLast) => Some(1),
+            ([1, rows, _], _) if *rows > 1 => Some(1),
+            ([rows, _], _) if *rows > 1 => Some(0),
             _ => None,
         }
     }
@@ -94,9 +104,9 @@ impl Shape {
         }
     }
 
-    /// The dimension that counts columns, if this tensor is made of rows.
+    /// The dimension that counts columns, if this is an image.
     pub fn column_axis(&self) -> Option<usize> {
-        self.row_axis().map(|row| row + 1)
+        self.row_axis().filter(|_| self.is_image()).map(|row| row + 1)
     }
 
     /// Number of rows (height); 1 for a tensor that is not made of rows.
@@ -110,6 +120,25 @@ impl Shape {
             Some(axis) => self.dims.iter().enumerate().filter(|(i, _)| *i != axis).map(|(_, d)| d).product(),
             None => self.elements(),
         }
+    }
+
+    /// Whether the rows of this tensor, seen in another shape, are rows still, element for element: those of an image with
+    /// as many columns and channels, perhaps in another order of dimensions, or, where either is no image, those of a
+    /// tensor whose elements lie in the same order. Whatever else sees a tensor in other dimensions needs it whole, even
+    /// where there is one row: a reshape deals the elements of an image in the order of its channels.
+    pub fn keeps_rows(&self, seen: &Shape) -> bool {
+        let are_alike = match (self.is_image(), seen.is_image()) {
+            (true, true) => self.channels() == seen.channels(),
+            _ => self.lies_in_order() && seen.lies_in_order(),
+        };
+        let are_rows = self.row_axis().is_some() && seen.row_axis().is_some();
+        are_rows && are_alike && (self.rows(), self.row_elements()) == (seen.rows(), seen.row_elements())
+    }
+
+    /// Whether elements lie in the order of the dimensions, as those of an image of several channels do where these are
+    /// the last dimension.
+    fn lies_in_order(&self) -> bool {
+        !self.is_image() || self.order == Order::ChannelsLast || self.channels() == 1
     }
 
     /// Number of channels: the size of [`Shape::channel_axis`], or 1.
@@ -148,5 +177,10 @@ mod tests {
         assert_eq!((batched.rows(), batched.row_elements()), (1, 120));
         let vector = Shape::new([1, 10]);
         assert_eq!((vector.rows(), vector.row_elements(), vector.channels()), (1, 10, 10));
+        for (dims, rows) in [(&[1, 40, 10][..], 40), (&[40, 10], 40), (&[1, 1, 10], 1), (&[2, 40, 10], 1)] {
+            let shape = Shape::new(dims);
+            assert_eq!((shape.rows(), shape.rows() * shape.row_elements()), (rows, shape.elements()));
+            assert_eq!(shape.column_axis(), None);
+        }
     }
 }

@@ -173,6 +173,13 @@ impl ElementShape {
         }
     }
 
+    /// A tensor whose elements lie in row-major order, stored as rows, which this dimension counts: none before it is
+    /// larger than 1.
+    pub const fn by_rows(sizes: &[usize], row_axis: usize, ring_rows: usize) -> Self {
+        let dense = ElementShape::dense(sizes);
+        ElementShape { row_axis: Some(row_axis), ring_rows, ..dense }
+    }
+
     /// The same tensor of which only these rows are stored, the first at the start of the storage.
     pub fn stored(mut self, rows: &Range<usize>) -> Self {
         (self.ring_rows, self.first) = ring_of(rows);

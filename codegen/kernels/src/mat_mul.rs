@@ -1,21 +1,28 @@
 //! Matrix products of two tensors.
 #![allow(unsafe_code, reason = "vector instructions; each block says why it is sound")]
 
+use core::ops::Range;
+
 use super::arch::{Isa, Job, PANEL, Simd};
 use super::elements::{Dims, Elements, ElementsMut, Index};
 use super::tile::{Ending, TileWork, accumulate, call, finish, panel_vectors};
 
-/// Makes `a · b` over the last two dimensions of the operands as seen, the others broadcast; a first operand of rank 1
-/// is a row, a second one a column, and the output lacks that dimension. The output is made whole.
+/// Makes rows `y` of `a · b` over the last two dimensions of the operands as seen, the others broadcast; a first operand
+/// of rank 1 is a row, a second one a column, and the output lacks that dimension. An output that is one row is made whole.
 ///
 /// # Panics
 /// If a slice is shorter than the shapes say.
-pub fn mat_mul(isa: Isa, a: &Elements<'_>, b: &Elements<'_>, output: &mut ElementsMut<'_>) {
+pub fn mat_mul(isa: Isa, y: Range<usize>, a: &Elements<'_>, b: &Elements<'_>, output: &mut ElementsMut<'_>) {
     let (a_batch, b_batch) = (a.seen.rank.saturating_sub(2), b.seen.rank.saturating_sub(2));
     let batch = a_batch.max(b_batch);
     let shape = output.shape.dims;
     let whole = Dims::new(&shape.sizes[..batch]);
     whole.for_each(|index| {
+        // The rows may count matrices, or rows of each.
+        let axis = output.shape.row_axis;
+        if axis.is_some_and(|axis| axis < batch && !y.contains(&index[axis])) {
+            return;
+        }
         let outer = |tensor: &Elements<'_>, rank: usize| {
             Dims::new(&tensor.seen.sizes[..rank]).broadcast(batch, index)
         };
@@ -28,7 +35,8 @@ pub fn mat_mul(isa: Isa, a: &Elements<'_>, b: &Elements<'_>, output: &mut Elemen
         );
         let row = left.axes[0].map(|_| batch);
         let column = right.axes[1].map(|_| batch + usize::from(row.is_some()));
-        isa.run(Product { a: left, b: right, output, index: *index, axes: [row, column] });
+        let rows = if row.is_some() && axis == row { y.clone() } else { 0..left.size(0) };
+        isa.run(Product { a: left, b: right, rows, output, index: *index, axes: [row, column] });
     });
 }
 
@@ -86,6 +94,8 @@ impl<'a> Matrix<'a> {
 struct Product<'a, 'o, 'd> {
     a: Matrix<'a>,
     b: Matrix<'a>,
+    /// Rows that are made.
+    rows: Range<usize>,
     output: &'o mut ElementsMut<'d>,
     /// Index of the first output element, and the dimensions of rows and columns.
     index: Index,
@@ -98,8 +108,8 @@ impl Job for Product<'_, '_, '_> {
         let columns = const { S::VECTORS * S::LANES };
         let mut sums = [[0.0; COLUMNS]; MOST_ROWS];
         for column in (0..self.b.size(1)).step_by(columns) {
-            for row in (0..self.a.size(0)).step_by(S::PIXELS) {
-                let rows = S::PIXELS.min(self.a.size(0) - row);
+            for row in self.rows.clone().step_by(S::PIXELS) {
+                let rows = S::PIXELS.min(self.rows.end - row);
                 let block = Block { a: &self.a, b: &self.b, row, column, sums: sums.as_mut_ptr() };
                 // SAFETY: this is within a job of this instruction set.
                 unsafe { call::<S, _>(block, rows, const { S::VECTORS / panel_vectors::<S>() }) }
@@ -214,7 +224,7 @@ mod tests {
         let want = textbook(a, b, &Dims::new(out));
         for isa in Isa::all() {
             let mut got = vec![f32::NAN; want.len()];
-            mat_mul(isa, a, b, &mut ElementsMut::dense(&mut got, out));
+            mat_mul(isa, 0..1, a, b, &mut ElementsMut::dense(&mut got, out));
             close(&got, &want, || std::format!("{} {:?} {:?}", isa.name(), a.seen, b.seen));
         }
     }

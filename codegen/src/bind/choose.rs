@@ -38,7 +38,7 @@ pub(super) fn choose(site: &Site<'_>) -> Result<Choice, String> {
         Operator::ElementWise(element_wise) => self::element_wise(site, x, &element_wise.function),
         Operator::BatchNorm(norm) => batch_norm(site, x, norm),
         Operator::Binary(binary) => self::binary(site, binary),
-        Operator::MatMul => mat_mul(site, x),
+        Operator::MatMul => site.by_elements(Kernel::MatMul),
         Operator::InstanceNorm(norm) => instance_norm(site, x, norm),
         Operator::Concat(concat) => self::concat(site, concat.axis),
         _ => unary(site, x),
@@ -51,27 +51,29 @@ impl Site<'_> {
         image_rows(self.output, self.ring_rows)
     }
 
-    /// The output as one row of so many pixels, if its elements lie in row-major order.
+    /// The output as so many pixels, dealt out among its rows, if its elements lie in row-major order.
     pub(super) fn flat(&self, pixels: usize) -> Option<Access> {
-        let channels = self.output.elements() / pixels.max(1);
-        let is_flat = self.output.rows() == 1 && access::is_row_major(self.output, self.output.order);
-        is_flat.then_some(Access::Rows(RowShape::dense(1, pixels, channels, self.ring_rows)))
+        let (rows, channels) = (self.output.rows(), self.output.elements() / pixels.max(1));
+        let is_flat = access::is_row_major(self.output, self.output.order) && pixels.is_multiple_of(rows);
+        let is_line = rows == 1 || !self.output.is_image();
+        (is_flat && is_line)
+            .then(|| Access::Rows(RowShape::dense(rows, pixels / rows, channels, self.ring_rows)))
     }
 
     /// A kernel by rows of images, if operand and output are such.
     fn by_rows(&self, x: &Operand<'_>, kernel: impl FnOnce() -> Kernel) -> Option<Choice> {
-        let (input, output) = (x.image()?, self.image()?);
-        Some(Choice::new(kernel(), vec![Input::of(Access::Rows(input))], Access::Rows(output)))
+        let ((_, input), output) = (x.image()?, self.image()?);
+        Some(Choice::new(kernel(), vec![input], Access::Rows(output)))
     }
 
     /// A kernel on rows of `pixels` pixels, if operand and output lie in row-major order.
     fn by_pixels(&self, x: &Operand<'_>, pixels: usize, kernel: impl FnOnce() -> Kernel) -> Option<Choice> {
-        Some(Choice::new(kernel(), vec![x.flat(pixels)?], self.flat(pixels)?))
+        Some(Choice::new(kernel(), vec![x.flat(self.output.rows(), pixels)?], self.flat(pixels)?))
     }
 
     /// A kernel element by element.
     pub(super) fn by_elements(&self, kernel: Kernel) -> Result<Choice, String> {
-        let inputs = self.inputs.iter().map(Operand::elements).collect::<Result<_, _>>()?;
+        let inputs = self.inputs.iter().map(|x| x.elements(self.output)).collect::<Result<_, _>>()?;
         let output = access::elements(self.output, self.output.order, self.output, self.ring_rows)?;
         Ok(Choice::new(kernel, inputs, output))
     }
@@ -133,7 +135,7 @@ impl Choice {
             }
             Access::Elements(..) => Ok(plain),
             Access::Rows(rows) => {
-                let is_image = output.row_axis().is_some();
+                let is_image = output.is_image();
                 let packing =
                     if is_image { image_constant(output, dims) } else { row_constant(output, rows, dims) };
                 packing.ok_or_else(|| format!("a constant {} does not fit {output}", Shape::new(dims)))
@@ -153,10 +155,11 @@ fn image_constant(output: &Shape, dims: &[usize]) -> Option<Packing> {
     }
 }
 
-/// A constant that broadcasts to one row of pixels.
+/// A constant that broadcasts to rows of pixels.
 fn row_constant(output: &Shape, rows: RowShape, dims: &[usize]) -> Option<Packing> {
     let [pixels, channels] = split(&output.dims, dims, rows.channels)?;
-    Some(Packing::Row { rows: RowShape::dense(1, pixels, channels, 1) })
+    let height = if pixels == 1 { 1 } else { rows.height };
+    Some(Packing::Row { rows: RowShape::dense(height, pixels / height, channels, height) })
 }
 
 /// Pixels and channels of an operand of dimensions `dims`, which broadcasts to `output` as pixels of `channels`
@@ -171,19 +174,6 @@ fn split(output: &[usize], dims: &[usize], channels: usize) -> Option<[usize; 2]
         elements => (own == all).then_some(elements),
     };
     Some([side(&dims[..cut], &output[..cut])?, side(&dims[cut..], &output[cut..])?])
-}
-
-/// Products of two tensors. Of an image only some rows may be asked for, and only those of the first operand be there.
-fn mat_mul(site: &Site<'_>, x: &Operand<'_>) -> Result<Choice, String> {
-    if site.image().is_none() {
-        return site.by_elements(Kernel::MatMul);
-    }
-    match x.elements()?.access {
-        Access::Elements(shape, seen) if shape.row_axis.is_some() && shape.dims == seen => {
-            site.by_elements(Kernel::MatMulRows)
-        }
-        _ => site.unsupported(),
-    }
 }
 
 fn element_wise(site: &Site<'_>, x: &Operand<'_>, function: &Function) -> Result<Choice, String> {
@@ -265,18 +255,18 @@ fn binary(site: &Site<'_>, binary: &operator::Binary) -> Result<Choice, String> 
 fn binary_by_rows(site: &Site<'_>, kernel: &Kernel) -> Option<Choice> {
     let output = site.image()?;
     let input = |x: &Operand<'_>| {
-        let rows = x.image().filter(|_| x.seen.order == site.output.order)?;
+        let (rows, input) = x.image().filter(|_| x.seen.order == site.output.order)?;
         let fits = |own: usize, all: usize| own == 1 || own == all;
         let all_fit = fits(rows.height, output.height)
             && fits(rows.width, output.width)
             && fits(rows.channels, output.channels);
-        all_fit.then_some(Input::of(Access::Rows(rows)))
+        all_fit.then_some(input)
     };
     let inputs = site.inputs.iter().map(input).collect::<Option<_>>()?;
     Some(Choice::new(kernel.clone(), inputs, Access::Rows(output)))
 }
 
-/// As rows of pixels, cut where every operand is whole or one element on both sides.
+/// As rows of pixels, cut where every operand is whole or one element on both sides, and in no row of the output.
 fn binary_by_pixels(site: &Site<'_>, kernel: &Kernel, constant: Option<&[usize]>) -> Option<Choice> {
     if site.image().is_some() {
         return None;
@@ -286,7 +276,7 @@ fn binary_by_pixels(site: &Site<'_>, kernel: &Kernel, constant: Option<&[usize]>
         let channels: usize = dims[cut..].iter().product();
         let input = |x: &Operand<'_>| {
             let [pixels, own] = split(dims, &x.seen.dims, channels)?;
-            let input = x.flat(pixels)?;
+            let input = x.flat(site.output.rows(), pixels)?;
             matches!(input.access, Access::Rows(rows) if rows.channels == own).then_some(input)
         };
         let inputs = site.inputs.iter().map(input).collect::<Option<_>>()?;
@@ -312,8 +302,8 @@ fn concat(site: &Site<'_>, axis: usize) -> Result<Choice, String> {
         let output = site.image()?;
         let axis = Site::image_axis(site.output, axis)?;
         let input = |x: &Operand<'_>| {
-            let rows = x.image().filter(|_| x.seen.order == site.output.order)?;
-            Some(Input::of(Access::Rows(rows)))
+            let (_, input) = x.image().filter(|_| x.seen.order == site.output.order)?;
+            Some(input)
         };
         let inputs = site.inputs.iter().map(input).collect::<Option<_>>()?;
         Some(Choice::new(Kernel::Concat { axis, starts: starts.clone() }, inputs, Access::Rows(output)))
@@ -322,9 +312,17 @@ fn concat(site: &Site<'_>, axis: usize) -> Result<Choice, String> {
         if site.image().is_some() {
             return None;
         }
+        if site.output.row_axis() == Some(axis) {
+            // Each row is one of an operand.
+            let input = |x: &Operand<'_>| x.flat(x.seen.dims[axis], x.seen.dims[axis]);
+            let inputs = site.inputs.iter().map(input).collect::<Option<_>>()?;
+            let kernel = Kernel::Concat { axis: ImageAxis::Rows, starts: starts.clone() };
+            return Some(Choice::new(kernel, inputs, site.flat(site.output.rows())?));
+        }
         let pixels: usize = site.output.dims[..axis].iter().product();
         let inner: usize = site.output.dims[axis + 1..].iter().product();
-        let inputs = site.inputs.iter().map(|x| x.flat(pixels)).collect::<Option<_>>()?;
+        let rows = site.output.rows();
+        let inputs = site.inputs.iter().map(|x| x.flat(rows, pixels)).collect::<Option<_>>()?;
         let starts = starts.iter().map(|start| start * inner).collect();
         Some(Choice::new(Kernel::Concat { axis: ImageAxis::Channels, starts }, inputs, site.flat(pixels)?))
     };
@@ -403,20 +401,20 @@ fn reduce(
     image: Option<[bool; 3]>,
 ) -> Option<Choice> {
     let function = translate::reduce(&reduce.function);
-    if let (Some(rows), Some(image)) = (x.image(), image.filter(|_| x.seen.rank() == 4)) {
+    if let (Some((rows, input)), Some(image)) = (x.image(), image.filter(|_| x.seen.rank() == 4)) {
         let [channels, columns] = [image[ImageAxis::Channels as usize], image[ImageAxis::Columns as usize]];
         if image[ImageAxis::Rows as usize] {
             // One pixel of channels, whatever its dimensions.
             let output = RowShape::dense(1, 1, rows.channels, site.ring_rows);
             let is_frame = columns && !channels && site.output.elements() == rows.channels;
-            let (input, output) = (Input::of(Access::Rows(rows)), Access::Rows(output));
-            return is_frame.then(|| Choice::new(Kernel::ReduceFrame(function), vec![input], output));
+            let kernel = Kernel::ReduceFrame(function);
+            return is_frame.then(|| Choice::new(kernel, vec![input], Access::Rows(output)));
         }
         let is_kept = reduce.keep_dims && x.seen.order == site.output.order;
         return site.by_rows(x, || Kernel::ReduceRows { function, columns, channels }).filter(|_| is_kept);
     }
     let pixels = trailing(&x.seen.dims, &reduce.axes)?;
-    let (input, output) = (x.flat(pixels)?, site.flat(pixels)?);
+    let (input, output) = (x.flat(site.output.rows(), pixels)?, site.flat(pixels)?);
     Some(Choice::new(Kernel::ReduceRows { function, columns: false, channels: true }, vec![input], output))
 }
 

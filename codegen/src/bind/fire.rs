@@ -60,7 +60,7 @@ impl Call {
     ) {
         match (self.output, output) {
             (Access::Rows(shape), Target::F32(data)) => {
-                let (data, shape) = (data.into(), slots.rows(shape, 1));
+                let (data, shape) = (data.into(), slots.rows(shape));
                 self.fire_rows(workers, isa, y, inputs, weights, &mut RowsMut { data, shape });
             }
             (Access::Elements(shape, _), Target::F32(data)) => {
@@ -68,7 +68,7 @@ impl Call {
                 self.fire_elements(isa, y, inputs, weights, &mut ElementsMut { data, shape });
             }
             (Access::Rows(shape), Target::I64(data)) => {
-                let (data, shape) = (data.into(), slots.rows(shape, 1));
+                let (data, shape) = (data.into(), slots.rows(shape));
                 if let (Kernel::ArgMax { axis, select_last }, Some(x)) = (&self.kernel, self.rows(inputs, 0))
                 {
                     arg_max::arg_max(*axis, *select_last, y, x, &mut RowsMut { data, shape });
@@ -152,7 +152,6 @@ impl Call {
             Kernel::SpaceToDepth { block } => depth_space::space_to_depth(*block, y, x, output),
             Kernel::GemmElements(_)
             | Kernel::MatMul
-            | Kernel::MatMulRows
             | Kernel::ArgMax { .. }
             | Kernel::ReduceElements { .. }
             | Kernel::ArgMaxElements { .. }
@@ -205,15 +204,7 @@ impl Call {
             }
             Kernel::MatMul => {
                 if let Some(right) = self.elements(inputs, 1) {
-                    mat_mul::mat_mul(isa, &x, &right, output);
-                }
-            }
-            Kernel::MatMulRows => {
-                if let Some(right) = self.elements(inputs, 1) {
-                    // Frames of these rows alone.
-                    let x = Elements { shape: only(x.shape, &y), seen: only(x.shape, &y).dims, data: x.data };
-                    let shape = only(output.shape, &y);
-                    mat_mul::mat_mul(isa, &x, &right, &mut ElementsMut { data: output.data.again(), shape });
+                    mat_mul::mat_mul(isa, y, &x, &right, output);
                 }
             }
             Kernel::Pool(p) => pool::pool_elements(p, y, &x, output),
@@ -257,24 +248,32 @@ impl Call {
 
     /// An operand that is seen by rows.
     fn rows<'a>(&self, inputs: &[Source<'a>], operand: usize) -> Option<Rows<'a>> {
-        let (source, Input { access, fold }) = (inputs.get(operand)?, self.inputs.get(operand)?);
-        let Access::Rows(shape) = *access else { return None };
-        Some(Rows { data: source.data.into(), shape: source.slots.rows(shape, *fold) })
+        let (source, input) = (inputs.get(operand)?, self.inputs.get(operand)?);
+        let Access::Rows(shape) = input.access else { return None };
+        Some(Rows { data: source.data.into(), shape: source.slots.of(input).rows(shape) })
     }
 
     /// An operand that is seen element by element.
     fn elements<'a>(&self, inputs: &[Source<'a>], operand: usize) -> Option<Elements<'a>> {
         let (source, input) = (inputs.get(operand)?, self.inputs.get(operand)?);
         let Access::Elements(shape, seen) = input.access else { return None };
-        Some(Elements { data: source.data.into(), shape: source.slots.elements(shape), seen })
+        Some(Elements { data: source.data.into(), shape: source.slots.of(input).elements(shape), seen })
     }
 }
 
 impl Slots {
-    /// A tensor seen by rows, so many of its own each.
-    fn rows(&self, shape: RowShape, fold: usize) -> RowShape {
+    /// Those of the rows that a kernel sees of an operand.
+    fn of(&self, input: &Input) -> Slots {
         match self {
-            Slots::Ring(first) => RowShape { first: first / fold, ..shape },
+            Slots::Ring(first) => Slots::Ring(first / input.fold * input.into),
+            Slots::Only(rows) => Slots::Only(rows.clone()),
+        }
+    }
+
+    /// A tensor seen by rows.
+    fn rows(&self, shape: RowShape) -> RowShape {
+        match self {
+            Slots::Ring(first) => RowShape { first: *first, ..shape },
             Slots::Only(rows) => shape.stored(rows),
         }
     }
@@ -289,15 +288,6 @@ impl Slots {
         }
         shape
     }
-}
-
-/// An image of which only these rows are seen.
-fn only(mut shape: ElementShape, y: &Range<usize>) -> ElementShape {
-    if let Some(axis) = shape.row_axis {
-        shape.dims.sizes[axis] = y.len();
-        shape.first += y.start;
-    }
-    shape
 }
 
 fn constant_rows<'a>(constant: &Constant, weights: &'a [f32]) -> Rows<'a> {

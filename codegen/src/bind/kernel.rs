@@ -84,10 +84,8 @@ pub enum Kernel {
     ConvTranspose(ConvTranspose),
     /// Constant 0: panels.
     GemmElements(Gemm),
-    /// A product of two tensors, made whole.
+    /// A product of two tensors.
     MatMul,
-    /// A product of two tensors, of which the output and the first operand are images: row by row.
-    MatMulRows,
     ElementWise(Activation),
     /// Constant 0: slopes.
     PRelu,

@@ -7,7 +7,7 @@ use crate::operator;
 use crate::shape::Shape;
 use crate::weights::{self, Packing};
 
-use super::access::{Access, Input};
+use super::access::Access;
 use super::choose::Choice;
 use super::kernel::{Kernel, Operand, Site};
 
@@ -21,7 +21,7 @@ pub(super) fn convolution(site: &Site<'_>) -> Result<Choice, String> {
         Packing::ConvTranspose { conv, .. } => Kernel::ConvTranspose(conv),
         _ => return site.unsupported(),
     };
-    let inputs = site.inputs.iter().map(|x| x.image().map(|rows| Input::of(Access::Rows(rows))));
+    let inputs = site.inputs.iter().map(|x| x.image().map(|(_, input)| input));
     let (Some(inputs), Some(output)) = (inputs.collect(), site.image()) else { return site.unsupported() };
     Choice::new(kernel, inputs, Access::Rows(output)).with_panels(site, part, in_place)
 }
@@ -41,7 +41,7 @@ pub(super) fn gemm(site: &Site<'_>, x: &Operand<'_>, gemm: &operator::Gemm) -> R
     let pixels = x.seen.elements() / gemm.inner.max(1);
     let Packing::Gemm { gemm, image, .. } = &mut part.packing else { return site.unsupported() };
     let (kernel, by_elements) = (Kernel::Conv(gemm.as_conv()), Kernel::GemmElements(*gemm));
-    let mut input = x.flat(pixels);
+    let mut input = x.flat(site.output.rows(), pixels);
     if input.is_none() && pixels == 1 && site.flat(1).is_some() {
         // An image seen as one vector: its elements are taken as they lie, and the weights in the same order.
         let channels = x.own.channels();

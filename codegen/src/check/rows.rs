@@ -1,7 +1,7 @@
 //! The row table: which rows of an operand each output row reads, by the definition of the operator.
 
 use crate::operator::{ConvTranspose, Operator, Pad, PadMode};
-use crate::shape::Shape;
+use crate::shape::{Order, Shape};
 
 use super::resample;
 
@@ -25,11 +25,16 @@ pub(super) fn spans(
 ) -> Option<Vec<Span>> {
     let seen = inputs[operand];
     // The rows of an operand are those of its tensor only if a view between keeps them as they are.
-    let image = |shape: &Shape| (shape.rows(), shape.channels(), shape.row_elements());
+    let size = |shape: &Shape| (shape.rows(), shape.row_elements());
+    let is_kept = size(own) == size(seen)
+        && match (own.is_image(), seen.is_image()) {
+            (true, true) => own.channels() == seen.channels(),
+            _ => lies_in_order(own) && lies_in_order(seen),
+        };
     let (Some(axis), Some(_), Some(out_axis)) = (seen.row_axis(), own.row_axis(), output.row_axis()) else {
         return None;
     };
-    if image(own) != image(seen) || axis != out_axis || output.rows() == 1 {
+    if !is_kept || axis != out_axis || output.rows() == 1 {
         return None;
     }
     let (rows, height) = (seen.rows() as i64, output.rows() as i64);
@@ -43,7 +48,11 @@ pub(super) fn spans(
             Some(windows(height, pool.kernel[0], pool.stride[0], pool.dilation[0], pool.pads[0]))
         }
         Operator::ConvTranspose(conv) => Some(conv_transpose(conv, height)),
+        // Neighbours of a channel are other rows.
+        Operator::Lrn(_) if seen.channel_axis() == Some(axis) => None,
         Operator::ElementWise(_) | Operator::BatchNorm(_) | Operator::Lrn(_) | Operator::Gemm(_) => same,
+        // Dimensions are counted from the last, so that axes of other ranks are not the same.
+        Operator::Binary(_) | Operator::MatMul if seen.rank() != output.rank() => None,
         Operator::Binary(_) => same,
         Operator::MatMul if operand == 0 => same,
         Operator::MatMul => None,
@@ -81,6 +90,12 @@ pub(super) fn spans(
     }
 }
 
+/// Whether the elements of a tensor lie in the order of its dimensions, as those of an image of several channels lie only
+/// where these are last.
+fn lies_in_order(shape: &Shape) -> bool {
+    !shape.is_image() || shape.order == Order::ChannelsLast || shape.channels() == 1
+}
+
 /// Windows count from their first to their last row, padding and the gaps of a dilation included.
 fn windows(height: i64, kernel: usize, stride: usize, dilation: usize, top: usize) -> Vec<Span> {
     let extent = (kernel as i64 - 1) * dilation as i64 + 1;
@@ -116,7 +131,7 @@ fn padded(pad: &Pad, axis: usize, rows: i64, y: i64) -> Span {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::operator::{Concat, DepthToSpace, Slice};
+    use crate::operator::{Concat, DepthToSpace, Lrn, Slice, Softmax};
 
     fn table(operator: &Operator, inputs: &[&Shape], operand: usize, output: &Shape) -> Option<Vec<Span>> {
         spans(operator, inputs[operand], inputs, operand, output)
@@ -186,5 +201,27 @@ mod tests {
         // Rows of a reshape that mixes rows are not those of its tensor.
         let (own, seen) = (Shape::image(4, 6, 3), Shape::image(2, 6, 6));
         assert_eq!(spans(&concat, &own, &[&seen], 0, &seen), None);
+    }
+
+    #[test]
+    fn rows_of_other_ranks() {
+        let softmax = |axis| Operator::Softmax(Softmax { axes: vec![axis], log: false });
+        let lines = Shape::new([1, 3, 8]);
+        let each = Some(vec![(0, 1), (1, 2), (2, 3)]);
+        let spans = |operator: &Operator, own: &Shape, seen: &Shape| spans(operator, own, &[seen], 0, seen);
+        assert_eq!(spans(&softmax(2), &lines, &lines), each);
+        assert_eq!(spans(&softmax(1), &lines, &lines), None);
+        assert_eq!(spans(&softmax(1), &Shape::new([3, 8]), &Shape::new([3, 8])), each);
+        // Seen as the image of one channel that it is, as one of three, and the other way round.
+        assert_eq!(spans(&softmax(3), &lines, &Shape::image(1, 3, 8)), each);
+        assert_eq!(spans(&softmax(3), &lines, &Shape::image(8, 3, 1)), None);
+        assert_eq!(spans(&softmax(2), &Shape::image(1, 3, 8), &lines), each);
+        assert_eq!(spans(&softmax(2), &Shape::image(8, 3, 1), &lines), None);
+        let last = Shape { dims: vec![1, 3, 2, 4], order: Order::ChannelsLast };
+        assert_eq!(spans(&softmax(2), &last, &lines), each);
+        assert_eq!(spans(&softmax(2), &Shape::new([3, 8]), &lines), each);
+        // Channels of rank 3 are rows.
+        let lrn = Operator::Lrn(Lrn { size: 3, alpha: 1.0, beta: 1.0, bias: 1.0 });
+        assert_eq!(spans(&lrn, &lines, &lines), None);
     }
 }

@@ -178,7 +178,7 @@ pub(super) fn element(bytes: u64) -> &'static str {
 
 /// An output, or input, by its name in the model, its shape there, and how its elements lie.
 pub(super) fn describe(label: &str, seen: &Shape, own: &Shape) -> String {
-    let order = match own.row_axis().and(own.column_axis()) {
+    let order = match own.column_axis() {
         Some(columns) if own.rows() * own.dims[columns] > 1 && own.channels() > 1 => {
             format!(", as {} rows of {} pixels of {} channels", own.rows(), own.dims[columns], own.channels())
         }
@@ -204,6 +204,9 @@ fn describe_rows(field: &InputField<'_>, shape: &Shape) -> String {
     match (field.by_rows, field.input.element, field.planar()) {
         (false, ..) => {
             format!("The frame of {}, which this plan reads in place", describe(name, shape, shape))
+        }
+        (true, InputElement::F32, _) if !shape.is_image() => {
+            format!("Fills in row `y` of `{name}`: {} elements", shape.row_elements())
         }
         (true, InputElement::F32, _) => {
             format!("Fills in row `y` of `{name}`: {width} pixels of {channels} channels")

@@ -44,17 +44,6 @@ enum Argument {
     Struct(&'static str, Vec<String>),
 }
 
-/// What of a tensor a kernel is given, and for what.
-#[derive(Clone, Copy)]
-struct Part {
-    is_output: bool,
-    /// Only rows `y`, as if they were all.
-    only: bool,
-}
-
-/// All of a tensor, to be read.
-const READ: Part = Part { is_output: false, only: false };
-
 /// The modules of the kernels that a call needs.
 pub(super) fn modules(call: &Call) -> impl Iterator<Item = &'static str> {
     let activation = match &call.kernel {
@@ -81,27 +70,19 @@ pub(super) fn write(
     threads: usize,
 ) {
     for (i, (operand, input)) in operands.iter().zip(&call.inputs).enumerate() {
-        let slots = match (&operand.slots, input.fold) {
-            (Slots::Only(rows), _) => Slots::Only(rows.clone()),
-            (Slots::Ring(first), 1) => Slots::Ring(first.clone()),
-            (Slots::Ring(first), _) if first == "0" => Slots::Ring(first.clone()),
-            (Slots::Ring(first), fold) => Slots::Ring(format!("{first} / {fold}")),
+        let slots = match (&operand.slots, input.fold, input.into) {
+            (Slots::Only(rows), ..) => Slots::Only(rows.clone()),
+            (Slots::Ring(first), 1, 1) => Slots::Ring(first.clone()),
+            (Slots::Ring(first), ..) if first == "0" => Slots::Ring(first.clone()),
+            (Slots::Ring(first), fold, 1) => Slots::Ring(format!("{first} / {fold}")),
+            (Slots::Ring(first), fold, into) => Slots::Ring(format!("{first} / {fold} * {into}")),
         };
-        let only = i == 0 && matches!(call.kernel, Kernel::MatMulRows);
-        write_access(
-            source,
-            &format!("x{}", i + 1),
-            &operand.data,
-            &slots,
-            input.access,
-            Part { only, ..READ },
-        );
+        write_access(source, &format!("x{}", i + 1), &operand.data, &slots, input.access, false);
     }
     for (i, constant) in call.constants.iter().enumerate() {
         write_constant(source, &format!("c{}", i + 1), constant, weights, is_per_channel(call, i));
     }
-    let only = matches!(call.kernel, Kernel::MatMulRows);
-    write_access(source, "output", &output.data, &output.slots, call.output, Part { only, is_output: true });
+    write_access(source, "output", &output.data, &output.slots, call.output, true);
 
     let function = function(call);
     let mut before = Vec::new();
@@ -123,7 +104,7 @@ pub(super) fn write(
         }
     }
     let by_elements = matches!(call.output, Access::Elements(..));
-    let is_product = matches!(call.kernel, Kernel::MatMul | Kernel::MatMulRows);
+    let is_product = matches!(call.kernel, Kernel::MatMul);
     let is_shared = threads > 1 && matches!(call.kernel, Kernel::Conv(_));
     if is_shared {
         before.insert(0, "self.workers".to_owned());
@@ -143,7 +124,7 @@ pub(super) fn write(
     };
     let finish = |before: Vec<String>, rows: &[String]| {
         let y = match call.kernel {
-            Kernel::ReduceFrame(_) | Kernel::MatMul | Kernel::MatMulRows => None,
+            Kernel::ReduceFrame(_) => None,
             _ => Some("y.clone()".to_owned()),
         };
         before
@@ -176,7 +157,7 @@ pub(super) fn write(
         Kernel::BatchNorm(_) | Kernel::InstanceNorm { .. } => {
             source.list(&name, &finish(before, &[x(0), constant(0), constant(1)]), ";")
         }
-        Kernel::Binary(_) | Kernel::MatMul | Kernel::MatMulRows => {
+        Kernel::Binary(_) | Kernel::MatMul => {
             source.list(&name, &finish(before, &[x(0), x(1)]), ";")
         }
         Kernel::BinaryConstant { left: true, .. } => {
@@ -238,7 +219,7 @@ fn function(call: &Call) -> Function {
                 vec![field("inner", &p.inner), field("units", &p.units), activation_field(p.activation)];
             vector("gemm", "gemm_elements", vec![Argument::Struct("Gemm", fields)])
         }
-        Kernel::MatMul | Kernel::MatMulRows => vector("mat_mul", "mat_mul", Vec::new()),
+        Kernel::MatMul => vector("mat_mul", "mat_mul", Vec::new()),
         Kernel::ElementWise(function) => Function {
             isa: by_rows,
             ..vector("element_wise", "element_wise", vec![of("activation::Activation", function)])
@@ -337,8 +318,14 @@ fn function(call: &Call) -> Function {
 }
 
 /// Writes a variable that is the tensor as the kernel sees it.
-fn write_access(source: &mut Source, name: &str, data: &str, slots: &Slots, access: Access, part: Part) {
-    let Part { is_output, only } = part;
+fn write_access(
+    source: &mut Source,
+    name: &str,
+    data: &str,
+    slots: &Slots,
+    access: Access,
+    is_output: bool,
+) {
     let (binding, suffix) = if is_output { (format!("mut {name}"), "Mut") } else { (name.to_owned(), "") };
     match access {
         Access::Rows(shape) => {
@@ -346,14 +333,10 @@ fn write_access(source: &mut Source, name: &str, data: &str, slots: &Slots, acce
             source.list(&format!("let {binding} = Rows{suffix} {{"), &fields, ";");
         }
         Access::Elements(shape, seen) => {
-            let shape_of = shape;
-            if let (true, Some(axis)) = (only, shape.row_axis) {
-                write_only_rows(source, &format!("{name}_rows"), &shape, axis, slots);
-            }
-            let (data, shape) = element_shape(&shape, data, slots, name, part);
+            let (data, shape) = element_shape(&shape, data, slots);
             let mut fields = vec![format!("data: {data}"), format!("shape: {shape}")];
             if !is_output {
-                fields.push(format!("seen: {}", if only { rows_seen(&shape_of) } else { dims(&seen) }));
+                fields.push(format!("seen: {}", dims(&seen)));
             }
             source.list(&format!("let {binding} = Elements{suffix} {{"), &fields, ";");
         }
@@ -371,7 +354,7 @@ fn write_constant(source: &mut Source, name: &str, constant: &Constant, weights:
     let data = format!("&self.weights[{}..{}]", weights + start, weights + end);
     match constant.packing.access() {
         Some(access) if !is_slice => {
-            write_access(source, name, &format!("Span::new({data})"), &Slots::Ring("0".into()), access, READ)
+            write_access(source, name, &format!("Span::new({data})"), &Slots::Ring("0".into()), access, false)
         }
         _ => source.line(format!("let {name} = {data};")),
     }
@@ -387,38 +370,24 @@ fn row_shape(shape: &RowShape, slots: &Slots) -> String {
     }
 }
 
-/// Writes a variable that is the shape of rows `y` alone of an image.
-fn write_only_rows(source: &mut Source, name: &str, shape: &ElementShape, row_axis: usize, slots: &Slots) {
+/// The storage and shape of a tensor that is seen element by element.
+fn element_shape(shape: &ElementShape, data: &str, slots: &Slots) -> (String, String) {
     let sizes = &shape.dims.sizes;
-    let (width, channels) = if row_axis == 2 { (sizes[3], sizes[1]) } else { (sizes[2], sizes[3]) };
-    let (first, ring_rows) = match slots {
-        Slots::Ring(first) if first == "0" => ("y.start".to_owned(), shape.ring_rows.to_string()),
-        Slots::Ring(first) => (format!("{first} + y.start"), shape.ring_rows.to_string()),
-        Slots::Only(rows) => (format!("y.start - {rows}.start"), format!("{rows}.len()")),
-    };
-    let dense = format!("RowShape::dense(y.len(), {width}, {channels}, {ring_rows})");
-    source.line(format!("let {name} = RowShape {{ first: {first}, ..{dense} }};"));
-}
-
-/// The storage and shape of a tensor that is seen element by element, a variable of this name.
-fn element_shape(
-    shape: &ElementShape,
-    data: &str,
-    slots: &Slots,
-    name: &str,
-    part: Part,
-) -> (String, String) {
-    let sizes = &shape.dims.sizes;
-    let rows = |height: usize, width: usize, channels: usize| {
-        if part.only {
-            return format!("{name}_rows");
-        }
+    let image = |height: usize, width: usize, channels: usize| {
         row_shape(&RowShape::dense(height, width, channels, shape.ring_rows), slots)
     };
-    let text = match shape.row_axis {
-        Some(2) => format!("ElementShape::channels_first({})", rows(sizes[2], sizes[3], sizes[1])),
-        Some(_) => format!("ElementShape::channels_last({})", rows(sizes[1], sizes[2], sizes[3])),
-        None => format!("ElementShape::dense(&{:?})", &sizes[..shape.dims.rank]),
+    let text = match (shape.row_axis, shape.dims.rank) {
+        (None, rank) => format!("ElementShape::dense(&{:?})", &sizes[..rank]),
+        (Some(2), 4) => format!("ElementShape::channels_first({})", image(sizes[2], sizes[3], sizes[1])),
+        (Some(_), 4) => format!("ElementShape::channels_last({})", image(sizes[1], sizes[2], sizes[3])),
+        (Some(axis), rank) => {
+            let rows = format!("ElementShape::by_rows(&{:?}, {axis}, {})", &sizes[..rank], shape.ring_rows);
+            match slots {
+                Slots::Ring(first) if first == "0" => rows,
+                Slots::Ring(first) => format!("ElementShape {{ first: {first}, ..{rows} }}"),
+                Slots::Only(only) => format!("{rows}.stored(&{only})"),
+            }
+        }
     };
     match slots {
         // One of several frames' worth.
@@ -428,16 +397,6 @@ fn element_shape(
         }
         _ => (data.to_owned(), text),
     }
-}
-
-/// The dimensions of rows `y` alone of an image.
-fn rows_seen(shape: &ElementShape) -> String {
-    let size = |(axis, size): (usize, &usize)| match shape.row_axis {
-        Some(row) if row == axis => "y.len()".to_owned(),
-        _ => size.to_string(),
-    };
-    let sizes: Vec<String> = shape.dims.sizes[..shape.dims.rank].iter().enumerate().map(size).collect();
-    format!("Dims::new(&[{}])", sizes.join(", "))
 }
 
 fn dims(dims: &Dims) -> String {

@@ -180,7 +180,7 @@ fn write_call(source: &mut Source, model: &Model<'_>, layer: usize, call: &Call)
     let entry = &model.cnn().layers[layer];
     let written = model.written(layer);
     let is_handed_on = written.is_empty() || written.len() > 1 || model.is_output(layer);
-    if is_handed_on || !matches!(call.kernel, Kernel::ReduceFrame(_) | Kernel::MatMul) {
+    if is_handed_on || !matches!(call.kernel, Kernel::ReduceFrame(_)) {
         write_rows(source, model, layer);
     }
     write_wait(source, model, layer);

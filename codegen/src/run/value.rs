@@ -85,10 +85,13 @@ pub(super) fn check_input(input: &Input, shape: &Shape, value: &Value) -> Result
 /// Writes row `y` of an input as the network keeps it, pixels of channels.
 pub(super) fn deliver(input: &Input, shape: &Shape, value: &Value, y: usize, row: &mut [f32]) {
     let channels_first = shape.order == Order::ChannelsFirst;
-    let (Some(_), Some(column)) = (shape.row_axis(), shape.column_axis()) else {
+    let Some(column) = shape.column_axis() else {
+        let start = y * row.len();
         match &value.data {
-            Data::F32(values) => row.copy_from_slice(values),
-            Data::U8(bytes) => row.iter_mut().zip(bytes).for_each(|(to, byte)| *to = f32::from(*byte)),
+            Data::F32(values) => row.copy_from_slice(&values[start..][..row.len()]),
+            Data::U8(bytes) => {
+                row.iter_mut().zip(&bytes[start..]).for_each(|(to, byte)| *to = f32::from(*byte));
+            }
             Data::I64(_) => {}
         }
         return;

@@ -48,7 +48,7 @@ fn delivery(spec: &InputSpec, shape: &csdfc_codegen::shape::Shape, path: &[Segme
             }
         };
     }
-    if shape.row_axis().is_none() {
+    if !shape.is_image() {
         let message = format!("camera bytes need an input of 4 dimensions and batch 1; this one is {shape}");
         return Err(Fault::new(path, message, "not an image"));
     }

@@ -171,7 +171,7 @@ pub fn row_access(
 ) -> RowAccess {
     let Some(x) = inputs.get(index) else { return RowAccess::Whole };
     let (Some(row), Some(output_row)) = (x.row_axis(), output.row_axis()) else { return RowAccess::Whole };
-    if row != output_row || !keeps_rows(own, x) {
+    if row != output_row || !own.keeps_rows(x) {
         return RowAccess::Whole;
     }
     let rows = [x.rows(), output.rows()];
@@ -180,6 +180,10 @@ pub fn row_access(
         Operator::Pool(pool) => window(pool.kernel[0], pool.stride[0], pool.dilation[0], pool.pads[0]),
         Operator::ConvTranspose(conv) => convolution::conv_transpose_rows(conv, rows),
         Operator::MatMul if index == 1 => RowAccess::Whole,
+        // Dimensions are broadcast from the last: of fewer, the one that counts rows is another.
+        Operator::MatMul | Operator::Binary(_) if x.rank() != output.rank() => RowAccess::Whole,
+        // The neighbours of a channel are other rows.
+        Operator::Lrn(_) if x.channel_axis() == Some(row) => RowAccess::Whole,
         Operator::ElementWise(_)
         | Operator::BatchNorm(_)
         | Operator::Lrn(_)
@@ -198,14 +202,6 @@ pub fn row_access(
         Operator::Resize(resize) => resize::resize_rows(resize, rows),
         Operator::Input(_) | Operator::Transpose(_) | Operator::InstanceNorm(_) => RowAccess::Whole,
     }
-}
-
-/// Whether the rows of a view are those of its tensor, element for element: both are images of as many rows, columns and
-/// channels, perhaps in different orders of dimensions. Whatever else sees a tensor in other dimensions needs it whole,
-/// even where there is one row: a reshape deals the elements of an image in the order of its channels.
-fn keeps_rows(own: &Shape, seen: &Shape) -> bool {
-    let image = |shape: &Shape| (shape.rows(), shape.channels(), shape.row_elements());
-    own.row_axis().is_some() && seen.row_axis().is_some() && image(own) == image(seen)
 }
 
 /// That a tensor of this shape is neither empty nor beyond [`MAX_ELEMENTS`] or [`MAX_ROWS`].
