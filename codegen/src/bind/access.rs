@@ -75,8 +75,11 @@ impl Operand<'_> {
             false => (self.ring_rows / own * rows, own, rows),
         };
         let shape = RowShape::dense(rows, pixels / rows, channels, ring_rows);
-        (pixels.is_multiple_of(rows) && (own == rows || is_whole))
-            .then_some(Input { access: Access::Rows(shape), fold, into })
+        (pixels.is_multiple_of(rows) && (own == rows || is_whole)).then_some(Input {
+            access: Access::Rows(shape),
+            fold,
+            into,
+        })
     }
 
     /// An operand of which all elements lie in one piece, in whatever order, as one row of `pixels` pixels.
@@ -121,9 +124,11 @@ pub(super) fn elements(own: &Shape, order: Order, seen: &Shape, ring_rows: usize
     let shape = match (image_rows(own, ring_rows), order) {
         (Some(rows), Order::ChannelsFirst) => ElementShape::channels_first(rows),
         (Some(rows), Order::ChannelsLast) => ElementShape::channels_last(rows),
-        (None, _) => match own.row_axis() {
-            Some(axis) => ElementShape::by_rows(&own.dims, axis, ring_rows),
-            None => ElementShape::dense(&seen.dims),
+        // Seen by rows as they are, so that an index is a place without arithmetic; else by its own.
+        (None, _) => match (own.row_axis(), seen.row_axis().filter(|_| own.keeps_rows(seen))) {
+            (Some(_), Some(axis)) => ElementShape::by_rows(&seen.dims, axis, ring_rows),
+            (Some(axis), None) => ElementShape::by_rows(&own.dims, axis, ring_rows),
+            (None, _) => ElementShape::dense(&seen.dims),
         },
     };
     Ok(Access::Elements(shape, dims))

@@ -157,9 +157,7 @@ pub(super) fn write(
         Kernel::BatchNorm(_) | Kernel::InstanceNorm { .. } => {
             source.list(&name, &finish(before, &[x(0), constant(0), constant(1)]), ";")
         }
-        Kernel::Binary(_) | Kernel::MatMul => {
-            source.list(&name, &finish(before, &[x(0), x(1)]), ";")
-        }
+        Kernel::Binary(_) | Kernel::MatMul => source.list(&name, &finish(before, &[x(0), x(1)]), ";"),
         Kernel::BinaryConstant { left: true, .. } => {
             source.list(&name, &finish(before, &[constant(0), x(0)]), ";");
         }
@@ -318,14 +316,7 @@ fn function(call: &Call) -> Function {
 }
 
 /// Writes a variable that is the tensor as the kernel sees it.
-fn write_access(
-    source: &mut Source,
-    name: &str,
-    data: &str,
-    slots: &Slots,
-    access: Access,
-    is_output: bool,
-) {
+fn write_access(source: &mut Source, name: &str, data: &str, slots: &Slots, access: Access, is_output: bool) {
     let (binding, suffix) = if is_output { (format!("mut {name}"), "Mut") } else { (name.to_owned(), "") };
     match access {
         Access::Rows(shape) => {
