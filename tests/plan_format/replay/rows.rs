@@ -33,10 +33,23 @@ impl Shape {
         self.dims.iter().product()
     }
 
-    /// The row axis of an image.
+    pub fn is_image(&self) -> bool {
+        self.dims.len() == 4 && self.dims[0] == 1
+    }
+
+    /// The row axis of an image or of lines.
     pub fn row_axis(&self) -> Option<usize> {
-        let is_image = self.dims.len() == 4 && self.dims[0] == 1;
-        is_image.then_some(if self.last { 1 } else { 2 })
+        match self.dims[..] {
+            [1, _, _, _] => Some(if self.last { 1 } else { 2 }),
+            [1, lines, _] if lines > 1 => Some(1),
+            [lines, _] if lines > 1 => Some(0),
+            _ => None,
+        }
+    }
+
+    /// Whether the elements lie in memory in the row-major order of the dimensions.
+    fn is_in_order(&self) -> bool {
+        !self.is_image() || self.last || self.channels() == 1
     }
 
     pub fn rows(&self) -> u64 {
@@ -169,8 +182,11 @@ pub fn spans(layer: &Layer, own: &Shape, operand: usize) -> Result<Option<Vec<Sp
     else {
         return Ok(None);
     };
-    let kept = (own.rows(), own.channels(), own.row_elements())
-        == (seen.rows(), seen.channels(), seen.row_elements());
+    let alike = match own.is_image() && seen.is_image() {
+        true => own.channels() == seen.channels(),
+        false => own.is_in_order() && seen.is_in_order(),
+    };
+    let kept = alike && (own.rows(), own.row_elements()) == (seen.rows(), seen.row_elements());
     let height = output.rows() as i64;
     if !kept || axis != output_axis || height == 1 {
         return Ok(None);
@@ -193,6 +209,8 @@ pub fn spans(layer: &Layer, own: &Shape, operand: usize) -> Result<Option<Vec<Sp
             let t = vertical("pads")?;
             by_row(&|o| Some([o * s - t, o * s - t + (k - 1) * d + 1]))
         }
+        "binary" | "mat_mul" if seen.dims.len() != output.dims.len() => None,
+        "lrn" if axis == 1 && !seen.is_image() => None,
         "element_wise" | "batch_norm" | "binary" | "gemm" | "lrn" => same(),
         "mat_mul" if operand == 0 => same(),
         "softmax" | "reduce" if !works_on_rows(list(attributes, "axes")?) => same(),
