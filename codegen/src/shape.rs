@@ -13,12 +13,16 @@ pub enum Order {
     ChannelsLast,
 }
 
+/// Most rows of a tensor that is no image. One of more is one row: a plan states what a layer does row by row, and such a
+/// list of boxes or points is not worth as many steps.
+pub const MAX_LINES: usize = 4096;
+
 /// The shape of a tensor as ONNX sees it (the batch, 1, included) and its order of dimensions.
 ///
 /// A *row* of an image, which has rank 4 and batch 1, is all that has one height index: `C · W` elements. In memory the
 /// elements of a row of an image lie as `[W, C]` (layout HWC); because a channels-last shape lies the same way, a
 /// `Transpose` between the two orders moves nothing. A tensor of rank 3 with batch 1, `[1, T, C]`, is T rows of C elements,
-/// and one of rank 2, `[T, C]`, likewise, where T is not 1. Any other tensor is a single row. The elements of whatever is
+/// and one of rank 2, `[T, C]`, likewise, where T is from 2 to [`MAX_LINES`]. Any other tensor is a single row. The elements of whatever is
 /// no image lie in the order of its dimensions.
 ///
 /// In a file a channels-first shape is the list of its dimensions.
@@ -84,13 +88,14 @@ impl Shape {
     }
 
     /// The dimension that counts rows, if this tensor is made of rows: the height of an image, and of tensors of rank 3
-    /// with batch 1 and of rank 2 that before the last one, unless it is 1.
+    /// with batch 1 and of rank 2 that before the last one, from 2 to [`MAX_LINES`].
     pub fn row_axis(&self) -> Option<usize> {
+        let are_lines = |rows: usize| (2..=MAX_LINES).contains(&rows);
         match (self.dims.as_slice(), self.order) {
             ([1, _, _, _], Order::ChannelsFirst) => Some(2),
             ([1, _, _, _], Order::ChannelsLast) => Some(1),
-            ([1, rows, _], _) if *rows > 1 => Some(1),
-            ([rows, _], _) if *rows > 1 => Some(0),
+            ([1, rows, _], _) if are_lines(*rows) => Some(1),
+            ([rows, _], _) if are_lines(*rows) => Some(0),
             _ => None,
         }
     }
@@ -177,7 +182,16 @@ mod tests {
         assert_eq!((batched.rows(), batched.row_elements()), (1, 120));
         let vector = Shape::new([1, 10]);
         assert_eq!((vector.rows(), vector.row_elements(), vector.channels()), (1, 10, 10));
-        for (dims, rows) in [(&[1, 40, 10][..], 40), (&[40, 10], 40), (&[1, 1, 10], 1), (&[2, 40, 10], 1)] {
+        for (dims, rows) in [
+            (&[1, 40, 10][..], 40),
+            (&[40, 10], 40),
+            (&[1, 1, 10], 1),
+            (&[2, 40, 10], 1),
+            (&[1, 4096, 4], 4096),
+            (&[1, 4097, 4], 1),
+            (&[4096, 4], 4096),
+            (&[100_000, 4], 1),
+        ] {
             let shape = Shape::new(dims);
             assert_eq!((shape.rows(), shape.rows() * shape.row_elements()), (rows, shape.elements()));
             assert_eq!(shape.column_axis(), None);

@@ -120,6 +120,24 @@ fn compute(layer: &Layer, operands: &[Tensor<'_>]) -> Vec<f64> {
             };
             (0..gemm.inner).map(product).sum::<f64>() + if gemm.bias { parameters[1][unit] } else { 0.0 }
         }),
+        Operator::MatMul => each(out, |o| {
+            // Neither operand is a vector.
+            let (batch, [row, column]) = o.split_last_chunk().unwrap();
+            let outer = |operand: Tensor<'_>, index: [usize; 2]| {
+                operand.broadcast(&[&batch[batch.len() + 2 - operand.dims.len()..], &index[..]].concat())
+            };
+            (0..x.dims[x.dims.len() - 1])
+                .map(|k| outer(x, [*row, k]) * outer(operands[1], [k, *column]))
+                .sum()
+        }),
+        Operator::InstanceNorm(norm) => each(out, |o| {
+            let plane = || indices(&x.dims[2..]).map(|i| x.at(&[&o[..2], &i[..]].concat()));
+            let count = plane().count() as f64;
+            let mean = plane().sum::<f64>() / count;
+            let variance = plane().map(|x| (x - mean) * (x - mean)).sum::<f64>() / count;
+            let factor = parameters[0][o[1]] / (variance + f64::from(norm.epsilon)).sqrt();
+            (x.at(o) - mean) * factor + parameters[1][o[1]]
+        }),
         Operator::ElementWise(element_wise) => each(out, |o| function(Some(&element_wise.function), x.at(o))),
         Operator::Binary(binary) => each(out, |o| {
             let (a, b) = (x.broadcast(o), operands[1].broadcast(o));

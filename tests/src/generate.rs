@@ -15,7 +15,7 @@ use csdfc::pass::Fusion;
 use csdfc::weights::{Source, Weights};
 use csdfc_codegen::operator::{
     BatchNorm, Binary, BinaryFunction, Concat, Conv, ConvTranspose, Coordinates, DepthToSpace, ElementWise,
-    Function, Gemm, Input, InputElement, Operator, Pad, PadMode, Pool, PoolKind, Ratio, Reduce,
+    Function, Gemm, Input, InputElement, InstanceNorm, Operator, Pad, PadMode, Pool, PoolKind, Ratio, Reduce,
     ReduceFunction, Resize, ResizeMode, Rounding, Scale, Slice, Softmax, SpaceToDepth, Transpose,
 };
 use csdfc_codegen::plan::StorageModel;
@@ -130,7 +130,7 @@ fn grow(network: &mut Network, random: &mut Choices<'_>) {
     let image = |b: &Shape, a: &Shape| {
         a.rank() == 4 && b.rank() == 4 && a.dims[1] == b.dims[1] && a.dims[3] == b.dims[3]
     };
-    let (operator, inputs) = match random.pick(0, 16) {
+    let (operator, inputs) = match random.pick(0, 18) {
         0..=2 => {
             let groups = if random.flag() { channels } else { 1 };
             let filters = groups * random.pick(1, 2);
@@ -156,7 +156,11 @@ fn grow(network: &mut Network, random: &mut Choices<'_>) {
             (Operator::Pool(Pool { kind, kernel, stride, dilation, pads: pads_0, ceil }), vec![x])
         }
         4 => {
-            let other = partner(network, &x, random, |a, b| a == b);
+            let mut other = partner(network, &x, random, |a, b| a == b);
+            if let ([1, dims @ ..], 0) = (x.shape.dims.as_slice(), random.pick(0, 3)) {
+                // Of another rank, where rows are counted by another dimension.
+                other.shape = Shape::new(dims);
+            }
             let add = Binary { function: BinaryFunction::Add, constant: None, activation: None };
             (Operator::Binary(add), vec![x, other])
         }
@@ -249,9 +253,11 @@ fn grow(network: &mut Network, random: &mut Choices<'_>) {
         }
         12 => (Operator::SpaceToDepth(SpaceToDepth { block: 2 }), vec![x]),
         13 => {
-            let inner = x.shape.elements();
-            let shape = Shape::new([1, inner]);
-            let units = random.pick(1, 9);
+            let shape = match (x.shape.rank(), random.flag()) {
+                (2 | 3, true) => x.shape.clone(),
+                _ => Shape::new([1, x.shape.elements()]),
+            };
+            let (inner, units) = (*shape.dims.last().unwrap_or(&1), random.pick(1, 9));
             let gemm = Gemm { inner, units, transposed: true, bias: true, activation: None };
             (Operator::Gemm(gemm), vec![Operand { layer: x.layer, shape }])
         }
@@ -289,6 +295,20 @@ fn grow(network: &mut Network, random: &mut Choices<'_>) {
             };
             (Operator::Conv(conv), vec![x])
         }
+        16 => {
+            // By what else there is, seen as a matrix.
+            let (mut other, inner) = (operand(network, random), *x.shape.dims.last().unwrap_or(&1));
+            let columns = other.shape.elements() / inner;
+            let is_outer = random.flag();
+            other.shape = Shape::new(if is_outer { vec![1, inner, columns] } else { vec![inner, columns] });
+            if inner * columns != network.layer(other.layer).shape.elements() {
+                return;
+            }
+            (Operator::MatMul, vec![x, other])
+        }
+        17 if x.shape.rank() > 2 => {
+            (Operator::InstanceNorm(InstanceNorm { channels, epsilon: 1e-2 }), vec![x])
+        }
         _ => (Operator::ElementWise(ElementWise { function: Function::Relu }), vec![x]),
     };
     push(network, operator, inputs);
@@ -297,7 +317,12 @@ fn grow(network: &mut Network, random: &mut Choices<'_>) {
 fn network(random: &mut Choices<'_>) -> Network {
     let mut network = Network::default();
     for _ in 0..random.pick(1, 2) {
-        let shape = Shape::image(random.pick(1, 4), random.pick(1, 14), random.pick(1, 6));
+        let (channels, rows, columns) = (random.pick(1, 4), random.pick(1, 14), random.pick(1, 6));
+        let shape = match random.pick(0, 7) {
+            0 => Shape::new([1, rows, columns * channels]),
+            1 => Shape::new([rows, columns * channels]),
+            _ => Shape::image(channels, rows, columns),
+        };
         input(&mut network, shape);
     }
     let inputs = network.layers.len();

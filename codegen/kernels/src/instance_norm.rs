@@ -61,6 +61,10 @@ pub fn instance_norm_elements(
     plane.sizes[..2].fill(1);
     let row_axis = output.shape.row_axis;
     planes.for_each(|of| {
+        // The rows may count channels.
+        if row_axis == Some(1) && !y.contains(&of[1]) {
+            return;
+        }
         let index = |i: usize| {
             let mut at = plane.index(i);
             (at[0], at[1]) = (of[0], of[1]);

@@ -26,16 +26,15 @@ pub fn mat_mul(isa: Isa, y: Range<usize>, a: &Elements<'_>, b: &Elements<'_>, ou
         let outer = |tensor: &Elements<'_>, rank: usize| {
             Dims::new(&tensor.seen.sizes[..rank]).broadcast(batch, index)
         };
-        let left =
-            Matrix::new(a, outer(a, a_batch), [a.seen.rank.checked_sub(2), a.seen.rank.checked_sub(1)]);
-        let right = Matrix::new(
-            b,
-            outer(b, b_batch),
-            if b.seen.rank == 1 { [Some(0), None] } else { [Some(b_batch), Some(b_batch + 1)] },
-        );
-        let row = left.axes[0].map(|_| batch);
-        let column = right.axes[1].map(|_| batch + usize::from(row.is_some()));
-        let rows = if row.is_some() && axis == row { y.clone() } else { 0..left.size(0) };
+        let a_axes = [a.seen.rank.checked_sub(2), a.seen.rank.checked_sub(1)];
+        let b_axes = if b.seen.rank == 1 { [Some(0), None] } else { [Some(b_batch), Some(b_batch + 1)] };
+        let row = a_axes[0].map(|_| batch);
+        let column = b_axes[1].map(|_| batch + usize::from(row.is_some()));
+        let all =
+            |tensor: &Elements<'_>, axis: Option<usize>| 0..axis.map_or(1, |axis| tensor.seen.sizes[axis]);
+        let rows = if row.is_some() && axis == row { y.clone() } else { all(a, a_axes[0]) };
+        let left = Matrix::new(a, outer(a, a_batch), a_axes, rows.clone());
+        let right = Matrix::new(b, outer(b, b_batch), b_axes, all(b, b_axes[0]));
         isa.run(Product { a: left, b: right, rows, output, index: *index, axes: [row, column] });
     });
 }
@@ -54,19 +53,32 @@ struct Matrix<'a> {
     index: Index,
     /// The dimensions of its rows and columns; without one there is a single row or column.
     axes: [Option<usize>; 2],
-    /// Place of the first element, and distance of rows and of columns, where they are even.
-    even: Option<(usize, [usize; 2])>,
+    /// First of the rows that are read, place of its first element, and distance of rows and of columns, where they are
+    /// even.
+    even: Option<(usize, usize, [usize; 2])>,
 }
 
 impl<'a> Matrix<'a> {
-    fn new(tensor: &'a Elements<'a>, index: Index, axes: [Option<usize>; 2]) -> Self {
+    /// The matrix at this index, of which these rows are read.
+    fn new(tensor: &'a Elements<'a>, index: Index, axes: [Option<usize>; 2], rows: Range<usize>) -> Self {
         let shape = &tensor.shape;
         let own = tensor.seen == shape.dims;
-        let straight =
-            shape.row_axis.is_none_or(|axis| shape.first == 0 && shape.dims.sizes[axis] <= shape.ring_rows);
+        // Whether so many, from this one on, lie in the ring without a break.
+        let unbroken = |rows: &Range<usize>| {
+            (shape.first + rows.start) % shape.ring_rows + rows.len() <= shape.ring_rows
+        };
+        let straight = match shape.row_axis {
+            axis @ Some(_) if axis == axes[0] => unbroken(&rows),
+            Some(axis) if axes[1] == Some(axis) => unbroken(&(0..shape.dims.sizes[axis])),
+            _ => true,
+        };
         let even = (own && straight).then(|| {
             let strides = axes.map(|axis| axis.map_or(0, |axis| shape.strides[axis]));
-            (shape.position(&index), strides)
+            let mut first = index;
+            if let Some(axis) = axes[0] {
+                first[axis] = rows.start;
+            }
+            (rows.start, shape.position(&first), strides)
         });
         Matrix { tensor, index, axes, even }
     }
@@ -77,8 +89,8 @@ impl<'a> Matrix<'a> {
 
     #[inline(always)]
     fn get(&self, row: usize, column: usize) -> f32 {
-        if let Some((start, strides)) = self.even {
-            return self.tensor.element(start + row * strides[0] + column * strides[1]);
+        if let Some((first, start, strides)) = self.even {
+            return self.tensor.element(start + (row - first) * strides[0] + column * strides[1]);
         }
         let mut index = self.index;
         for (axis, at) in self.axes.into_iter().zip([row, column]) {
@@ -182,9 +194,9 @@ mod tests {
     use std::vec;
     use std::vec::Vec;
 
-    use super::super::elements::MAX_RANK;
+    use super::super::elements::{ElementShape, MAX_RANK};
     use super::super::rows::{RowShape, Rows};
-    use super::super::span::Span;
+    use super::super::span::{Span, SpanMut};
     use super::super::testing::{Random, close};
     use super::*;
 
@@ -261,6 +273,44 @@ mod tests {
             let left = Elements::channels_first(x);
             let right = Elements::channels_first(y).seen_as(&[1, 3, 6, 5]);
             check(&left, &right, &[1, 3, 5, 5]);
+        }
+    }
+
+    /// Rows of the first operand and of the output in rings of four rows, which they go round.
+    #[test]
+    fn lines_by_parts() {
+        let mut random = Random(7);
+        let (rows, inner, units, ring) = (7, 5, 3, 4);
+        for sizes in [&[1, rows, inner][..], &[rows, inner]] {
+            let axis = sizes.len() - 2;
+            let mut out = sizes.to_vec();
+            out[axis + 1] = units;
+            let (x, w) = (random.floats(rows * inner), random.floats(inner * units));
+            let weights = Elements::dense(&w, &[inner, units]);
+            let want = textbook(&Elements::dense(&x, sizes), &weights, &Dims::new(&out));
+            for (isa, first) in Isa::all().flat_map(|isa| [(isa, 0), (isa, 3)]) {
+                for y in [0..3, 2..6, 3..5, 6..7] {
+                    let (mut stored, mut made) = (vec![f32::NAN; ring * inner], vec![f32::NAN; ring * units]);
+                    for row in y.clone() {
+                        let slot = (first + row) % ring;
+                        stored[slot * inner..][..inner].copy_from_slice(&x[row * inner..][..inner]);
+                    }
+                    let seen_as = |sizes| ElementShape { first, ..ElementShape::by_rows(sizes, axis, ring) };
+                    let left =
+                        Elements { data: Span::new(&stored), shape: seen_as(sizes), seen: Dims::new(sizes) };
+                    let mut output = ElementsMut { data: SpanMut::new(&mut made), shape: seen_as(&out) };
+                    mat_mul(isa, y.clone(), &left, &weights, &mut output);
+                    for slot in 0..ring {
+                        let got = &made[slot * units..][..units];
+                        match y.clone().find(|row| (first + row) % ring == slot) {
+                            Some(row) => close(got, &want[row * units..][..units], || {
+                                std::format!("{} {sizes:?} {y:?} {row}", isa.name())
+                            }),
+                            None => assert!(got.iter().all(|x| x.is_nan()), "{y:?} {slot}"),
+                        }
+                    }
+                }
+            }
         }
     }
 }

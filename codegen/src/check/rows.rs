@@ -50,6 +50,8 @@ pub(super) fn spans(
         Operator::ConvTranspose(conv) => Some(conv_transpose(conv, height)),
         // Neighbours of a channel are other rows.
         Operator::Lrn(_) if seen.channel_axis() == Some(axis) => None,
+        // Each channel by itself, and a row is one.
+        Operator::InstanceNorm(_) if seen.channel_axis() == Some(axis) => same,
         Operator::ElementWise(_) | Operator::BatchNorm(_) | Operator::Lrn(_) | Operator::Gemm(_) => same,
         // Dimensions are counted from the last, so that axes of other ranks are not the same.
         Operator::Binary(_) | Operator::MatMul if seen.rank() != output.rank() => None,
@@ -131,7 +133,7 @@ fn padded(pad: &Pad, axis: usize, rows: i64, y: i64) -> Span {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::operator::{Concat, DepthToSpace, Lrn, Slice, Softmax};
+    use crate::operator::{Concat, DepthToSpace, InstanceNorm, Lrn, Slice, Softmax};
 
     fn table(operator: &Operator, inputs: &[&Shape], operand: usize, output: &Shape) -> Option<Vec<Span>> {
         spans(operator, inputs[operand], inputs, operand, output)
@@ -223,5 +225,9 @@ mod tests {
         // Channels of rank 3 are rows.
         let lrn = Operator::Lrn(Lrn { size: 3, alpha: 1.0, beta: 1.0, bias: 1.0 });
         assert_eq!(spans(&lrn, &lines, &lines), None);
+        let norm = Operator::InstanceNorm(InstanceNorm { channels: 3, epsilon: 1e-5 });
+        assert_eq!(spans(&norm, &lines, &lines), each);
+        let image = Shape::image(3, 4, 5);
+        assert_eq!(spans(&norm, &image, &image), None);
     }
 }

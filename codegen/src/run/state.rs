@@ -103,7 +103,8 @@ impl State {
                     };
                     let call = bind::bind(&site).map_err(fail)?;
                     let mut inputs = call.inputs.iter().zip(&place.follows);
-                    if inputs.any(|(input, follows)| follows.is_some() && input.fold > 1) {
+                    if inputs.any(|(input, follows)| follows.is_some() && (input.fold, input.into) != (1, 1))
+                    {
                         return Err(fail("it takes in one piece what it makes row by row: a mistake".into()));
                     }
                     Some(call)

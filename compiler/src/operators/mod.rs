@@ -184,6 +184,8 @@ pub fn row_access(
         Operator::MatMul | Operator::Binary(_) if x.rank() != output.rank() => RowAccess::Whole,
         // The neighbours of a channel are other rows.
         Operator::Lrn(_) if x.channel_axis() == Some(row) => RowAccess::Whole,
+        // A channel is a row.
+        Operator::InstanceNorm(_) if x.channel_axis() == Some(row) => row_local(rows),
         Operator::ElementWise(_)
         | Operator::BatchNorm(_)
         | Operator::Lrn(_)

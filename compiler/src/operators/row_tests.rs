@@ -1,9 +1,9 @@
 //! Row dependence and multiplications of operators.
 
 use csdfc_codegen::operator::{
-    Binary, BinaryFunction, Concat, Conv, ConvTranspose, Coordinates, ElementWise, Function, Gemm, Operator,
-    Pad, PadMode, Pool, PoolKind, Ratio, Reduce, ReduceFunction, Resize, ResizeMode, Rounding, Scale, Slice,
-    Softmax, SpaceToDepth, Transpose,
+    Binary, BinaryFunction, Concat, Conv, ConvTranspose, Coordinates, ElementWise, Function, Gemm,
+    InstanceNorm, Lrn, Operator, Pad, PadMode, Pool, PoolKind, Ratio, Reduce, ReduceFunction, Resize,
+    ResizeMode, Rounding, Scale, Slice, Softmax, SpaceToDepth, Transpose,
 };
 use csdfc_codegen::shape::{Order, Shape};
 use proptest::prelude::*;
@@ -412,5 +412,59 @@ proptest! {
         let (acquire, release) = acquire_release(&access, rows_in as u64, rows_out as u64, 1);
         prop_assert_eq!(acquire.iter().sum::<u64>(), rows_in as u64);
         prop_assert_eq!(release.iter().sum::<u64>(), rows_in as u64);
+    }
+}
+
+#[test]
+fn lines() {
+    let softmax = |axis| Operator::Softmax(Softmax { axes: vec![axis], log: false });
+    let of = |dims: &[usize]| Shape::new(dims);
+    for lines in [of(&[1, 3, 8]), of(&[3, 8])] {
+        let last = lines.rank() - 1;
+        check(&softmax(last), std::slice::from_ref(&lines), &["1/1/1/0"]);
+        check(&softmax(last - 1), std::slice::from_ref(&lines), &["whole"]);
+        check(&Operator::MatMul, &[lines.clone(), of(&[8, 3])], &["1/1/1/0", "whole"]);
+        let gemm = Gemm { inner: 8, units: 3, transposed: true, bias: true, activation: None };
+        check(&Operator::Gemm(gemm), &[lines], &["1/1/1/0"]);
+    }
+    let x = of(&[1, 3, 8]);
+    // What is next to a channel is in another row; a channel is a row.
+    check(
+        &Operator::Lrn(Lrn { size: 3, alpha: 1.0, beta: 1.0, bias: 1.0 }),
+        std::slice::from_ref(&x),
+        &["whole"],
+    );
+    let norm = Operator::InstanceNorm(InstanceNorm { channels: 3, epsilon: 1e-5 });
+    check(&norm, std::slice::from_ref(&x), &["1/1/1/0"]);
+    check(&norm, &[Shape::image(3, 4, 5)], &["whole"]);
+    // Dimensions are broadcast from the last.
+    let add = Binary { function: BinaryFunction::Add, constant: None, activation: None };
+    check(&Operator::Binary(add.clone()), &[x.clone(), x.clone()], &["1/1/1/0", "1/1/1/0"]);
+    check(&Operator::Binary(add), &[x.clone(), of(&[3, 8])], &["1/1/1/0", "whole"]);
+    check(&Operator::MatMul, &[of(&[3, 8]), of(&[1, 8, 3])], &["whole", "whole"]);
+    // More rows than worth a list of them.
+    check(&softmax(1), &[of(&[100_000, 4])], &["whole"]);
+}
+
+/// Whether a softmax over the last dimension goes by the rows of a tensor that it sees otherwise.
+#[test]
+fn views_of_lines() {
+    let last = |dims: [usize; 4]| Shape { dims: dims.to_vec(), order: Order::ChannelsLast };
+    let (lines, matrix) = (Shape::new([1, 3, 8]), Shape::new([3, 8]));
+    for (own, seen, by_rows) in [
+        (&lines, &matrix, true),
+        (&matrix, &lines, true),
+        (&lines, &Shape::image(1, 3, 8), true),
+        (&lines, &Shape::image(8, 3, 1), false),
+        (&lines, &Shape::image(3, 8, 1), false),
+        (&Shape::image(1, 3, 8), &lines, true),
+        (&Shape::image(8, 3, 1), &lines, false),
+        (&last([1, 3, 2, 4]), &lines, true),
+        (&Shape::new([1, 6, 4]), &lines, false),
+        (&Shape::new([1, 24]), &lines, false),
+    ] {
+        let softmax = Operator::Softmax(Softmax { axes: vec![seen.rank() - 1], log: false });
+        let found = row_access(&softmax, own, std::slice::from_ref(seen), seen, 0) != RowAccess::Whole;
+        assert_eq!(found, by_rows, "{own} seen as {seen}");
     }
 }

@@ -41,8 +41,8 @@ impl Shape {
     pub fn row_axis(&self) -> Option<usize> {
         match self.dims[..] {
             [1, _, _, _] => Some(if self.last { 1 } else { 2 }),
-            [1, lines, _] if lines > 1 => Some(1),
-            [lines, _] if lines > 1 => Some(0),
+            [1, lines, _] if (2..=4096).contains(&lines) => Some(1),
+            [lines, _] if (2..=4096).contains(&lines) => Some(0),
             _ => None,
         }
     }
@@ -211,6 +211,7 @@ pub fn spans(layer: &Layer, own: &Shape, operand: usize) -> Result<Option<Vec<Sp
         }
         "binary" | "mat_mul" if seen.dims.len() != output.dims.len() => None,
         "lrn" if axis == 1 && !seen.is_image() => None,
+        "instance_norm" if axis == 1 && !seen.is_image() => same(),
         "element_wise" | "batch_norm" | "binary" | "gemm" | "lrn" => same(),
         "mat_mul" if operand == 0 => same(),
         "softmax" | "reduce" if !works_on_rows(list(attributes, "axes")?) => same(),

@@ -15,6 +15,10 @@ pub(super) fn view(shape: &Shape, random: &mut Choices<'_>) -> Shape {
             let new = divisor(channels * width, random);
             Shape::image(new, height, channels * width / new)
         }
+        // The rows that they are, in another rank.
+        (0, &[1, rows, columns]) => Shape::new([rows, columns]),
+        (0, &[rows, columns]) => Shape::new([1, rows, columns]),
+        (1, &[1, rows, columns] | &[rows, columns]) => Shape::image(1, rows, columns),
         // One row.
         (3, _) => {
             let channels = divisor(all, random);
@@ -30,7 +34,7 @@ pub(super) fn view(shape: &Shape, random: &mut Choices<'_>) -> Shape {
         _ if random.flag() => Shape::new([1, all]),
         _ => {
             let first = divisor(all, random);
-            Shape::new([1, first, all / first])
+            if random.flag() { Shape::new([1, first, all / first]) } else { Shape::new([first, all / first]) }
         }
     }
 }

@@ -183,6 +183,19 @@ fn views_are_no_layers() {
     assert_eq!(network.outputs[0].operand.shape, Shape::new([1, 1, 5]));
 }
 
+/// Boxes, of which there are more than rows of an image may be.
+#[test]
+fn a_long_list_is_one_row() {
+    let network = Model::new(13, &[1, 100_000, 4], &["y"])
+        .ints("shape", &[-1, 4])
+        .node("Reshape", &["x", "shape"], &["a"], vec![])
+        .node("Relu", &["a"], &["y"], vec![])
+        .import()
+        .unwrap();
+    let relu = &network.layers[1];
+    assert_eq!((&relu.shape, relu.shape.rows()), (&Shape::new([100_000, 4]), 1));
+}
+
 #[test]
 fn a_transpose_between_orders_moves_nothing() {
     let (first, last) = ([0, 3, 1, 2], [0, 2, 3, 1]);
