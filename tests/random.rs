@@ -165,6 +165,6 @@ fn the_networks_are_varied() {
         }
     }
     println!("{kinds:?}, {partitions} partitions, {by_parts} layers by parts, {norms_before} norms before");
-    assert!(kinds.len() == 17 && norms_before > 20, "{kinds:?}, {norms_before}");
+    assert!(kinds.len() == 19 && norms_before > 20, "{kinds:?}, {norms_before}");
     assert!(partitions > 600 && by_parts > 300, "{partitions}, {by_parts}");
 }

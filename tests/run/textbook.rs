@@ -140,7 +140,11 @@ fn compute(layer: &Layer, operands: &[Tensor<'_>]) -> Vec<f64> {
         }),
         Operator::ElementWise(element_wise) => each(out, |o| function(Some(&element_wise.function), x.at(o))),
         Operator::Binary(binary) => each(out, |o| {
-            let (a, b) = (x.broadcast(o), operands[1].broadcast(o));
+            let other = match &binary.constant {
+                Some(constant) => Tensor { data: &parameters[0], dims: &constant.dims },
+                None => operands[1],
+            };
+            let (a, b) = (x.broadcast(o), other.broadcast(o));
             match binary.function {
                 BinaryFunction::Add => a + b,
                 BinaryFunction::Mul => a * b,

@@ -318,7 +318,7 @@ fn network(random: &mut Choices<'_>) -> Network {
     let mut network = Network::default();
     for _ in 0..random.pick(1, 2) {
         let (channels, rows, columns) = (random.pick(1, 4), random.pick(1, 14), random.pick(1, 6));
-        let shape = match random.pick(0, 7) {
+        let shape = match random.pick(0, 15) {
             0 => Shape::new([1, rows, columns * channels]),
             1 => Shape::new([rows, columns * channels]),
             _ => Shape::image(channels, rows, columns),

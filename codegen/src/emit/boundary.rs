@@ -201,19 +201,16 @@ pub(super) fn describe_input(field: &InputField<'_>, shape: &Shape) -> String {
 fn describe_rows(field: &InputField<'_>, shape: &Shape) -> String {
     let width = shape.column_axis().map_or(1, |axis| shape.dims[axis]);
     let (name, channels) = (&field.name, shape.channels());
+    let of = match shape.is_image() {
+        true => format!("{width} pixels of {channels} channels"),
+        false => format!("{} elements", shape.row_elements()),
+    };
     match (field.by_rows, field.input.element, field.planar()) {
         (false, ..) => {
             format!("The frame of {}, which this plan reads in place", describe(name, shape, shape))
         }
-        (true, InputElement::F32, _) if !shape.is_image() => {
-            format!("Fills in row `y` of `{name}`: {} elements", shape.row_elements())
-        }
-        (true, InputElement::F32, _) => {
-            format!("Fills in row `y` of `{name}`: {width} pixels of {channels} channels")
-        }
-        (true, InputElement::U8, false) => {
-            format!("Row `y` of `{name}`: {width} pixels of {channels} channels, as bytes")
-        }
+        (true, InputElement::F32, _) => format!("Fills in row `y` of `{name}`: {of}"),
+        (true, InputElement::U8, false) => format!("Row `y` of `{name}`: {of}, as bytes"),
         (true, InputElement::U8, true) => format!("Row `y` of a channel of `{name}`: {width} bytes"),
     }
 }
