@@ -13,8 +13,8 @@ pub enum Order {
     ChannelsLast,
 }
 
-/// Most rows of a tensor that is no image. One of more is one row: a plan states what a layer does row by row, and such a
-/// list of boxes or points is not worth as many steps.
+/// Most rows of a tensor that is no image. A longer list, of boxes or points say, is one row: each row would be a step of a
+/// plan.
 pub const MAX_LINES: usize = 4096;
 
 /// The shape of a tensor as ONNX sees it (the batch, 1, included) and its order of dimensions.

@@ -66,9 +66,9 @@ pub enum Packing {
         /// Height, width and channels.
         rows: RowShape,
     },
-    /// As it is, read as one row of pixels.
+    /// As it is, read as rows of pixels.
     Row {
-        /// The row.
+        /// The rows.
         rows: RowShape,
     },
     /// As it is.

@@ -1,7 +1,8 @@
 //! From a layer of a plan to a kernel: which one computes it, with what constants, on what rows.
 //!
 //! What lies as the rows of an image is given to kernels by rows, whatever part of it is there. A tensor whose elements
-//! lie in the row-major order of the dimensions seen is given as one row of pixels. All else goes element by element.
+//! lie in the row-major order of the dimensions seen is given as pixels, dealt out among the rows that the output has. All
+//! else goes element by element.
 
 mod access;
 mod choose;
