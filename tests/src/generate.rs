@@ -327,8 +327,8 @@ fn network(random: &mut Choices<'_>) -> Network {
     }
     let inputs = network.layers.len();
     for _ in 0..random.pick(1, 7) {
-        match random.pick(0, 3) {
-            3 => drop(operands::grow(&mut network, random)),
+        match random.pick(0, 2) {
+            2 => drop(operands::grow(&mut network, random)),
             _ => grow(&mut network, random),
         }
     }
