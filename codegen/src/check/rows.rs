@@ -133,7 +133,7 @@ fn padded(pad: &Pad, axis: usize, rows: i64, y: i64) -> Span {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::operator::{Concat, DepthToSpace, InstanceNorm, Lrn, Slice, Softmax};
+    use crate::operator::{Binary, BinaryFunction, Concat, DepthToSpace, InstanceNorm, Lrn, Slice, Softmax};
 
     fn table(operator: &Operator, inputs: &[&Shape], operand: usize, output: &Shape) -> Option<Vec<Span>> {
         spans(operator, inputs[operand], inputs, operand, output)
@@ -222,6 +222,14 @@ mod tests {
         let last = Shape { dims: vec![1, 3, 2, 4], order: Order::ChannelsLast };
         assert_eq!(spans(&softmax(2), &last, &lines), each);
         assert_eq!(spans(&softmax(2), &Shape::new([3, 8]), &lines), each);
+        // A tensor of fewer dimensions repeats over the rows of an image; those that it has are the image's columns.
+        let image = Shape { dims: vec![1, 3, 3, 8], order: Order::ChannelsLast };
+        let add = Binary { function: BinaryFunction::Add, constant: None, activation: None };
+        let operands = [&image, &lines];
+        for operator in [Operator::Binary(add), Operator::MatMul] {
+            assert_eq!(super::spans(&operator, &lines, &operands, 1, &image), None);
+            assert_eq!(super::spans(&operator, &image, &operands, 0, &image), each);
+        }
         // Channels of rank 3 are rows.
         let lrn = Operator::Lrn(Lrn { size: 3, alpha: 1.0, beta: 1.0, bias: 1.0 });
         assert_eq!(spans(&lrn, &lines, &lines), None);

@@ -440,9 +440,21 @@ fn lines() {
     // Dimensions are broadcast from the last.
     let add = Binary { function: BinaryFunction::Add, constant: None, activation: None };
     check(&Operator::Binary(add.clone()), &[x.clone(), x.clone()], &["1/1/1/0", "1/1/1/0"]);
-    check(&Operator::Binary(add), &[x.clone(), of(&[3, 8])], &["1/1/1/0", "whole"]);
+    check(&Operator::Binary(add.clone()), &[x.clone(), of(&[3, 8])], &["1/1/1/0", "whole"]);
     check(&Operator::MatMul, &[of(&[3, 8]), of(&[1, 8, 3])], &["whole", "whole"]);
-    // More rows than worth a list of them.
+    // Those of three are the columns of an image whose channels are last, which has as many rows.
+    let image = Shape { dims: vec![1, 3, 3, 8], order: Order::ChannelsLast };
+    let operands = [image.clone(), x];
+    let access = |index| row_access(&Operator::MatMul, &operands[index], &operands, &image, index);
+    assert_eq!(
+        (access(0), access(1)),
+        (RowAccess::Window { kernel: 1, stride: 1, dilation: 1, top: 0 }, RowAccess::Whole)
+    );
+    let swapped = [operands[1].clone(), image.clone()];
+    for operator in [Operator::MatMul, Operator::Binary(add)] {
+        assert_eq!(row_access(&operator, &swapped[0], &swapped, &image, 0), RowAccess::Whole);
+    }
+    // A longer list is one row.
     check(&softmax(1), &[of(&[100_000, 4])], &["whole"]);
 }
 
