@@ -9,6 +9,7 @@ use std::process::Command;
 
 use csdfc::app::resolve::Application;
 use csdfc::{commands, npy};
+use csdfc_codegen::file_name::file_name;
 use csdfc_codegen::operator::Operator;
 use csdfc_codegen::plan::{Cnn, Plan};
 use csdfc_codegen::run::{Data, Runner, Value, input_dims};
@@ -76,14 +77,13 @@ fn check_cnn(plan: &Plan, runner: &mut Runner<'_>, c: usize, cnn: &Cnn, folder: 
         npy::write(&file, input).expect("an input");
         program.arg(file);
     }
-    let outputs = folder.join(format!("outputs-{c}"));
-    let ran = program.args(["--frames", &FRAMES.to_string(), "--output"]).arg(&outputs).output();
+    let all = folder.join("outputs");
+    let ran = program.args(["--frames", &FRAMES.to_string(), "--output"]).arg(&all).output();
+    let outputs = if plan.cnns.len() > 1 { all.join(file_name(&cnn.name)) } else { all };
     let ran = ran.expect("the program");
     assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
     for (output, expected) in cnn.outputs.iter().zip(&expected) {
-        // As an identifier of Rust.
-        let name = output.name.replace(|c: char| !c.is_ascii_alphanumeric(), "_").to_lowercase();
-        let made = npy::read(&outputs.join(name + ".npy")).expect("an output");
+        let made = npy::read(&outputs.join(file_name(&output.name) + ".npy")).expect("an output");
         assert_eq!(made.dims, expected.dims, "{}", output.name);
         assert!(bits(&made) == bits(expected), "{} of {}", output.name, cnn.name);
     }

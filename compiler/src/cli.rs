@@ -78,8 +78,9 @@ The models must be where the plan says: every layer is compared with theirs.")]
   csdfc run plan.json --random 1 --frames 20 --profile
   csdfc run plan.json --input image=x.npy --compare scores=reference.npy
 
-With several CNNs, names are CNN/NAME. In a folder a tensor's file is its name with every character but
-letters, digits, `.`, `_` and `-` replaced by `_`, and `.npy`; with several CNNs, in a folder of the CNN's name.")]
+With several CNNs, names are CNN/NAME. In a folder a tensor's file is its name and `.npy`; what is no letter, digit,
+`.`, `_` or `-` is written as `%` and two hexadecimal digits: `a/b` is a%2Fb.npy. With several CNNs each has a
+folder of its name.")]
     Run(RunArgs),
     /// Write a plan as a Rust crate that needs nothing but the compiler
     #[command(after_help = "Examples:
