@@ -287,9 +287,14 @@ impl<'d> Seat<'d> {
         let traffic = bytes / self.bytes_per_second(workers);
         let again = if one_by_one { layer.shape.rows() as f64 - firings } else { 0.0 };
         let filters = again * occupancy::filter_bytes(layer) as f64 / (CACHE_SPEED * core.bytes_per_second);
+        // What a call takes is little beside a line of an image, but not beside a single pixel.
+        let calls = if layer.shape.is_image() { 0.0 } else { again * core.firing_ns };
         let handovers = again * crew.map_or(0.0, |sharing| others * sharing.handover_ns);
-        let wall_ns =
-            arithmetic.max(traffic) / speed * 1e9 + firings * firing_ns + filters / speed * 1e9 + handovers;
+        let wall_ns = arithmetic.max(traffic) / speed * 1e9
+            + firings * firing_ns
+            + filters / speed * 1e9
+            + handovers
+            + calls;
         LayerTime { wall_ns, core_ns: wall_ns * workers as f64 }
     }
 

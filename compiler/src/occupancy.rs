@@ -188,9 +188,11 @@ struct Frame<'a> {
 }
 
 impl Frame<'_> {
-    /// Whether it takes longer to make the rows of a firing one by one, since filters are read again for each.
+    /// Whether it takes longer to make the rows of a firing one by one, since filters are read again for each, or a row is
+    /// no line of an image but a single pixel.
     fn is_costly(&self, id: LayerId) -> bool {
-        self.rows[id.0] > 1 && filter_bytes(self.network.layer(id)) > CACHED_FILTERS
+        let layer = self.network.layer(id);
+        self.rows[id.0] > 1 && (!layer.shape.is_image() || filter_bytes(layer) > CACHED_FILTERS)
     }
 
     fn filling(&self, tensor: LayerId) -> Filling {
