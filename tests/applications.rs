@@ -8,7 +8,7 @@
 use std::process::Command;
 
 use csdfc::app::resolve::Application;
-use csdfc::{commands, npy};
+use csdfc::commands::{self, npy};
 use csdfc_codegen::file_name::file_name;
 use csdfc_codegen::operator::Operator;
 use csdfc_codegen::plan::{Cnn, Plan};

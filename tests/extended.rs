@@ -8,17 +8,17 @@ use std::path::Path;
 use csdfc::app::open;
 use csdfc::app::resolve::RowsChoice;
 use csdfc::cost::DeviceProfile;
-use csdfc::driver;
-use csdfc::execution::{CnnTask, Rings};
-use csdfc::lower;
+use csdfc::cost::timing::Timing;
+use csdfc::frame::choice::Choice;
+use csdfc::frame::execution::Rings;
+use csdfc::frame::lower;
+use csdfc::frame::task;
+use csdfc::frame::task::CnnTask;
 use csdfc::network::LayerId;
-use csdfc::search::Variant;
-use csdfc::search::choice::Choice;
 use csdfc::search::evaluate::Evaluator;
-use csdfc::search::extended;
 use csdfc::search::watch::Watch;
+use csdfc::search::{Variant, extended};
 use csdfc::storage::Effort;
-use csdfc::timing::Timing;
 use csdfc::units::MemoryGoal;
 use csdfc_codegen::plan::StorageModel;
 use csdfc_tests::{generate, plan};
@@ -50,8 +50,8 @@ proptest! {
         let storage = if edges { StorageModel::Edges } else { StorageModel::Tensors };
         let application = generate::application(&bytes, storage);
         let device = DeviceProfile::find("generic", Path::new("")).unwrap();
-        let tasks = driver::tasks(&application);
-        let timings = Timing::of(&application, &tasks, &driver::elements(&application), &device).unwrap();
+        let tasks = task::tasks(&application);
+        let timings = Timing::of(&application, &tasks, &task::elements(&application), &device).unwrap();
         for (task, timing) in tasks.iter().zip(&timings) {
             let Some(choices) = bits(task) else { continue };
             let front = front(task, timing, storage);
@@ -84,7 +84,7 @@ proptest! {
 /// and as often as its first reader fires.
 fn figures(name: &str) -> Vec<(u64, u64)> {
     let application = open::open(&format!("builtin:{name}")).unwrap().resolve().unwrap();
-    let task = &driver::tasks(&application)[0];
+    let task = &task::tasks(&application)[0];
     let device = DeviceProfile::find("generic", Path::new("")).unwrap();
     let timing = Timing::alone(device.processor("cpu").unwrap(), 1);
     let evaluator = Evaluator::new(task, &timing, StorageModel::Tensors);

@@ -7,14 +7,14 @@ use std::path::Path;
 
 use csdfc::app::{Application, MemoryGoal};
 use csdfc::cost::DeviceProfile;
-use csdfc::driver::{self, Outcome};
+use csdfc::driver::{self, Planned};
 use csdfc::search::known::Start;
 use csdfc::search::watch::Watch;
 use csdfc_codegen::plan::Plan;
 use csdfc_tests::application;
 
 /// Plans for least memory; refuses the first so many plans, and gives what is made of each.
-fn refuse(application: &Application, count: usize) -> (Outcome, Vec<Plan>) {
+fn refuse(application: &Application, count: usize) -> (Planned, Vec<Plan>) {
     let offered = RefCell::new(Vec::new());
     let judge = |plan: &Plan| {
         let mut offered = offered.borrow_mut();

@@ -4,7 +4,7 @@
 use csdfc::app::resolve::Application;
 use csdfc::app::spec::Method;
 use csdfc::app::{MemoryGoal, Prefer};
-use csdfc::driver::Outcome;
+use csdfc::driver::Planned;
 use csdfc_codegen::plan::{ParetoPoint, Plan};
 use csdfc_tests::{application, outcome};
 
@@ -21,7 +21,7 @@ fn subject(text: &str) -> (Application, Vec<ParetoPoint>) {
 fn within(application: &Application, bytes: u64) -> Plan {
     let mut application = application.clone();
     application.constraints.memory = Some(MemoryGoal::Bytes(bytes));
-    let Outcome { plan, shortfall, .. } = outcome(&application);
+    let Planned { plan, shortfall, .. } = outcome(&application);
     assert!(plan.constraints.met && shortfall.is_none(), "{bytes}: {shortfall:?}");
     assert!(plan.memory.total <= bytes, "{bytes}: {}", plan.memory.total);
     plan
@@ -68,7 +68,7 @@ fn a_frame_rate_to_the_bit() {
     application.prefer = Prefer::Memory;
     for point in &points {
         application.constraints.fps = point.fps.clone();
-        let Outcome { plan, shortfall, .. } = outcome(&application);
+        let Planned { plan, shortfall, .. } = outcome(&application);
         assert!(plan.constraints.met && shortfall.is_none(), "{:?}", point.fps);
         assert_eq!(plan.memory.total, point.memory, "{:?}", point.fps);
     }

@@ -6,11 +6,12 @@ use std::ops::Range;
 
 use csdfc::app::open;
 use csdfc::app::resolve::Application;
-use csdfc::driver;
-use csdfc::execution::{self, Execution, Rings};
-use csdfc::lower::RateTable;
+use csdfc::frame::choice::Choice;
+use csdfc::frame::execution::{self, Execution, Rings};
+use csdfc::frame::lower::RateTable;
+use csdfc::frame::request::{FiringOrder, Request};
+use csdfc::frame::task;
 use csdfc::network::{LayerId, Network};
-use csdfc::search::choice::Choice;
 use csdfc::storage::{Effort, Storage, arrange};
 use csdfc_codegen::operator::Operator;
 use csdfc_codegen::plan::StorageModel;
@@ -28,7 +29,7 @@ fn is_costly(network: &Network, layer: LayerId) -> bool {
 fn check(network: &Network, execution: &Execution, name: &str) {
     let storage = Storage { executions: vec![execution], elements: &[] };
     let packed = arrange(&storage, StorageModel::Tensors, Effort::Candidate);
-    let ring = |request: &execution::Request| Ring {
+    let ring = |request: &Request| Ring {
         tensor: request.tensor,
         bytes: request.bytes,
         live: request.live,
@@ -36,7 +37,7 @@ fn check(network: &Network, execution: &Execution, name: &str) {
             || request.ring_rows < network.layer(request.tensor).shape.rows() as u64,
     };
     let rings: Vec<Ring> = execution.requests.iter().map(ring).collect();
-    let order: Vec<LayerId> = execution.runs.iter().flat_map(execution::Run::order).collect();
+    let order: Vec<LayerId> = execution.orders.iter().flat_map(FiringOrder::order).collect();
     let moments = moments(network, &order, &execution.rows, &rings);
     let total = |moment: &Moment| moment.in_use.iter().map(|(_, bytes)| bytes.end - bytes.start).sum::<u64>();
     assert_eq!(packed.bound.bytes, moments.iter().map(total).max().unwrap_or(0), "{name}");
@@ -78,7 +79,7 @@ fn check(network: &Network, execution: &Execution, name: &str) {
 }
 
 fn check_application(application: &Application, choices: &[Choice]) {
-    for (cnn, task) in driver::tasks(application).iter().enumerate() {
+    for (cnn, task) in task::tasks(application).iter().enumerate() {
         let rates = RateTable::new(task.network);
         let given = Choice::given(application, cnn);
         for choice in given.iter().chain(choices) {

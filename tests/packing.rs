@@ -6,13 +6,14 @@ use std::time::{Duration, Instant};
 
 use csdfc::app::open;
 use csdfc::builtin;
-use csdfc::execution::Rings;
-use csdfc::lower::RateTable;
+use csdfc::frame::choice::Choice;
+use csdfc::frame::execution;
+use csdfc::frame::execution::Rings;
+use csdfc::frame::lower::RateTable;
+use csdfc::frame::task;
 use csdfc::packing::{Block, Budget, Life, Limit, Problem, Solution, Stopped, greedy, lives, pack};
-use csdfc::search::choice::Choice;
 use csdfc::storage::{Effort, Storage, arrange};
 use csdfc::units::MemoryGoal;
-use csdfc::{driver, execution};
 use csdfc_codegen::plan::StorageModel;
 use csdfc_tests::{app, application, plan};
 use rand::{RngExt, SeedableRng};
@@ -121,7 +122,7 @@ fn time_ends_a_search() {
 fn networks_are_packed_as_low_as_can_be() {
     for name in builtin::NAMES {
         let application = open::open(&format!("builtin:{name}")).unwrap().resolve().unwrap();
-        let task = &driver::tasks(&application)[0];
+        let task = &task::tasks(&application)[0];
         for choice in [Choice::none(task.network), Choice::all(task.network)] {
             let rates = RateTable::new(task.network);
             let model = StorageModel::Tensors;

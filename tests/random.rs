@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use csdfc::app::spec::Method;
 use csdfc::app::{Application, MemoryGoal, Prefer, RowsChoice};
-use csdfc::front::SavedFront;
 use csdfc::network::{Layer, Network, Operand};
+use csdfc::saved::front::SavedFront;
 use csdfc::search::known::Start;
 use csdfc_codegen::check;
 use csdfc_codegen::operator::Operator;

@@ -6,10 +6,11 @@
 use csdf::{Goal, StorageOptions, Unit, smallest, verify_storage};
 use csdfc::app::open;
 use csdfc::app::spec::{Method, RowsSpec};
-use csdfc::lower::{RateTable, lower};
-use csdfc::search::choice::Choice;
+use csdfc::builtin;
+use csdfc::frame::choice::Choice;
+use csdfc::frame::lower::{RateTable, lower};
+use csdfc::frame::task;
 use csdfc::units::MemoryGoal;
-use csdfc::{builtin, driver};
 use csdfc_codegen::plan::StorageModel;
 use csdfc_tests::{app, plan};
 
@@ -33,7 +34,7 @@ fn sizes(source: &str) -> (Size, Size) {
         bytes: rings.map(|ring| ring.bytes).sum(),
     };
     let mut proven = Size { rows: 0, bytes: 0 };
-    for task in driver::tasks(&application) {
+    for task in task::tasks(&application) {
         let rates = RateTable::new(task.network);
         for partition in &task.partitions {
             let rows = Choice::all(task.network).rows;
@@ -75,7 +76,7 @@ fn rings_of_algorithm_2_are_the_smallest() {
     let rows: Vec<u64> = planned.cnns[0].layers.iter().map(|layer| layer.rows_per_firing).collect();
     let edges = planned.buffers.iter().flat_map(|buffer| &buffer.holds);
     let own: u64 = edges.filter(|edge| edge.half.is_none()).map(|edge| edge.bytes).sum();
-    let task = &driver::tasks(&application)[0];
+    let task = &task::tasks(&application)[0];
     let rates = RateTable::new(task.network);
     let mut proven = 0;
     for partition in &task.partitions {

@@ -12,7 +12,7 @@ use crate::cost::DeviceError;
 
 /// How a command ended that did what it was asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum Ending {
     /// Yes: exit code 0.
     Yes,
     /// An honest no: no plan meets the constraints, or `check` refuses the plan. Exit code 2.
@@ -96,12 +96,12 @@ impl Error {
     }
 }
 
-impl Outcome {
+impl Ending {
     /// 0 for yes, 2 for an honest no.
     pub fn exit_code(self) -> u8 {
         match self {
-            Outcome::Yes => 0,
-            Outcome::No => 2,
+            Ending::Yes => 0,
+            Ending::No => 2,
         }
     }
 }

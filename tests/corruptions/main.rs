@@ -17,7 +17,7 @@ mod storage;
 use std::cell::Cell;
 use std::path::Path;
 
-use csdfc::reload;
+use csdfc::saved::reload;
 use csdfc_codegen::check::{Violation, check};
 use csdfc_codegen::plan::{Plan, StorageModel};
 use csdfc_tests::{application, plan, random, together};

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use csdfc::app::resolve::Application;
-use csdfc::{commands, npy};
+use csdfc::commands::{self, npy};
 use csdfc_codegen::emit::{self, Options};
 use csdfc_codegen::file_name::file_name;
 use csdfc_codegen::operator::{InputElement, Operator};

@@ -7,9 +7,9 @@
 
 use csdfc::app::partition::Partition;
 use csdfc::app::resolve::{Application, RowsChoice};
+use csdfc::network::weights::{Source, Weights};
 use csdfc::network::{Network, NetworkOutput};
 use csdfc::operators::{output_shape, parameter_dims};
-use csdfc::weights::{Source, Weights};
 use csdfc_codegen::operator::{Conv, ConvTranspose, Gemm, Operator, Pool, PoolKind, Reduce, ReduceFunction};
 use csdfc_codegen::plan::StorageModel;
 use csdfc_codegen::run::{Data, Runner, Value};

@@ -9,10 +9,10 @@ use csdfc::app::load::ModelSource;
 use csdfc::app::partition::Partition;
 use csdfc::app::resolve::{Application, Cnn, Constraints, RowsChoice};
 use csdfc::app::spec::{Prefer, SearchSpec};
+use csdfc::network::weights::{Source, Weights};
 use csdfc::network::{Layer, LayerId, Network, NetworkOutput, Operand};
 use csdfc::operators::{output_shape, parameter_dims};
 use csdfc::pass::Fusion;
-use csdfc::weights::{Source, Weights};
 use csdfc_codegen::operator::{
     BatchNorm, Binary, BinaryFunction, Concat, Conv, ConvTranspose, Coordinates, DepthToSpace, ElementWise,
     Function, Gemm, Input, InputElement, InstanceNorm, Operator, Pad, PadMode, Pool, PoolKind, Ratio, Reduce,

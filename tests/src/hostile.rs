@@ -8,8 +8,8 @@ use csdf::{Budget, Goal, StorageOptions, sdf3};
 use csdfc::app::load::{self, LoadError, ModelRequest};
 use csdfc::app::resolve::resolve;
 use csdfc::app::{Origin, spec};
-use csdfc::front::SavedFront;
 use csdfc::import::{self, ImportOptions};
+use csdfc::saved::front::SavedFront;
 use csdfc::search::known::Start;
 use csdfc_codegen::plan::Plan;
 

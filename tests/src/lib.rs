@@ -16,7 +16,7 @@ use csdfc::app::open::{self, Opened};
 use csdfc::app::resolve::Application;
 use csdfc::app::{Origin, spec};
 use csdfc::cost::DeviceProfile;
-use csdfc::driver::{self, Outcome};
+use csdfc::driver::{self, Planned};
 use csdfc::search::known::Start;
 use csdfc::search::watch::Watch;
 use csdfc_codegen::plan::Plan;
@@ -71,12 +71,12 @@ pub fn application(text: &str) -> Application {
 }
 
 /// What the planner makes of an application, on the generic device.
-pub fn outcome(application: &Application) -> Outcome {
+pub fn outcome(application: &Application) -> Planned {
     outcome_from(&Start::default(), application)
 }
 
 /// What the planner makes of an application from what is known, on the generic device.
-pub fn outcome_from(start: &Start, application: &Application) -> Outcome {
+pub fn outcome_from(start: &Start, application: &Application) -> Planned {
     let device = DeviceProfile::find("generic", Path::new("")).expect("a profile that comes with csdfc");
     let paths = application.cnns.iter().map(|cnn| cnn.model.name.clone()).collect();
     driver::plan_from(start, application, &device, paths, &Watch::unwatched(), &|_| Ok(())).expect("a plan")

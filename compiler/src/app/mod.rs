@@ -7,7 +7,6 @@ pub mod inputs;
 pub mod load;
 pub mod locate;
 pub mod open;
-mod order;
 pub mod partition;
 pub mod resolve;
 pub mod spec;

@@ -10,10 +10,9 @@ use super::load::{LoadError, Loaded, ModelRequest, ModelSource};
 use super::locate::Segment;
 use super::partition::{self, Partition, find_layer};
 use super::spec::{AppSpec, CnnSpec, FpsSpec, LatencySpec, Precision, Prefer, RowsSpec, SearchSpec};
-use super::{AppError, Fault, Origin, inputs, order};
+use super::{AppError, Fault, Origin, inputs};
 use crate::network::{LayerId, Network};
-use crate::pass::Fusion;
-use crate::search::Demand;
+use crate::pass::{self, Fusion, Stretch};
 use crate::suggest::{self, clip};
 use crate::units::{MemoryGoal, Nanoseconds};
 
@@ -81,6 +80,22 @@ impl Constraints {
     }
 }
 
+/// How fast a CNN shall be.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Demand {
+    /// Fewest frames per second.
+    pub fps: Option<f64>,
+    /// Most nanoseconds from a frame's first input to its last output.
+    pub latency_ns: Option<u64>,
+}
+
+impl Demand {
+    /// Whether these rates are enough; just enough is enough.
+    pub fn is_met(&self, fps: f64, latency_ns: u64) -> bool {
+        self.fps.is_none_or(|least| fps >= least) && self.latency_ns.is_none_or(|most| latency_ns <= most)
+    }
+}
+
 /// Rows per firing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RowsChoice {
@@ -134,7 +149,7 @@ fn bind(
     let parallel = bind_parallel(spec, &cnns)?;
     // The paper's model is for the paper's order.
     if storage == StorageModel::Tensors {
-        cnns.iter_mut().for_each(|cnn| order::reorder(cnn, &parallel));
+        cnns.iter_mut().for_each(|cnn| reorder(cnn, &parallel));
     }
     Ok(Application {
         name: spec.name.clone().unwrap_or_else(|| names.join("+")),
@@ -149,6 +164,19 @@ fn bind(
         prefer: spec.prefer.unwrap_or(method.prefer()),
         cnns,
     })
+}
+
+/// Puts the layers of a CNN into the order of least peak, within its partitions. `parallel` is J, whose names are those of
+/// partitions.
+fn reorder(cnn: &mut Cnn, parallel: &[Vec<String>]) {
+    let is_one = |name: &&String| cnn.partitions.iter().any(|partition| partition.name == **name);
+    let is_pipeline = parallel.iter().any(|element| element.iter().filter(is_one).count() > 1);
+    let stretches = cnn
+        .partitions
+        .iter()
+        .map(|partition| Stretch { layers: &partition.layers, is_scheduled: partition.schedule.is_some() });
+    let network = std::mem::take(&mut cnn.network);
+    cnn.network = pass::reorder(&cnn.name, network, &stretches.collect::<Vec<_>>(), is_pipeline);
 }
 
 fn check_settings(spec: &AppSpec) -> Result<(), Fault> {

@@ -55,7 +55,7 @@ pub struct AppSpec {
 
 /// How a plan is looked for. The first five are those of Minakova and Stefanov (2022), Table 12, and of the works that
 /// it compares with; they know storage model `edges` only.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase", rename = "method")]
 pub enum Method {
     /// No reduction: layer by layer, every edge in a buffer of its own.
@@ -123,7 +123,7 @@ impl Method {
 }
 
 /// Which of the plans that meet the constraints is best.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Prefer {
     /// The one of most frames per second.
     #[default]

@@ -8,9 +8,9 @@ use csdfc_codegen::operator::{
 };
 use csdfc_codegen::shape::Shape;
 
+use crate::network::weights::{Source, Weights};
 use crate::network::{Layer, LayerId, Network, NetworkOutput, Operand};
 use crate::operators::{ShapeError, check_size, output_shape, parameter_dims};
-use crate::weights::{Source, Weights};
 
 /// Builds a [`Network`] layer by layer, with weights drawn from a seed.
 ///

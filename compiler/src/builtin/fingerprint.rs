@@ -6,8 +6,8 @@ use csdfc_codegen::shape::Shape;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
+use crate::network::weights::{Source, Weights};
 use crate::network::{Network, Operand};
-use crate::weights::{Source, Weights};
 
 /// SHA-256, in hexadecimal, of everything that makes the network compute what it does: every layer's name, operator,
 /// inputs, shape and weights (seeded ones by their seed, stored ones by their bytes, those of an external file by

@@ -6,16 +6,18 @@ use std::time::Instant;
 use csdf::{Budget, Channel, Goal, Graph, Missing, Storage, StorageOptions, Unit, sdf3};
 use csdfc_codegen::plan::StorageModel;
 
+use super::output;
 use crate::app::open;
 use crate::app::resolve::Application;
 use crate::cli::Format;
 use crate::cli::analyze::AnalyzeArgs;
 use crate::cli::effort::Effort;
-use crate::error::{Error, Outcome};
-use crate::lower::{self, RateTable};
+use crate::error::{Ending, Error};
+use crate::frame::choice::Choice;
+use crate::frame::lower::{self, RateTable};
+use crate::frame::task;
+use crate::report;
 use crate::report::analyze::{Analysis, Blocked, Distribution, Named, Point, Report, Schedule, SelfTimed};
-use crate::search::choice::Choice;
-use crate::{driver, output, report};
 
 /// Largest graph file, in bytes.
 const LARGEST: u64 = 64 << 20;
@@ -24,21 +26,21 @@ const LARGEST: u64 = 64 << 20;
 ///
 /// # Errors
 /// When it cannot be read, the graph is inconsistent or too large, or a file cannot be written.
-pub fn analyze(args: &AnalyzeArgs) -> Result<Outcome, Error> {
+pub fn analyze(args: &AnalyzeArgs) -> Result<Ending, Error> {
     let (subjects, is_application) = subjects(args)?;
     let exported = export(args, &subjects)?;
     if exported {
-        return Ok(Outcome::Yes);
+        return Ok(Ending::Yes);
     }
     let mut purse = Purse::new(args.budget);
-    let mut outcome = Outcome::Yes;
+    let mut outcome = Ending::Yes;
     let mut analyses = Vec::new();
     for (place, subject) in subjects.iter().enumerate() {
         let _span = tracing::info_span!("analyze", graph = subject.name).entered();
         let share = purse.share(subjects.len() - place);
         let (analysis, answered) = Analyst { args, subject, purse: share }.analyze()?;
         if !answered {
-            outcome = Outcome::No;
+            outcome = Ending::No;
         }
         analyses.push(analysis);
     }
@@ -112,7 +114,7 @@ fn is_xml(bytes: &[u8]) -> bool {
 
 /// The graph of each partition under the application's choice of rows.
 fn partitions(application: &Application) -> Result<Vec<Subject>, Error> {
-    let tasks = driver::tasks(application);
+    let tasks = task::tasks(application);
     let mut subjects = Vec::new();
     for (index, (cnn, task)) in application.cnns.iter().zip(&tasks).enumerate() {
         let rates = RateTable::new(task.network);

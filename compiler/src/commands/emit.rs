@@ -5,17 +5,19 @@ use std::path::{Component, Path, PathBuf};
 
 use csdfc_codegen::emit::{self, EmitError, MANIFEST, Options};
 
+use super::output;
+use super::read::read_plan;
 use crate::cli::EmitArgs;
-use crate::error::{Error, Outcome};
-use crate::{output, reload};
+use crate::error::{Ending, Error};
+use crate::saved::reload;
 
 /// Emits a plan.
 ///
 /// # Errors
 /// When the plan or a model cannot be read, a layer cannot be emitted, a file of the folder is not csdfc's, or one
 /// cannot be written.
-pub fn emit(args: &EmitArgs) -> Result<Outcome, Error> {
-    let (plan, _, folder) = super::read_plan(&args.plan)?;
+pub fn emit(args: &EmitArgs) -> Result<Ending, Error> {
+    let (plan, _, folder) = read_plan(&args.plan)?;
     let networks = reload::reload(&plan, &folder)?;
     let parameters = |cnn, layer, parameter| networks.parameter(cnn, layer, parameter);
     let options = Options { crate_name: args.crate_name.clone() };
@@ -30,7 +32,7 @@ pub fn emit(args: &EmitArgs) -> Result<Outcome, Error> {
         );
     }
     tracing::info!(files = files.len(), "emitted");
-    Ok(Outcome::Yes)
+    Ok(Ending::Yes)
 }
 
 /// Brings a folder to this state: files that csdfc wrote and that nobody changed since are replaced, or removed where

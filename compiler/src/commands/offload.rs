@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
+use super::output;
 use crate::app::open;
 use crate::cli::Format;
 use crate::cli::offload::OffloadArgs;
-use crate::error::{Error, Outcome};
+use crate::error::{Ending, Error};
 use crate::offload::files::{self, FORMS, Form};
 use crate::offload::model::{self as mapping, convolutions};
 use crate::offload::optimise::{self, Answer, Budget};
@@ -15,7 +16,7 @@ use crate::offload::simulate::{Data, Rules, Trace, convolve, simulate};
 use crate::offload::steps::Computation;
 use crate::offload::{Accelerator, Convolution, OffloadError, Problem, Spec, Strategy, Unit, bound, draw};
 use crate::report::offload::{self as report, LayerReport, ModelReport};
-use crate::{output, suggest};
+use crate::suggest;
 
 /// Strategies that are no heuristics.
 const METHODS: [&str; 3] = ["best", "exact", "program"];
@@ -36,7 +37,7 @@ const ALWAYS_REPLAYED: u64 = 1 << 20;
 ///
 /// # Errors
 /// When a file cannot be read or written, or the layer cannot be offloaded at all.
-pub fn offload(args: &OffloadArgs) -> Result<Outcome, Error> {
+pub fn offload(args: &OffloadArgs) -> Result<Ending, Error> {
     let accelerator = accelerator(args)?;
     if args.group.is_none() && accelerator.pe.is_none() {
         return Err(Error::Input {
@@ -51,7 +52,7 @@ pub fn offload(args: &OffloadArgs) -> Result<Outcome, Error> {
 }
 
 /// Maps every convolution of an application.
-fn model(args: &OffloadArgs, app: &str, accelerator: Accelerator) -> Result<Outcome, Error> {
+fn model(args: &OffloadArgs, app: &str, accelerator: Accelerator) -> Result<Ending, Error> {
     if args.strategy != "best" {
         return Err(Error::Input {
             message: "--strategy is for one layer: a model's layers each get the best".into(),
@@ -81,7 +82,7 @@ fn model(args: &OffloadArgs, app: &str, accelerator: Accelerator) -> Result<Outc
         Format::Json => output::json(&report)?,
         Format::Ron => output::ron(&report)?,
     })?;
-    Ok(if report.met { Outcome::Yes } else { Outcome::No })
+    Ok(if report.met { Ending::Yes } else { Ending::No })
 }
 
 fn options(args: &OffloadArgs, unit: Unit) -> Options {
@@ -94,7 +95,7 @@ fn options(args: &OffloadArgs, unit: Unit) -> Options {
     }
 }
 
-fn layer(args: &OffloadArgs, accelerator: Accelerator) -> Result<Outcome, Error> {
+fn layer(args: &OffloadArgs, accelerator: Accelerator) -> Result<Ending, Error> {
     let (Some(input), Some(filter)) = (args.input, args.filter) else {
         return Err(Error::Bug("a layer without sizes passed the command line".into()));
     };
@@ -136,7 +137,7 @@ fn layer(args: &OffloadArgs, accelerator: Accelerator) -> Result<Outcome, Error>
         Format::Json => output::json(&report)?,
         Format::Ron => output::ron(&report)?,
     })?;
-    Ok(if report.met { Outcome::Yes } else { Outcome::No })
+    Ok(if report.met { Ending::Yes } else { Ending::No })
 }
 
 /// What the simulator made of a strategy.

@@ -4,12 +4,13 @@ use std::io::Read;
 use std::path::Path;
 use std::time::Instant;
 
+use super::output;
 use crate::cli::Format;
 use crate::cli::effort::Effort;
 use crate::cli::pack::PackArgs;
-use crate::error::{Error, Outcome};
+use crate::error::{Ending, Error};
 use crate::packing::{self, Budget, Limit, PackError, Problem, Solution, csv, infeasible, lives};
-use crate::{output, report};
+use crate::report;
 
 /// Steps of the search where no budget is given: some ten seconds.
 const STEPS: u64 = 1_000_000_000;
@@ -19,7 +20,7 @@ const STEPS: u64 = 1_000_000_000;
 ///
 /// # Errors
 /// When the file cannot be read, is not in the format, or contradicts itself, or the result cannot be written.
-pub fn pack(args: &PackArgs) -> Result<Outcome, Error> {
+pub fn pack(args: &PackArgs) -> Result<Ending, Error> {
     let (text, name) = read(&args.file)?;
     let wrong = |message: String, help: &str| Error::Input { message, help: Some(help.into()) };
     let rows = csv::parse(&text)
@@ -52,7 +53,7 @@ pub fn pack(args: &PackArgs) -> Result<Outcome, Error> {
             Format::Ron => output::ron(&result)?,
         })?;
     }
-    Ok(if result.fits == Some(false) { Outcome::No } else { Outcome::Yes })
+    Ok(if result.fits == Some(false) { Ending::No } else { Ending::Yes })
 }
 
 /// What is asked first is whether the buffers fit, then how low they can be.

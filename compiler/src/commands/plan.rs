@@ -7,6 +7,8 @@ use csdfc_codegen::check as checker;
 use csdfc_codegen::plan::Plan;
 use tracing::warn;
 
+use super::output;
+use super::read::read_text;
 use super::watcher::Watcher;
 use crate::app::open;
 use crate::app::resolve::{Application, RowsChoice};
@@ -14,12 +16,13 @@ use crate::app::spec::RowsSpec;
 use crate::cli::{Format, PlanArgs};
 use crate::cost::DeviceProfile;
 use crate::driver;
-use crate::error::{Error, Outcome};
-use crate::front::{PickError, SavedFront};
+use crate::error::{Ending, Error};
 use crate::picture::front::Front;
+use crate::report;
+use crate::saved::front::{PickError, SavedFront};
+use crate::saved::identity;
 use crate::search::known::Start;
 use crate::search::watch::{Limit, Scope, Watch};
-use crate::{identity, output, report};
 
 /// Where a plan goes that our own checker refuses, unless `-o` names a file.
 const REFUSED_PLAN: &str = "csdfc-refused-plan.json";
@@ -32,7 +35,7 @@ const MISMATCH_LINES: usize = 4;
 /// # Errors
 /// When the application or the front to start from cannot be read or planned, or a result cannot be written, or, a bug,
 /// our checker refuses the plan.
-pub fn plan(args: &PlanArgs) -> Result<Outcome, Error> {
+pub fn plan(args: &PlanArgs) -> Result<Ending, Error> {
     let is_stdout = |path: &Path| path.as_os_str() == "-";
     let to_stdout =
         [&args.output, &args.front.pareto].into_iter().flatten().filter(|path| is_stdout(path)).count();
@@ -68,7 +71,7 @@ pub fn plan(args: &PlanArgs) -> Result<Outcome, Error> {
     };
     let planned = driver::plan_from(&start, &application, &device, paths, &watch, &|plan| judge(plan));
     watcher.done();
-    let driver::Outcome { plan, shortfall, refused } = planned?;
+    let driver::Planned { plan, shortfall, refused } = planned?;
     if let Some(why) = refused {
         let path = file.unwrap_or(Path::new(REFUSED_PLAN));
         output::write(path, &plan.to_json())?;
@@ -101,11 +104,11 @@ pub fn plan(args: &PlanArgs) -> Result<Outcome, Error> {
         })?;
     }
     match shortfall {
-        None => Ok(Outcome::Yes),
+        None => Ok(Ending::Yes),
         Some(nearest) => {
             // Nobody is left to tell if standard error is closed; the exit code says it too.
             let _ = writeln!(std::io::stderr(), "csdfc: {}", report::plan::shortfall(&plan, &nearest));
-            Ok(Outcome::No)
+            Ok(Ending::No)
         }
     }
 }
@@ -121,8 +124,7 @@ fn judge(plan: &Plan) -> Result<(), String> {
 
 /// A saved front and the name of its file.
 fn read_front(path: &Path) -> Result<(SavedFront, String), Error> {
-    let (text, name) =
-        super::read_text(path, "give a front that `csdfc plan --pareto FILE.json` wrote, or a plan")?;
+    let (text, name) = read_text(path, "give a front that `csdfc plan --pareto FILE.json` wrote, or a plan")?;
     let name = name.display().to_string();
     Ok((SavedFront::parse(&text, &name)?, name))
 }

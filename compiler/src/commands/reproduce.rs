@@ -1,17 +1,18 @@
 //! `csdfc reproduce`: the tables and figures of a paper, from our own data.
 
+use super::output;
 use super::watcher::Line;
 use crate::cli::reproduce::{Paper, ReproduceArgs};
-use crate::error::{Error, Outcome};
+use crate::error::{Ending, Error};
 use crate::offload::Budget;
-use crate::{output, reproduce};
+use crate::reproduce;
 
 /// Writes a page and its figures into a folder, and says on standard output what was written. A terminal shows how far it
 /// is.
 ///
 /// # Errors
 /// When a file cannot be written.
-pub fn reproduce(args: &ReproduceArgs) -> Result<Outcome, Error> {
+pub fn reproduce(args: &ReproduceArgs) -> Result<Ending, Error> {
     let line = Line::new();
     let tell = |text: &str| line.show(text);
     let files = match args.paper {
@@ -29,5 +30,5 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<Outcome, Error> {
         written.push_str(&format!("{}\n", path.display()));
     }
     output::print(&written)?;
-    Ok(Outcome::Yes)
+    Ok(Ending::Yes)
 }

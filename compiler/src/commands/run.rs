@@ -10,18 +10,20 @@ use csdfc_codegen::run::{Data, Fired, Runner, Value, input_dims};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+use super::read::read_plan;
+use super::{npy, output};
 use crate::cli::{Format, NamedFile, RunArgs};
-use crate::error::{Error, Outcome};
+use crate::error::{Ending, Error};
 use crate::report::run::{self as report, CnnRun, Comparison, LayerTime};
+use crate::saved::reload;
 use crate::suggest::{self, clip};
-use crate::{npy, output, reload};
 
 /// Runs a plan.
 ///
 /// # Errors
 /// When the plan, a model, an input or a reference cannot be read or does not fit, or a result cannot be written.
-pub fn run(args: &RunArgs) -> Result<Outcome, Error> {
-    let (plan, _, folder) = super::read_plan(&args.plan)?;
+pub fn run(args: &RunArgs) -> Result<Ending, Error> {
+    let (plan, _, folder) = read_plan(&args.plan)?;
     if args.dump.is_some() || args.compare_layers.is_some() {
         expect_whole_layers(&plan)?;
     }
@@ -67,7 +69,7 @@ pub fn run(args: &RunArgs) -> Result<Outcome, Error> {
         Format::Json => output::json(&report)?,
         Format::Ron => output::ron(&report)?,
     })?;
-    Ok(if report.is_equal() { Outcome::Yes } else { Outcome::No })
+    Ok(if report.is_equal() { Ending::Yes } else { Ending::No })
 }
 
 /// The frames of one CNN.

@@ -13,9 +13,9 @@ use csdfc_codegen::shape::{Order, Shape};
 use super::constant::{MAX_READ, count};
 use super::error::{Fault, fault};
 use super::node::{Node, Tensor};
+use crate::network::weights::Weights;
 use crate::network::{Layer, LayerId, Network, Operand};
 use crate::operators;
-use crate::weights::Weights;
 
 /// Most layers of a network, and nodes of a model.
 pub(super) const MAX_LAYERS: usize = 100_000;

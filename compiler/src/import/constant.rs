@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rten_onnx::onnx::{DataLocation, DataType, TensorProto};
 
 use super::error::{Fault, fault};
-use crate::weights::{Source, StoredElement, Weights};
+use crate::network::weights::{Source, StoredElement, Weights};
 
 /// Highest rank of a tensor.
 pub(super) const MAX_RANK: usize = 8;

@@ -7,7 +7,7 @@ use super::{Accelerator, Convolution, OffloadError};
 
 /// What loads, writes and their durations are counted in. In pixels (Remark 6) a filter counts its height times its
 /// width.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
     /// 2-D pixels with all their channels, as in the paper; a patch written back counts one.

@@ -14,15 +14,6 @@ pub fn liveness(problem: &Problem) -> u64 {
     cliques.chain(ends).max().unwrap_or(0)
 }
 
-/// As [`liveness`], of some of the blocks, given ascending.
-pub(super) fn of_blocks(problem: &Problem, ids: &[usize]) -> u64 {
-    let here = |m: &&Member| ids.binary_search(&m.block).is_ok();
-    let cliques =
-        problem.cliques.iter().map(|clique| clique.iter().filter(here).map(|m| m.high - m.low).sum());
-    let ends = ids.iter().map(|i| problem.blocks[*i]).map(|block| block.offset.unwrap_or(0) + block.bytes);
-    cliques.chain(ends).max().unwrap_or(0)
-}
-
 /// As [`liveness`], of a part.
 pub(super) fn of_part(part: &Part) -> u64 {
     let cliques = part.cliques.iter().map(|clique| clique.iter().map(|m| m.high - m.low).sum());

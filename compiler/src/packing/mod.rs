@@ -7,11 +7,10 @@
 //! complete searches that end with the least height or with their budget: by rising offset (`search`), and along time
 //! (`zones`) or, where lives lie on one line and share no addresses (`line`), in turns with a search for packings that waste
 //! next to nothing (`skyline`); all are measured against lower bounds ([`bound`]), what is in use at one moment and how high
-//! that stacks (`assignment`). [`infeasible`] names buffers that cannot fit a capacity, [`csv`] is the file format of
-//! MiniMalloc (Moffitt, ASPLOS 2023), [`banks`] shares buffers among several memories.
+//! that stacks (`assignment`). [`infeasible`] names buffers that cannot fit a capacity, and [`csv`]
+//! is the file format of MiniMalloc (Moffitt, ASPLOS 2023).
 
 mod assignment;
-pub mod banks;
 pub mod bound;
 mod budget;
 pub mod csv;

@@ -9,9 +9,9 @@ use csdfc_codegen::operator::{Conv, Function, Operator, Pre};
 
 use super::fold::{Affine, affine_of};
 use super::rewrite::drop_dead;
+use crate::network::weights::Weights;
 use crate::network::{Layer, Network, Operand};
 use crate::operators::is_depthwise;
-use crate::weights::Weights;
 
 /// Moves each batch norm, and each activation, addition, subtraction, multiplication or division by per-channel or
 /// scalar constants, that convolutions alone read into all of these, unless that would cost more than it saves. Zeros

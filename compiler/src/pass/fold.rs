@@ -4,9 +4,9 @@ use csdfc_codegen::operator::{BinaryFunction, ConvTranspose, Operator, Pad, PadM
 use csdfc_codegen::shape::Shape;
 
 use super::rewrite::Rewrite;
+use crate::network::weights::Weights;
 use crate::network::{Layer, Network};
 use crate::operators::output_shape;
-use crate::weights::Weights;
 
 /// Makes zero padding of height and width that one convolution or mean alone reads an attribute of that reader.
 pub(super) fn pads(network: Network) -> Network {

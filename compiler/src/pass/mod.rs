@@ -1,5 +1,7 @@
 //! Passes over a network: the same function from fewer layers.
 //!
+//! [`normalise`] conducts the passes that rewrite a network. [`reorder`], the last pass, needs its partitions.
+//!
 //! Each pass leaves every ONNX node's name with the layer that now does its work, and a network output's tensor
 //! as it was.
 
@@ -11,10 +13,14 @@ mod before;
 mod copies;
 mod fold;
 mod fuse;
+pub mod order;
 mod parts;
 mod recognise;
+mod reorder;
 mod residual;
 mod rewrite;
+
+pub use reorder::{Stretch, reorder};
 
 /// How much passes make one layer of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

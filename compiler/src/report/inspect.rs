@@ -4,12 +4,14 @@ use csdfc_codegen::plan::StorageModel;
 use serde::Serialize;
 
 use crate::app::resolve::Application;
-use crate::driver;
 use crate::error::Error;
-use crate::lower::RateTable;
+use crate::frame::choice::Choice;
+use crate::frame::execution::{Rings, execute};
+use crate::frame::lower::RateTable;
+use crate::frame::request::Request;
+use crate::frame::task;
 use crate::operators;
 use crate::report::table::table;
-use crate::search::choice::Choice;
 use crate::storage::{self, Effort, Storage};
 use crate::units::{self, grouped};
 
@@ -77,7 +79,7 @@ pub struct LayerInspection {
 /// Those of the dataflow analyses.
 pub fn inspect(application: &Application, other: &Application) -> Result<Inspection, Error> {
     let mut cnns = Vec::new();
-    let tasks = driver::tasks(application).into_iter().zip(driver::tasks(other));
+    let tasks = task::tasks(application).into_iter().zip(task::tasks(other));
     for (cnn, (task, other_task)) in application.cnns.iter().zip(tasks) {
         let network = task.network;
         let layers = network.layers.iter().map(|layer| LayerInspection {
@@ -86,7 +88,7 @@ pub fn inspect(application: &Application, other: &Application) -> Result<Inspect
             inputs: layer.inputs.iter().map(|operand| network.layer(operand.layer).name.clone()).collect(),
             output_shape: layer.shape.dims.clone(),
             rows: layer.shape.rows(),
-            output_bytes: layer.shape.elements() as u64 * layer.element_bytes,
+            output_bytes: layer.tensor_bytes(),
             macs: operators::macs(&layer.operator, &layer.input_shapes(), &layer.shape),
             parameters: layer.parameter_elements(),
         });
@@ -96,20 +98,11 @@ pub fn inspect(application: &Application, other: &Application) -> Result<Inspect
             let task = if model == application.storage { &task } else { &other_task };
             let network = task.network;
             let rates = RateTable::new(network);
-            let execution = crate::execution::execute(
-                task,
-                &rates,
-                &Choice::none(network),
-                model,
-                crate::execution::Rings::OnDemand,
-            )?;
+            let execution = execute(task, &rates, &Choice::none(network), model, Rings::OnDemand)?;
             let elements: Vec<Vec<(usize, usize)>> = Vec::new();
             let alone = Storage { executions: vec![&execution], elements: &elements };
             let arrangement = storage::arrange(&alone, model, Effort::Final);
-            let whole = |request: &crate::execution::Request| {
-                let layer = network.layer(request.tensor);
-                layer.shape.rows() as u64 * layer.row_bytes()
-            };
+            let whole = |request: &Request| network.layer(request.tensor).tensor_bytes();
             memory.push(MemoryInspection {
                 storage_model: model,
                 naive: execution.requests.iter().map(whole).sum(),

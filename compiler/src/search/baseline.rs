@@ -5,18 +5,19 @@
 use csdfc_codegen::plan::StorageModel;
 
 use super::Variant;
-use super::choice::Choice;
 use super::evaluate::own_elements;
 use super::simple::Front;
 use super::watch::Stopped;
 use crate::app::resolve::Application;
 use crate::app::spec::Method;
-use crate::execution::{self, CnnTask, Rings};
-use crate::lower::RateTable;
+use crate::cost::timing::Timing;
+use crate::frame::choice::Choice;
+use crate::frame::execution::{self, Rings};
+use crate::frame::lower::RateTable;
+use crate::frame::task::CnnTask;
 use crate::network::Network;
 use crate::storage::edges::{self, Sharing};
 use crate::storage::{Effort, Storage};
-use crate::timing::Timing;
 
 /// What each layer does under a method that leaves no choice; `None` under the others.
 pub fn choice(method: Method, network: &Network) -> Option<Choice> {

@@ -10,7 +10,7 @@
 use std::fmt::Write;
 use std::ops::RangeInclusive;
 
-use super::choice::Choice;
+use crate::frame::choice::Choice;
 use crate::network::{LayerId, Network};
 use crate::suggest::clip;
 

@@ -1,13 +1,14 @@
 //! What a choice costs: one frame of a CNN executed, placed in memory and timed.
 
-use crate::couple::couple;
-use crate::execution::{self, CnnTask, Execution, Rings};
-use crate::lower::RateTable;
+use crate::cost::timing::{FrameTime, Timing};
+use crate::frame::choice::Choice;
+use crate::frame::couple::couple;
+use crate::frame::execution::{self, Execution, Rings};
+use crate::frame::lower::RateTable;
+use crate::frame::task::CnnTask;
 use crate::network::LayerId;
 use crate::search::Variant;
-use crate::search::choice::Choice;
 use crate::storage::{self, Effort, Storage};
-use crate::timing::{Frame, Timing};
 use csdfc_codegen::plan::StorageModel;
 
 /// Evaluates choices for one CNN as if it were alone.
@@ -97,7 +98,7 @@ impl<'a> Evaluator<'a> {
     }
 
     /// One frame with these rows per firing, where these layers make them one by one at a price.
-    pub fn frame(&self, rows: &[u64], one_by_one: &[LayerId]) -> Frame {
+    pub fn frame(&self, rows: &[u64], one_by_one: &[LayerId]) -> FrameTime {
         self.timing.frame(self.task, rows, one_by_one)
     }
 

@@ -2,11 +2,11 @@
 
 use rayon::prelude::*;
 
-use super::choice::Choice;
 use super::simple::{self, Front};
-use crate::execution::CnnTask;
+use crate::cost::timing::Timing;
+use crate::frame::choice::Choice;
+use crate::frame::task::CnnTask;
 use crate::network::Network;
-use crate::timing::Timing;
 use csdfc_codegen::plan::StorageModel;
 
 /// Where a search starts.

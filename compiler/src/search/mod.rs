@@ -5,7 +5,6 @@
 //! Algorithm 2, searches for all CNNs at once.
 
 pub mod baseline;
-pub mod choice;
 pub mod code;
 pub mod compare;
 pub mod evaluate;
@@ -14,6 +13,7 @@ pub mod known;
 pub mod paper;
 pub mod select;
 pub mod simple;
+pub mod subject;
 pub mod watch;
 pub mod ways;
 
@@ -21,8 +21,8 @@ use std::collections::BTreeMap;
 
 use csdfc_codegen::plan::ParetoPoint;
 
-use crate::execution::Execution;
-use crate::search::choice::Choice;
+use crate::frame::choice::Choice;
+use crate::frame::execution::Execution;
 use crate::search::watch::Stopped;
 
 /// What a method found.
@@ -63,22 +63,6 @@ pub struct Rate {
     pub latency_ns: u64,
 }
 
-/// How fast a CNN shall be.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Demand {
-    /// Fewest frames per second.
-    pub fps: Option<f64>,
-    /// Most nanoseconds from a frame's first input to its last output.
-    pub latency_ns: Option<u64>,
-}
-
-impl Demand {
-    /// Whether these rates are enough; just enough is enough.
-    pub fn is_met(&self, fps: f64, latency_ns: u64) -> bool {
-        self.fps.is_none_or(|least| fps >= least) && self.latency_ns.is_none_or(|most| latency_ns <= most)
-    }
-}
-
 /// One way to run a CNN, and what it costs on its own.
 #[derive(Debug, Clone)]
 pub struct Variant {
@@ -88,7 +72,7 @@ pub struct Variant {
     pub execution: Execution,
     /// Bytes of buffers if the CNN were alone.
     pub buffers: u64,
-    /// Modelled time between frames, in nanoseconds ([`timing`](crate::timing)).
+    /// Modelled time between frames, in nanoseconds ([`timing`](crate::cost::timing)).
     pub period_ns: f64,
     /// Modelled time of one frame through all partitions, in nanoseconds, if it comes no sooner than `period_ns` after the
     /// one before it.
@@ -96,7 +80,7 @@ pub struct Variant {
 }
 
 impl Variant {
-    /// What was chosen, as [`execute`](crate::execution::execute) takes it.
+    /// What was chosen, as [`execute`](crate::frame::execution::execute) takes it.
     pub fn choice(&self) -> Choice {
         Choice {
             name: self.name.clone(),

@@ -6,7 +6,8 @@
 
 use good_lp::{Expression, ProblemVariables, Solution, SolverModel, Variable, constraint, variable};
 
-use crate::search::{Demand, Variant};
+use crate::app::resolve::Demand;
+use crate::search::Variant;
 
 /// The variants of each CNN and which CNNs run at the same time.
 #[derive(Debug)]
@@ -174,17 +175,17 @@ fn front(variants: &[Variant], demand: &Demand) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::execution::Execution;
+    use crate::frame::execution::Execution;
     use proptest::prelude::*;
 
     fn variants(raw: &[Vec<(u64, u32)>]) -> Vec<Vec<Variant>> {
         let execution = Execution {
             rows: Vec::new(),
             barriers: None,
-            runs: Vec::new(),
+            orders: Vec::new(),
             windows: Vec::new(),
             requests: Vec::new(),
-            sharing: crate::occupancy::Sharing::default(),
+            sharing: crate::frame::occupancy::Sharing::default(),
             one_by_one: Vec::new(),
         };
         let variant = |(buffers, period): &(u64, u32)| Variant {

@@ -3,15 +3,16 @@
 
 use rayon::prelude::*;
 
-use crate::execution::{CnnTask, Execution, Rings};
+use crate::cost::timing::Timing;
+use crate::frame::choice::Choice;
+use crate::frame::execution::{Execution, Rings};
+use crate::frame::task::CnnTask;
 use crate::network::Network;
 use crate::search::Variant;
-use crate::search::choice::Choice;
 use crate::search::evaluate::Evaluator;
 use crate::search::watch::Stopped;
 use crate::search::ways::{self, Way};
 use crate::storage::Effort;
-use crate::timing::Timing;
 use csdfc_codegen::plan::StorageModel;
 
 /// The simple choices.

@@ -4,10 +4,10 @@
 //! filters reads them again for every row, so that it is a choice. What it is worth shows once the rings of an execution
 //! are known: bytes are saved where the layers go one by one that take most at once.
 
-use crate::execution::{Execution, Rings};
+use crate::frame::choice::Choice;
+use crate::frame::execution::{Execution, Rings};
 use crate::network::LayerId;
 use crate::search::Variant;
-use crate::search::choice::Choice;
 use crate::search::evaluate::Evaluator;
 use crate::storage::Effort;
 

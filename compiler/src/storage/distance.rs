@@ -1,6 +1,6 @@
 //! How far apart rings must lie.
 
-use crate::execution::Request;
+use crate::frame::request::Request;
 use crate::packing::Link;
 
 use super::moments::RowByRow;

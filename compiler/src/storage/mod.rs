@@ -10,9 +10,10 @@ use std::ops::Range;
 
 use csdfc_codegen::plan::StorageModel;
 
-use crate::execution::{Execution, Request};
+use crate::frame::execution::Execution;
+use crate::frame::occupancy::Costly;
+use crate::frame::request::Request;
 use crate::network::LayerId;
-use crate::occupancy::Costly;
 
 use moments::{Line, Moment, RowByRow};
 

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use crate::execution::Execution;
-use crate::occupancy::Sweep;
+use crate::frame::execution::Execution;
+use crate::frame::occupancy::Sweep;
 
 use super::{Item, Stored};
 

@@ -6,8 +6,8 @@ use csdfc_codegen::operator::{
 
 use super::{Builder, Constant, Fault, Node, Tensor, Value, fault};
 use crate::import::constant::count;
+use crate::network::weights::Weights;
 use crate::operators::broadcast;
-use crate::weights::Weights;
 
 /// `Gemm`: `alpha · A · B + beta · C`, with B a constant or a tensor.
 pub(super) fn gemm(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {

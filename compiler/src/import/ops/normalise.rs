@@ -4,7 +4,7 @@ use csdfc_codegen::operator::{BatchNorm, InstanceNorm, Lrn, Operator, Softmax};
 
 use super::{Builder, Fault, Node, Tensor, fault};
 use crate::import::node::axis;
-use crate::weights::Weights;
+use crate::network::weights::Weights;
 
 /// `BatchNormalization` at inference: one scale and one shift per channel.
 pub(super) fn batch_norm(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {

@@ -46,7 +46,7 @@ impl Case {
         let model =
             model.node("Relu", &["x"], &["a"], vec![]).node(self.operator, &inputs, &["y"], attributes);
         let network = model.import().map_err(|error| error.to_string())?;
-        let values = |weights: &crate::weights::Weights| weights.values().unwrap();
+        let values = |weights: &crate::network::weights::Weights| weights.values().unwrap();
         let layer = |layer: &crate::network::Layer| {
             let parameters: Vec<Vec<f32>> = layer.parameters.iter().map(values).collect();
             format!("{:?} of {:?} makes {:?} by {parameters:?}\n", layer.operator, layer.inputs, layer.shape)

@@ -1,4 +1,3 @@
-mod banks;
 mod bound;
 mod csv;
 mod instances;

@@ -10,9 +10,9 @@ use proptest::prelude::*;
 use BinaryFunction::{Add, Div, Mul, Sub};
 
 use super::{Fusion, normalise};
+use crate::network::weights::{Source, Weights};
 use crate::network::{Layer, LayerId, Network, NetworkOutput, Operand};
 use crate::operators::{output_shape, parameter_dims};
-use crate::weights::{Source, Weights};
 
 mod interpret;
 mod operands;

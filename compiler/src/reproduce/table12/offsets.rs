@@ -4,12 +4,12 @@
 use csdfc_codegen::plan::StorageModel;
 
 use crate::app::resolve::Application;
-use crate::driver;
 use crate::error::Error;
-use crate::execution::{self, Rings};
-use crate::lower::RateTable;
+use crate::frame::choice::Choice;
+use crate::frame::execution::{self, Rings};
+use crate::frame::lower::RateTable;
+use crate::frame::task;
 use crate::search::baseline;
-use crate::search::choice::Choice;
 use crate::storage::Storage;
 
 /// Bytes of all CNNs' arenas, one beside the other: a place for every edge (model `edges`) or every tensor (`tensors`).
@@ -19,7 +19,7 @@ use crate::storage::Storage;
 pub fn arenas(application: &Application, model: StorageModel) -> Result<u64, Error> {
     let application = baseline::without_pipelines(application);
     let mut bytes = 0;
-    for task in driver::tasks(&application) {
+    for task in task::tasks(&application) {
         let choice = Choice::none(task.network);
         let rates = RateTable::new(task.network);
         let execution = execution::execute(&task, &rates, &choice, model, Rings::OnDemand)?;

@@ -21,7 +21,7 @@ pub fn low(network: &Network, layers: &[LayerId], most: u64) -> Vec<usize> {
     let mut change = vec![0i128; layers.len()];
     for (at, last) in last_reads(network, layers).into_iter().enumerate() {
         let layer = network.layer(layers[at]);
-        let bytes = i128::from(layer.shape.rows() as u64 * layer.row_bytes());
+        let bytes = i128::from(layer.tensor_bytes());
         change[at] += bytes;
         change[last] -= bytes;
     }

@@ -6,7 +6,7 @@ use csdfc_ga::{Evaluation, Problem, Space, one_point, search_with};
 use rand_chacha::ChaCha8Rng;
 
 use super::family::Family;
-use crate::execution::Rings;
+use crate::frame::execution::Rings;
 use crate::search::evaluate::Evaluator;
 use crate::search::watch::{Limit, Progress, Stopped, Watch};
 use crate::storage::Effort;

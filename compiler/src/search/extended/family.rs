@@ -5,11 +5,10 @@ use csdfc_ga::{Section, Space};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
-use super::cuts;
-use super::stream;
-use crate::execution::CnnTask;
+use super::{cuts, stream};
+use crate::frame::choice::Choice;
+use crate::frame::task::CnnTask;
 use crate::network::{LayerId, Network};
-use crate::search::choice::Choice;
 
 /// Rows of the tallest tensor that a firing makes, in the choices looked at.
 const ROWS: [u64; 16] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256];

@@ -24,14 +24,14 @@ use self::family::Family;
 use self::stream::Segment;
 use super::simple::{self, Front};
 use super::watch::{Progress, Stopped, Watch};
-use crate::execution::{CnnTask, Rings};
+use crate::cost::timing::Timing;
+use crate::frame::choice::Choice;
+use crate::frame::execution::Rings;
+use crate::frame::task::CnnTask;
 use crate::network::LayerId;
-use crate::search::Variant;
-use crate::search::choice::Choice;
 use crate::search::evaluate::Evaluator;
-use crate::search::ways;
+use crate::search::{Variant, ways};
 use crate::storage::Effort;
-use crate::timing::Timing;
 use csdfc_codegen::plan::StorageModel;
 
 /// Networks of up to so many layers that can go by parts have every choice of none and one row tried.
@@ -122,7 +122,7 @@ fn chains(
     is_over: &(dyn Fn() -> bool + Sync),
 ) -> Result<Vec<Vec<i64>>, csdf::Error> {
     let partitions = evaluator.task.partitions.iter().enumerate();
-    let of_partition = |(p, partition): (usize, &crate::execution::PartitionTask)| match partition.steps {
+    let of_partition = |(p, partition): (usize, &crate::frame::task::PartitionTask)| match partition.steps {
         Some(_) => Ok(Vec::new()),
         None => partition_chains(evaluator, family, p, is_over),
     };

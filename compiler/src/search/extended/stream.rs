@@ -3,12 +3,10 @@
 //! On demand, what a layer makes and when depends on the layers after it and not on those before. So one execution from
 //! the first layer to a cut tells of all runs that end at that cut: they are its tails.
 
-use crate::execution::{Request, Run};
-use crate::lower;
+use crate::frame::request::{FiringOrder, Request};
+use crate::frame::{lower, occupancy};
 use crate::network::{LayerId, Network};
-use crate::occupancy;
 use crate::search::evaluate::Evaluator;
-use csdfc_codegen::operator::{InputElement, Operator};
 use csdfc_codegen::plan::StorageModel;
 
 /// A run of layers streamed to completion.
@@ -96,7 +94,7 @@ impl Tail {
         let execution = csdf::sequential(&lowering.graph, &[all])?;
         let end = execution.firings.len();
         let order = execution.firings.iter().map(|actor| actor.index()).collect();
-        let runs = [Run { layers: lowering.layers, firings: execution.firings }];
+        let orders = [FiringOrder { layers: lowering.layers, firings: execution.firings }];
 
         let mut inside = vec![None; network.layers.len()];
         layers.iter().enumerate().for_each(|(at, id)| inside[id.0] = Some(at));
@@ -132,10 +130,10 @@ impl Tail {
         let mut slack = vec![0; end];
         let mut slack_given = vec![0; end];
         if evaluator.storage == StorageModel::Tensors {
-            for sweep in occupancy::fill(network, rates, chosen, &runs, &mut requests).sweeps {
+            for sweep in occupancy::fill(network, rates, chosen, &orders, &mut requests).sweeps {
                 slack[sweep.firing] = if sweep.is_costly { 0 } else { sweep.fullest(|_| true).1 };
             }
-            for sweep in occupancy::fill(network, rates, chosen, &runs, &mut whole_cuts).sweeps {
+            for sweep in occupancy::fill(network, rates, chosen, &orders, &mut whole_cuts).sweeps {
                 // Whether what it writes is whole does not hang on where the segment begins.
                 if !sweep.is_costly && requests[sweep.output].filling.is_some() {
                     slack_given[sweep.firing] = sweep.fullest(|_| true).1;
@@ -147,12 +145,12 @@ impl Tail {
         for (request, whole) in requests.iter().zip(&whole_cuts) {
             let Some(at) = inside[request.tensor.0] else { continue };
             // Floats that come whole lie in the caller's storage; a segment that begins with an input finds it whole.
-            let may_be_caller_s = evaluator.storage == StorageModel::Tensors
-                && matches!(&network.layer(request.tensor).operator, Operator::Input(input) if input.element == InputElement::F32);
-            if !may_be_caller_s || lower::firings(network, request.tensor, chosen[request.tensor.0]) > 1 {
+            let layer = network.layer(request.tensor);
+            let in_tensors = evaluator.storage == StorageModel::Tensors;
+            if !(in_tensors && layer.is_held_by_caller(chosen[request.tensor.0])) {
                 changes[at] = steps(request, false);
             }
-            if !may_be_caller_s {
+            if !(in_tensors && layer.is_read_in_place()) {
                 given[at] = steps(whole, true);
             }
         }

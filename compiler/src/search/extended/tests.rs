@@ -9,15 +9,15 @@ use super::chains::{self, Chain};
 use super::family::Family;
 use super::stream::Segment;
 use super::*;
-use crate::builtin;
 use crate::cost::DeviceProfile;
-use crate::execution::{PartitionTask, Rings};
+use crate::cost::timing::Timing;
+use crate::frame::execution::Rings;
+use crate::frame::task::PartitionTask;
 use crate::network::Network;
-use crate::pass;
 use crate::search::Variant;
 use crate::search::watch::Limit;
 use crate::storage::Effort;
-use crate::timing::Timing;
+use crate::{builtin, pass};
 
 /// Every chain of segments to the cut `last`, as bytes and time.
 fn all_chains(segments: &[Segment], from: usize, last: usize) -> Vec<(u64, f64)> {

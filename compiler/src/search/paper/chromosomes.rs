@@ -8,16 +8,29 @@ use std::time::{Duration, Instant};
 use csdfc_codegen::plan::ParetoPoint;
 use csdfc_ga::{Evaluation, Problem, Section, Space};
 
-use super::{Point, Subject};
-use crate::execution::{CnnTask, Execution};
-use crate::lower::RateTable;
-use crate::search::Variant;
+use crate::frame::choice::Choice;
+use crate::frame::execution::Execution;
+use crate::frame::lower::RateTable;
+use crate::frame::task::CnnTask;
 use crate::search::baseline::variant;
-use crate::search::choice::Choice;
-use crate::search::code;
+use crate::search::subject::Subject;
 use crate::search::watch::{Limit, Progress, Watch};
+use crate::search::{Variant, code};
 use crate::storage::edges::{buffers, total};
 use crate::storage::{Effort, Storage};
+
+/// A chromosome and what it is worth.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Point {
+    /// Of each layer of each CNN in turn, whether it processes its data by parts.
+    pub chromosome: Vec<bool>,
+    /// Bytes of parameters and buffers.
+    pub memory: u64,
+    /// Frames per second of each CNN.
+    pub fps: Vec<f64>,
+    /// Nanoseconds of a frame of each CNN, from its first input to its last output.
+    pub latency_ns: Vec<u64>,
+}
 
 /// Executions of one CNN that are kept, in two halves: when the younger is full it becomes the older.
 const KEPT: usize = 256;
@@ -167,7 +180,7 @@ impl<'a> Chromosomes<'a> {
         }
         let variant = self.variant(cnn, chromosome)?;
         let (period_ns, latency_ns) = (variant.period_ns, variant.latency());
-        let execution = Execution { runs: Vec::new(), ..variant.execution };
+        let execution = Execution { orders: Vec::new(), ..variant.execution };
         let share = Arc::new(Share { execution, period_ns, latency_ns });
         known().insert(genes, share.clone());
         Ok(share)

@@ -17,38 +17,18 @@ use std::collections::BTreeMap;
 use csdfc_ga::{Evaluation, Settings, fronts, search_with};
 use rayon::prelude::*;
 
-use self::chromosomes::{Chromosomes, bits};
+use self::chromosomes::{Chromosomes, Point, bits};
 use super::watch::{Limit, Stopped, Watch};
 use super::{Found, Rate, Shortfall};
 use crate::app::resolve::{Application, Cnn};
 use crate::app::spec::Prefer;
-use crate::execution::CnnTask;
+use crate::search::subject::Subject;
 use crate::storage::Effort;
 use crate::storage::edges::Sharing;
-use crate::timing::Timing;
 use crate::units::MemoryGoal;
 
 /// Chromosomes that the search begins with of which the front is made too, where it ends early.
 const IN_A_HURRY: usize = 10;
-
-/// An application as the search sees it.
-#[derive(Debug)]
-pub struct Subject<'a> {
-    /// The application: constraints, preference and parameters of the search.
-    pub application: &'a Application,
-    /// Its CNNs, cut into partitions.
-    pub tasks: &'a [CnnTask<'a>],
-    /// Of each CNN, how its frames are timed.
-    pub timings: &'a [Timing<'a>],
-    /// J: partitions that run at the same time, each as (CNN, partition of that CNN).
-    pub elements: &'a [Vec<(usize, usize)>],
-    /// Bytes of the parameters as they are stored.
-    pub parameters: u64,
-    /// How edges share buffers. As printed, [`Sharing::Printed`], the search begins at random, too.
-    pub sharing: Sharing,
-    /// Chromosomes of old plans, with which the search begins.
-    pub known: Vec<Vec<bool>>,
-}
 
 /// A Pareto front over chromosomes.
 #[derive(Debug, Clone, PartialEq)]
@@ -61,25 +41,13 @@ pub struct Front {
     pub stopped: Stopped,
 }
 
-/// A chromosome and what it is worth.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Point {
-    /// Of each layer of each CNN in turn, whether it processes its data by parts.
-    pub chromosome: Vec<bool>,
-    /// Bytes of parameters and buffers.
-    pub memory: u64,
-    /// Frames per second of each CNN.
-    pub fps: Vec<f64>,
-    /// Nanoseconds of a frame of each CNN, from its first input to its last output.
-    pub latency_ns: Vec<u64>,
-}
-
-/// Runs Algorithm 2 until the watch ends it, with the best so far. A limit on evaluations takes the place of the
+/// Runs Algorithm 2 until the watch ends it, with the best so far. It begins with the chromosomes that are `known` from old
+/// plans. A limit on evaluations takes the place of the
 /// application's number of generations.
 ///
 /// # Errors
 /// Those of the dataflow analyses.
-pub fn search(subject: &Subject<'_>, watch: &Watch<'_>) -> Result<Found, csdf::Error> {
+pub fn search(subject: &Subject<'_>, known: &[Vec<bool>], watch: &Watch<'_>) -> Result<Found, csdf::Error> {
     let goal = subject.application.constraints.memory;
     let limit = match goal {
         Some(MemoryGoal::Bytes(bytes)) => bytes,
@@ -91,7 +59,7 @@ pub fn search(subject: &Subject<'_>, watch: &Watch<'_>) -> Result<Found, csdf::E
     let front = if goal != Some(MemoryGoal::Min) && whole.memory <= limit {
         Front { points: vec![whole.clone()], evaluations: 1, stopped: Stopped::Complete }
     } else {
-        front(subject, watch)?
+        front(subject, known, watch)?
     };
     // Before a search that ends at once has found anything there is what needs no search.
     let points = if front.points.is_empty() { vec![whole] } else { front.points };
@@ -109,7 +77,7 @@ pub fn search(subject: &Subject<'_>, watch: &Watch<'_>) -> Result<Found, csdf::E
 ///
 /// # Errors
 /// Those of the dataflow analyses.
-pub fn front(subject: &Subject<'_>, watch: &Watch<'_>) -> Result<Front, csdf::Error> {
+pub fn front(subject: &Subject<'_>, known: &[Vec<bool>], watch: &Watch<'_>) -> Result<Front, csdf::Error> {
     let chromosomes = Chromosomes::new(subject, watch);
     let spec = &subject.application.search;
     let (generations, most) = match watch.limit {
@@ -121,8 +89,7 @@ pub fn front(subject: &Subject<'_>, watch: &Watch<'_>) -> Result<Front, csdf::Er
         Sharing::Printed => (Vec::new(), 0),
         _ => starts::starts(subject.tasks, &chromosomes, spec.population, most)?,
     };
-    let warm_starts = subject
-        .known
+    let warm_starts = known
         .iter()
         .chain(&starts)
         .map(|start| start.iter().map(|gene| i64::from(*gene)).collect())
@@ -150,7 +117,7 @@ pub fn front(subject: &Subject<'_>, watch: &Watch<'_>) -> Result<Front, csdf::Er
     let mut found: Vec<Vec<bool>> = outcome.front.iter().map(|found| bits(&found.genome)).collect();
     if stopped != Stopped::Complete {
         // The search may have ended before it came to what it was to begin with.
-        found.extend(subject.known.iter().cloned().chain(starts.into_iter().take(IN_A_HURRY)));
+        found.extend(known.iter().cloned().chain(starts.into_iter().take(IN_A_HURRY)));
     }
     let point = |chromosome: &Vec<bool>| chromosomes.point(chromosome, Effort::Final);
     let points = found.par_iter().map(point).collect::<Result<_, _>>()?;

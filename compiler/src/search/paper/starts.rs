@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use rayon::prelude::*;
 
 use super::chromosomes::Chromosomes;
-use crate::execution::CnnTask;
+use crate::frame::task::CnnTask;
 use crate::network::{LayerId, Network};
 use crate::storage::Effort;
 
@@ -77,7 +77,7 @@ fn family(tasks: &[CnnTask<'_>], chromosomes: &Chromosomes<'_>) -> Vec<Vec<bool>
 fn touched_bytes(network: &Network) -> Vec<[u64; 2]> {
     let bytes = |id: LayerId| {
         let layer = network.layer(id);
-        layer.shape.rows() as u64 * layer.row_bytes()
+        layer.tensor_bytes()
     };
     let read = |id: LayerId| network.layer(id).inputs.iter().map(|operand| bytes(operand.layer)).max();
     network.ids().map(|id| [bytes(id), read(id).unwrap_or(0)]).collect()

@@ -6,33 +6,11 @@
 //! to row: row o is made when the rows below `keep(o)` of each operand are free, where `keep` is that of one row per
 //! firing (DESIGN.md, section 3, "Rows").
 
-use std::ops::Range;
-
 use csdfc_codegen::operator::Operator;
 
-use crate::execution::{Request, Run};
-use crate::lower::RateTable;
+use super::lower::RateTable;
+use super::request::{Filling, FiringOrder, Request};
 use crate::network::{Layer, LayerId, Network};
-
-/// The bytes of a whole ring that are in use, as steps over the firings of a frame.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Filling {
-    /// From this firing on so many bytes have been begun; both ascend.
-    pub begun: Vec<(usize, u64)>,
-    /// After this firing so many bytes have been released by all readers; both ascend.
-    pub released: Vec<(usize, u64)>,
-}
-
-impl Filling {
-    /// The bytes in use at a firing, with all that it begins and all that it will release.
-    pub fn at(&self, firing: usize) -> Range<u64> {
-        let low = self.released.partition_point(|(at, _)| *at < firing);
-        let high = self.begun.partition_point(|(at, _)| *at <= firing);
-        let bytes =
-            |steps: &[(usize, u64)], count: usize| count.checked_sub(1).map_or(0, |last| steps[last].1);
-        bytes(&self.released, low)..bytes(&self.begun, high)
-    }
-}
 
 /// A firing that makes several rows of a whole ring, one after another, while rows of whole rings that it reads become
 /// free.
@@ -114,11 +92,11 @@ pub fn fill(
     network: &Network,
     rates: &RateTable<'_>,
     rows: &[u64],
-    runs: &[Run],
+    orders: &[FiringOrder],
     requests: &mut [Request],
 ) -> Sharing {
     let mut times: Vec<Vec<usize>> = vec![Vec::new(); network.layers.len()];
-    for (time, layer) in runs.iter().flat_map(Run::order).enumerate() {
+    for (time, layer) in orders.iter().flat_map(FiringOrder::order).enumerate() {
         times[layer.0].push(time);
     }
     let mut whole = vec![None; network.layers.len()];
@@ -140,12 +118,12 @@ pub fn fill(
             }
         }
     }
-    let frame = Frame { network, rates, rows, times, whole, readings };
+    let lives = Lives { network, rates, rows, times, whole, readings };
     let mut request_of = vec![None; network.layers.len()];
     for (index, request) in requests.iter_mut().enumerate() {
         request_of[request.tensor.0] = Some(index);
-        if frame.whole[request.tensor.0].is_some() {
-            request.filling = Some(frame.filling(request.tensor));
+        if lives.whole[request.tensor.0].is_some() {
+            request.filling = Some(lives.filling(request.tensor));
         }
     }
     let mut sharing = Sharing::default();
@@ -153,15 +131,15 @@ pub fn fill(
         let mut pairs = Vec::new();
         for tensor in network.layer(id).inputs.iter().map(|operand| operand.layer) {
             let (Some(written), Some(read)) = (request_of[id.0], request_of[tensor.0]) else { continue };
-            match (frame.whole[id.0], frame.whole[tensor.0]) {
+            match (lives.whole[id.0], lives.whole[tensor.0]) {
                 (Some(_), Some(_)) => pairs.push((written, read)),
                 _ => sharing.apart.push((written, read)),
             }
         }
-        if frame.is_costly(id) && !pairs.is_empty() {
+        if lives.is_costly(id) && !pairs.is_empty() {
             sharing.costly.push(Costly { layer: id, pairs });
         }
-        sharing.sweeps.extend(frame.sweeps(id));
+        sharing.sweeps.extend(lives.sweeps(id));
     }
     sharing.sweeps.sort_unstable_by_key(|sweep| sweep.firing);
     sharing
@@ -175,7 +153,8 @@ struct Reading {
     released: Vec<u64>,
 }
 
-struct Frame<'a> {
+/// When each layer fires, and which rings are whole: what occupancy follows from.
+struct Lives<'a> {
     network: &'a Network,
     rates: &'a RateTable<'a>,
     rows: &'a [u64],
@@ -187,7 +166,7 @@ struct Frame<'a> {
     readings: Vec<Vec<Reading>>,
 }
 
-impl Frame<'_> {
+impl Lives<'_> {
     /// Whether it takes longer to make the rows of a firing one by one, since filters are read again for each, or a row is
     /// no line of an image but a single pixel.
     fn is_costly(&self, id: LayerId) -> bool {
@@ -243,11 +222,11 @@ impl Frame<'_> {
         }
         let height = layer.shape.rows() as u64;
         let is_costly = self.is_costly(id);
-        let mut keeps: Vec<(Operand, Vec<u64>)> = Vec::new();
+        let mut keeps: Vec<(WholeRing, Vec<u64>)> = Vec::new();
         for (tensor, request, release) in operands() {
             let before = |sum: &mut u64, rate: u64| Some(std::mem::replace(sum, *sum + rate));
             let row_bytes = self.network.layer(tensor).row_bytes();
-            keeps.push((Operand { tensor, request, row_bytes }, release.iter().scan(0, before).collect()));
+            keeps.push((WholeRing { tensor, request, row_bytes }, release.iter().scan(0, before).collect()));
         }
         let mut sweeps = Vec::new();
         let row_bytes = layer.row_bytes();
@@ -271,8 +250,9 @@ impl Frame<'_> {
     }
 }
 
+/// A whole ring that a firing reads.
 #[derive(Debug, Clone, Copy)]
-struct Operand {
+struct WholeRing {
     tensor: LayerId,
     request: usize,
     row_bytes: u64,

@@ -3,23 +3,17 @@
 use std::ffi::OsString;
 use std::io::Write;
 
-use clap::Parser;
-
+use super::{analyze, check, emit, inspect, logging, offload, pack, plan, reproduce, run as run_plan};
 use crate::app::open;
 use crate::cli::{Cli, Command};
-use crate::error::{Error, Outcome};
-use crate::{commands, logging};
+use crate::error::{Ending, Error};
 
 /// Runs the command as `main` does, the program's name being the first argument, and gives its exit code. Results go to
 /// standard output, all else to standard error. A panic is code 3; it leaves nothing behind that a next call would see.
 pub fn invoke(arguments: impl IntoIterator<Item = OsString>) -> u8 {
-    let cli = match Cli::try_parse_from(arguments) {
+    let cli = match Cli::read(arguments) {
         Ok(cli) => cli,
-        Err(error) => {
-            // Help and version are answers; nobody is left to tell if they cannot be printed.
-            let _ = error.print();
-            return u8::from(error.use_stderr());
-        }
+        Err(code) => return code,
     };
     match std::panic::catch_unwind(|| run(&cli)) {
         Ok(Ok(outcome)) => outcome.exit_code(),
@@ -37,22 +31,22 @@ pub fn invoke(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     }
 }
 
-fn run(cli: &Cli) -> Result<Outcome, Error> {
+fn run(cli: &Cli) -> Result<Ending, Error> {
     logging::start(&cli.global)?;
     match &cli.command {
         Command::Inspect(args) => {
             let mut app = open::open(&args.model)?;
             args.load.apply(&mut app.spec, &mut app.origin)?;
-            commands::inspect(args, app)
+            inspect::inspect(args, app)
         }
-        Command::Plan(args) => commands::plan(args),
-        Command::Check(args) => commands::check(args),
-        Command::Run(args) => commands::run(args),
-        Command::Emit(args) => commands::emit(args),
-        Command::Analyze(args) => commands::analyze(args),
-        Command::Offload(args) => commands::offload(args),
-        Command::Pack(args) => commands::pack(args),
-        Command::Reproduce(args) => commands::reproduce(args),
+        Command::Plan(args) => plan::plan(args),
+        Command::Check(args) => check::check(args),
+        Command::Run(args) => run_plan::run(args),
+        Command::Emit(args) => emit::emit(args),
+        Command::Analyze(args) => analyze::analyze(args),
+        Command::Offload(args) => offload::offload(args),
+        Command::Pack(args) => pack::pack(args),
+        Command::Reproduce(args) => reproduce::reproduce(args),
     }
 }
 

@@ -4,10 +4,12 @@
 //! lowering to dataflow reads it. Views (reshape, flatten, squeeze, identity, dropout) are no layers: an
 //! [`Operand`] says in which shape a layer sees the tensor that it reads.
 
-use csdfc_codegen::operator::Operator;
+pub mod weights;
+
+use csdfc_codegen::operator::{InputElement, Operator};
 use csdfc_codegen::shape::Shape;
 
-use crate::weights::Weights;
+use self::weights::Weights;
 
 /// Index of a layer, and of the tensor that it produces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -138,5 +140,22 @@ impl Layer {
     /// Bytes of one row of its output tensor.
     pub fn row_bytes(&self) -> u64 {
         self.shape.row_elements() as u64 * self.element_bytes
+    }
+
+    /// Bytes of its whole output tensor.
+    pub fn tensor_bytes(&self) -> u64 {
+        self.shape.rows() as u64 * self.row_bytes()
+    }
+
+    /// Whether it is an input that layers read where the caller holds it, if the caller hands over the frame whole. Floats
+    /// are; camera bytes are converted into a ring.
+    pub fn is_read_in_place(&self) -> bool {
+        matches!(&self.operator, Operator::Input(input) if input.element == InputElement::F32)
+    }
+
+    /// Whether the caller holds its tensor and layers read it there: an input that is delivered whole, and read in place.
+    /// `rows` are those of a firing.
+    pub fn is_held_by_caller(&self, rows: u64) -> bool {
+        self.is_read_in_place() && rows >= self.shape.rows() as u64
     }
 }

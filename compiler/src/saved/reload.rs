@@ -11,9 +11,9 @@ use serde_json::Value;
 
 use crate::app::load::{self, ModelRequest};
 use crate::error::Error;
-use crate::identity;
 use crate::network::{LayerId, Network, Operand};
 use crate::pass::Fusion;
+use crate::saved::identity;
 
 /// The networks of a plan, in the order of its CNNs, their layers those of the plan.
 #[derive(Debug, Clone)]

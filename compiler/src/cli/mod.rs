@@ -1,4 +1,4 @@
-//! The command line.
+//! The command line. Nothing else knows that it is read by `clap`.
 
 pub mod analyze;
 pub mod effort;
@@ -6,7 +6,9 @@ pub mod front;
 pub mod offload;
 pub mod pack;
 pub mod reproduce;
+mod values;
 
+use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -43,6 +45,20 @@ pub struct Cli {
     /// Options of every command.
     #[command(flatten)]
     pub global: Global,
+}
+
+impl Cli {
+    /// Reads the arguments of a call, the program's name being the first.
+    ///
+    /// # Errors
+    /// The exit code, where the arguments are wrong or ask for help or the version. What there is to say has been printed.
+    pub fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<Self, u8> {
+        Cli::try_parse_from(arguments).map_err(|error| {
+            // Help and version are answers; nobody is left to tell if they cannot be printed.
+            let _ = error.print();
+            u8::from(error.use_stderr())
+        })
+    }
 }
 
 /// The commands.
@@ -557,5 +573,4 @@ fn rows(text: &str) -> Result<RowsSpec, String> {
 }
 
 #[cfg(test)]
-#[path = "cli_tests.rs"]
 mod tests;

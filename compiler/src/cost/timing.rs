@@ -13,7 +13,7 @@
 //! `P + (W − P) · (N − c) / (c · (N − 1))`. That is `P` where `N` is `c`, the sum of all stages on one core, and never less
 //! than `W / c`: no plan asks for more cores than there are.
 //!
-//! Both are bounds that any fair sharing keeps, and rings are sized for them (`couple.rs`).
+//! Both are bounds that any fair sharing keeps, and rings are sized for them (`frame/couple.rs`).
 
 use std::ops::Range;
 
@@ -21,7 +21,7 @@ use csdfc_codegen::plan::StorageModel;
 
 use crate::app::resolve::Application;
 use crate::cost::{DeviceError, DeviceProfile, Processor, Seat};
-use crate::execution::CnnTask;
+use crate::frame::task::CnnTask;
 use crate::network::LayerId;
 
 /// How the frames of one CNN are timed.
@@ -42,7 +42,7 @@ pub struct Timing<'d> {
 
 /// One frame of a CNN, modelled.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Frame {
+pub struct FrameTime {
     /// Nanoseconds between frames.
     pub period_ns: f64,
     /// Nanoseconds from a frame's first input to its last output, if it comes no sooner than `period_ns` after the one
@@ -127,7 +127,7 @@ impl<'d> Timing<'d> {
     }
 
     /// One frame with these rows per firing, where these layers make them one by one at a price.
-    pub fn frame(&self, task: &CnnTask<'_>, rows: &[u64], one_by_one: &[LayerId]) -> Frame {
+    pub fn frame(&self, task: &CnnTask<'_>, rows: &[u64], one_by_one: &[LayerId]) -> FrameTime {
         let mut times = Vec::new();
         let mut works = Vec::new();
         for (partition, seat) in task.partitions.iter().zip(&self.seats) {
@@ -157,7 +157,7 @@ impl<'d> Timing<'d> {
             works[pipeline.clone()].iter().map(move |work| work / while_it_runs)
         });
         let loads = loads.collect();
-        Frame { period_ns, latency_ns, loads }
+        FrameTime { period_ns, latency_ns, loads }
     }
 
     /// Time between frames of a pipeline whose stages take so long.

@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 
 use crate::app::resolve::{Application, Cnn};
 use crate::error::Error;
-use crate::search::choice::Choice;
+use crate::frame::choice::Choice;
 use crate::search::code;
 use crate::suggest::{self, clip};
 

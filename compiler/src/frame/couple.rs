@@ -8,8 +8,9 @@ use std::num::NonZero;
 
 use csdf::{Actor, ActorId, Budget, Channel, Error, Goal, Graph, Rates, Reader, StorageOptions, Unit};
 
-use crate::execution::{CnnTask, Execution};
-use crate::lower::{self, RateTable};
+use super::task::CnnTask;
+use crate::frame::execution::Execution;
+use crate::frame::lower::{self, RateTable};
 use crate::network::LayerId;
 
 /// What the search may take for one group of partitions: the same answer on any machine.
@@ -89,7 +90,7 @@ fn smallest(
     let mut graph = Graph::new();
     let mut actors: Vec<Option<ActorId>> = vec![None; task.partitions.len()];
     for &partition in &group.partitions {
-        let times: Vec<u64> = execution.runs[partition]
+        let times: Vec<u64> = execution.orders[partition]
             .order()
             .map(|id| {
                 let firings = lower::firings(network, id, execution.rows[id.0]).max(1);
@@ -108,7 +109,7 @@ fn smallest(
     let of_layer = |partition: usize, layer: LayerId, rates: &Rates| {
         let mut firing = rates.iter();
         let rate = |id: LayerId| if id == layer { firing.next().unwrap_or(0) } else { 0 };
-        Rates::from_sequence(&execution.runs[partition].order().map(rate).collect::<Vec<_>>())
+        Rates::from_sequence(&execution.orders[partition].order().map(rate).collect::<Vec<_>>())
     };
     let readers = network.readers();
     let mut granularity = Vec::new();

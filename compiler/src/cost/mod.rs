@@ -1,14 +1,16 @@
 //! Device profiles and the time that a layer takes on one.
 
+pub mod timing;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use csdfc_codegen::operator::Operator;
 use serde::Deserialize;
 
-use crate::lower;
+use crate::frame::lower;
+use crate::frame::occupancy;
 use crate::network::{LayerId, Network};
-use crate::occupancy;
 use crate::operators;
 
 /// The profiles that come with csdfc, by name. A target is data: a new one is a file and a line here.
@@ -142,7 +144,10 @@ pub enum DeviceError {
     },
     /// The file is no device profile.
     #[error("{path} is not a device profile: {problem}")]
-    #[diagnostic(code(csdfc::device::parse), help("see compiler/src/targets/generic.ron for the fields"))]
+    #[diagnostic(
+        code(csdfc::device::parse),
+        help("see compiler/src/cost/targets/generic.ron for the fields")
+    )]
     Parse {
         /// The file.
         path: String,

@@ -25,7 +25,9 @@ pub fn start(global: &Global) -> Result<(), Error> {
     let filter = match std::env::var(VARIABLE) {
         Ok(filter) if !filter.is_empty() => EnvFilter::try_new(&filter).map_err(|error| Error::Input {
             message: format!("{VARIABLE} is no filter: {error}"),
-            help: Some("give a level (`debug`) or levels by module (`csdfc::lower=trace,warn`)".into()),
+            help: Some(
+                "give a level (`debug`) or levels by module (`csdfc::frame::lower=trace,warn`)".into(),
+            ),
         })?,
         _ => EnvFilter::default().add_directive(level.into()),
     };

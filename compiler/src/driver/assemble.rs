@@ -6,12 +6,13 @@ use csdfc_codegen::{plan, weights};
 
 use crate::app::resolve::Application;
 use crate::cost::DeviceProfile;
-use crate::execution::{CnnTask, Run};
-use crate::lower;
+use crate::cost::timing::Timing;
+use crate::frame::lower;
+use crate::frame::request::FiringOrder;
+use crate::frame::task::CnnTask;
 use crate::network::{Layer, LayerId, Network};
 use crate::search::Variant;
 use crate::storage::{Arrangement, Item, Storage, Stored};
-use crate::timing::Timing;
 
 /// All that a plan is made of.
 #[derive(Debug)]
@@ -157,25 +158,26 @@ impl Parts<'_> {
     fn partitions(&self, cnn: usize) -> Vec<plan::Partition> {
         let source = &self.application.cnns[cnn];
         let network = self.network(cnn);
-        let runs = &self.chosen[cnn].execution.runs;
+        let orders = &self.chosen[cnn].execution.orders;
         let frame = self.timings[cnn].frame(
             &self.tasks[cnn],
             &self.chosen[cnn].execution.rows,
             &self.chosen[cnn].execution.one_by_one,
         );
-        let partition = |((partition, run), load): ((&crate::app::partition::Partition, &Run), f64)| {
-            let names: Vec<&str> = run.layers.iter().map(|id| network.layer(*id).name.as_str()).collect();
-            let steps = csdf::compress(&run.firings);
-            plan::Partition {
-                name: partition.name.clone(),
-                cnn: source.name.clone(),
-                processor: partition.processor.clone(),
-                load: Some(load),
-                notation: csdf::notation(&steps, &names),
-                schedule: steps.iter().map(|step| plan_step(step, &names)).collect(),
-            }
-        };
-        source.partitions.iter().zip(runs).zip(frame.loads).map(partition).collect()
+        let partition =
+            |((partition, run), load): ((&crate::app::partition::Partition, &FiringOrder), f64)| {
+                let names: Vec<&str> = run.layers.iter().map(|id| network.layer(*id).name.as_str()).collect();
+                let steps = csdf::compress(&run.firings);
+                plan::Partition {
+                    name: partition.name.clone(),
+                    cnn: source.name.clone(),
+                    processor: partition.processor.clone(),
+                    load: Some(load),
+                    notation: csdf::notation(&steps, &names),
+                    schedule: steps.iter().map(|step| plan_step(step, &names)).collect(),
+                }
+            };
+        source.partitions.iter().zip(orders).zip(frame.loads).map(partition).collect()
     }
 
     fn tensors(&self, cnn: usize, items: &[Item<'_>]) -> Vec<plan::Tensor> {
@@ -216,7 +218,7 @@ impl Parts<'_> {
             let layer = self.network(item.cnn).layer(item.request.tensor);
             // The two halves of a double buffer are items of their own; a ring that runs on has two frames.
             let frames = if item.request.pipelined && item.request.half.is_none() { 2 } else { 1 };
-            frames * layer.shape.rows() as u64 * layer.row_bytes()
+            frames * layer.tensor_bytes()
         };
         let buffers = self.arrangement.bytes;
         let is_input = |tensor: &&plan::Tensor| {
@@ -233,7 +235,7 @@ impl Parts<'_> {
         });
         let external = plan::External {
             inputs: inputs.map(bytes).sum(),
-            outputs: outputs.map(|layer| layer.shape.rows() as u64 * layer.row_bytes()).sum(),
+            outputs: outputs.map(Layer::tensor_bytes).sum(),
         };
         let parameters_stored = parameters_stored(self.tasks);
         plan::Memory {
@@ -276,7 +278,7 @@ impl Parts<'_> {
     fn certificate(&self, items: &[Item<'_>]) -> plan::Certificate {
         let peak = &self.arrangement.bound;
         let firing = |(cnn, at): &(usize, usize)| {
-            let layer = self.chosen[*cnn].execution.runs.iter().flat_map(Run::order).nth(*at)?;
+            let layer = self.chosen[*cnn].execution.orders.iter().flat_map(FiringOrder::order).nth(*at)?;
             Some(format!("{}/{}", self.application.cnns[*cnn].name, self.network(*cnn).layer(layer).name))
         };
         let tensor = |stored: &Stored| {

@@ -1,0 +1,61 @@
+//! From what was found to the plan: rings are placed with patience, and everything is written down.
+
+use csdfc_codegen::plan::{self, Plan};
+use tracing::{info, info_span};
+
+use super::assemble::{self, Parts};
+use crate::app::spec::Method;
+use crate::cost::DeviceProfile;
+use crate::search::subject::Subject;
+use crate::search::{Found, Shortfall, code};
+use crate::storage::{Effort, Storage};
+
+/// All but the variants that a plan is made of.
+pub(super) struct Finish<'a> {
+    pub(super) subject: &'a Subject<'a>,
+    pub(super) device: &'a DeviceProfile,
+    pub(super) method: Option<Method>,
+    /// Most bytes in total that are asked for.
+    pub(super) limit: Option<u64>,
+    /// Path of each CNN's model, as the plan shall state it.
+    pub(super) model_paths: Vec<String>,
+}
+
+impl Finish<'_> {
+    /// Places the rings of what was found, and makes the plan. With it, what could not be reached.
+    pub(super) fn finish(&self, found: Found) -> (Plan, Option<Shortfall>) {
+        let Finish { subject, device, method, limit, .. } = *self;
+        let Subject { application, tasks, timings, elements, .. } = *subject;
+        info!(evaluations = found.evaluations, "searched");
+
+        let storage = Storage { executions: found.variants.iter().map(|v| &v.execution).collect(), elements };
+        let arrangement = info_span!("arrange").in_scope(|| subject.arrange(&storage, Effort::Final));
+        info!(bytes = arrangement.bytes, bound = arrangement.bound.bytes, "arranged");
+        let choices = application.cnns.iter().zip(&found.variants);
+        let choices =
+            choices.map(|(cnn, v)| (cnn.name.clone(), code::write(&v.choice(), &cnn.network))).collect();
+        let plan = info_span!("assemble").in_scope(|| {
+            assemble::assemble(Parts {
+                application,
+                tasks,
+                timings,
+                chosen: &found.variants.iter().collect::<Vec<_>>(),
+                storage: &storage,
+                arrangement: &arrangement,
+                device,
+                search: plan::Search {
+                    method: method.map_or("given", Method::name).into(),
+                    seed: application.search.seed,
+                    evaluations: found.evaluations,
+                    stopped: found.stopped.name().into(),
+                    choices,
+                },
+                pareto: found.pareto,
+                memory_limit: limit,
+                model_paths: self.model_paths.clone(),
+            })
+        });
+        let shortfall = found.shortfall.filter(|_| !plan.constraints.met);
+        (plan, shortfall)
+    }
+}

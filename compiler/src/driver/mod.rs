@@ -1,0 +1,151 @@
+//! The main job: from an application to a plan, step by step.
+//!
+//! An application comes with its networks read, rewritten and in order ([`app`](crate::app), [`pass`](crate::pass)). What
+//! is left is done here:
+//!
+//! 1. its CNNs are cut into tasks, and how their frames are timed is worked out;
+//! 2. a method makes variants of each CNN (`variants`), each executed, placed and timed, or finds all at once
+//!    ([`paper`]);
+//! 3. one variant of each CNN is chosen (`planner`);
+//! 4. their rings are placed with patience, and the plan is written (`finish`, [`assemble`]);
+//! 5. the caller judges the plan. One that it refuses is dropped, and the next best is chosen.
+//!
+//! Each step that takes long has a tracing span.
+
+pub mod assemble;
+mod finish;
+mod planner;
+mod variants;
+
+use csdfc_codegen::plan::Plan;
+use tracing::{info_span, warn};
+
+use self::finish::Finish;
+use crate::app::resolve::{Application, Demand, RowsChoice};
+use crate::app::spec::Method;
+use crate::cost::DeviceProfile;
+use crate::cost::timing::Timing;
+use crate::error::Error;
+use crate::frame::task;
+use crate::search::known::{self, Start};
+use crate::search::subject::Subject;
+use crate::search::watch::{Scope, Watch};
+use crate::search::{Found, Shortfall, baseline, paper};
+use crate::units::MemoryGoal;
+
+/// A plan, and what it could not reach.
+#[derive(Debug)]
+pub struct Planned {
+    /// The plan; where constraints cannot be met, the nearest.
+    pub plan: Plan,
+    /// What there is instead, where constraints cannot be met.
+    pub shortfall: Option<Shortfall>,
+    /// Why the plan is refused, where none that is not was left.
+    pub refused: Option<String>,
+}
+
+/// Says why it refuses a plan, if it does.
+pub type Judge<'a> = &'a dyn Fn(&Plan) -> Result<(), String>;
+
+/// Plans an application. `model_paths` are what the plan states as the paths of the models, one per CNN.
+///
+/// # Errors
+/// When the device lacks a processor, or an analysis refuses the graph.
+pub fn plan(
+    application: &Application,
+    device: &DeviceProfile,
+    model_paths: Vec<String>,
+) -> Result<Planned, Error> {
+    plan_from(&Start::default(), application, device, model_paths, &Watch::unwatched(), &|_| Ok(()))
+}
+
+/// Plans an application as [`plan()`] does, from what is known and by a search that is watched. A plan that the judge
+/// refuses is dropped with a warning, and the next best is made.
+///
+/// # Errors
+/// As [`plan()`].
+pub fn plan_from(
+    start: &Start,
+    application: &Application,
+    device: &DeviceProfile,
+    model_paths: Vec<String>,
+    watch: &Watch<'_>,
+    judge: Judge<'_>,
+) -> Result<Planned, Error> {
+    let method = match (start, &application.rows) {
+        (Start::Search(_), RowsChoice::Default) => Some(application.search.method.unwrap_or_default()),
+        _ => None,
+    };
+    let one_after_another;
+    let application = if method == Some(Method::Reuse) {
+        one_after_another = baseline::without_pipelines(application);
+        &one_after_another
+    } else {
+        application
+    };
+    let tasks = task::tasks(application);
+    let parameters = assemble::parameters_stored(&tasks);
+    let limit = match application.constraints.memory {
+        Some(MemoryGoal::Bytes(bytes)) => Some(bytes),
+        Some(MemoryGoal::Min) | None => None,
+    };
+    warn_of_parameters(parameters, limit);
+
+    let elements = task::elements(application);
+    let timings = Timing::of(application, &tasks, &elements, device)?;
+    let sharing = method.map(baseline::sharing).unwrap_or_default();
+    let subject =
+        Subject { application, tasks: &tasks, timings: &timings, elements: &elements, parameters, sharing };
+    let finish = Finish { subject: &subject, device, method, limit, model_paths };
+    let judged = |found: Found| {
+        let (plan, shortfall) = finish.finish(found);
+        let refused = judge(&plan).err();
+        Planned { plan, shortfall, refused }
+    };
+    if let Some(Method::Paper | Method::PaperPrinted) = method {
+        let known = match start {
+            Start::Search(plans) => known::as_bits(plans, &tasks),
+            Start::Picked(_) => Vec::new(),
+        };
+        let found = info_span!("search").in_scope(|| paper::search(&subject, &known, watch))?;
+        return Ok(judged(found));
+    }
+
+    let demands: Vec<Demand> =
+        application.cnns.iter().map(|cnn| application.constraints.of(&cnn.name)).collect();
+    let is_open = watch.scope == Scope::Plan && *start == Start::default();
+    let ends = match method {
+        Some(Method::Extended) if is_open => Some(variants::ends(&subject)?),
+        _ => None,
+    };
+    let settled = ends.filter(|planner| planner.is_settled(limit, &demands));
+    let mut is_settled = settled.is_some();
+    let mut planner = match settled {
+        Some(planner) => planner,
+        None => variants::search(start, &subject, method, watch)?,
+    };
+    loop {
+        let (chosen, found) = planner.find(limit, &demands, is_settled);
+        let planned = judged(found);
+        let Some(why) = &planned.refused else { return Ok(planned) };
+        if is_settled {
+            // A search has other variants to offer.
+            (planner, is_settled) = (variants::search(start, &subject, method, watch)?, false);
+        } else if !planner.drop(&chosen) {
+            return Ok(planned);
+        }
+        warn!("a plan is dropped for the next best: {why}");
+    }
+}
+
+/// Warns where no plan can fit, since the parameters alone take more than is asked for.
+fn warn_of_parameters(parameters: u64, limit: Option<u64>) {
+    if let Some(limit) = limit.filter(|limit| parameters > *limit) {
+        warn!(
+            "the parameters alone take {parameters} bytes, more than the {limit} asked for: no plan can fit; \
+             at half precision they would take {}, at int8 {} (neither is built yet)",
+            parameters / 2,
+            parameters / 4
+        );
+    }
+}

@@ -1,0 +1,255 @@
+//! Chooses one variant for each CNN: within the constraints the best, or else the nearest to what is asked.
+
+use std::collections::BTreeMap;
+
+use csdfc_codegen::plan::{self, StorageModel};
+use tracing::info_span;
+
+use crate::app::resolve::{Cnn, Demand};
+use crate::app::spec::Prefer;
+use crate::search::select::Selection;
+use crate::search::simple::Front;
+use crate::search::subject::Subject;
+use crate::search::watch::Stopped;
+use crate::search::{Found, Rate, Shortfall, Variant, code};
+use crate::storage::{Arrangement, Effort, Storage};
+use crate::units::MemoryGoal;
+
+/// The variants of every CNN, from which one of each is chosen.
+pub(super) struct Planner<'a> {
+    subject: &'a Subject<'a>,
+    variants: Vec<Vec<Variant>>,
+    /// Old plans, as a variant of each CNN.
+    known: Vec<Vec<usize>>,
+    /// Choices that were evaluated, and why no more were.
+    evaluations: u64,
+    stopped: Stopped,
+}
+
+impl<'a> Planner<'a> {
+    /// Of what a method found for each CNN, and of old plans, as a variant of each CNN.
+    pub(super) fn new(subject: &'a Subject<'a>, fronts: Vec<Front>, known: Vec<Vec<usize>>) -> Self {
+        Planner {
+            subject,
+            evaluations: fronts.iter().map(|front| front.evaluations).sum(),
+            stopped: fronts.iter().map(|front| front.stopped).max().unwrap_or(Stopped::Complete),
+            variants: fronts.into_iter().map(|front| front.variants).collect(),
+            known,
+        }
+    }
+
+    /// What is chosen for these constraints, with the front that was seen. `is_settled` says that nothing was searched
+    /// for, so that nothing is known of the least memory there is.
+    pub(super) fn find(
+        &self,
+        limit: Option<u64>,
+        demands: &[Demand],
+        is_settled: bool,
+    ) -> (Vec<usize>, Found) {
+        let (chosen, mut shortfall) = info_span!("select").in_scope(|| self.choose(limit, demands));
+        if let Some(shortfall) = shortfall.as_mut().filter(|_| is_settled) {
+            shortfall.least_memory = None;
+        }
+        let pareto = info_span!("front").in_scope(|| self.front());
+        let each = chosen.iter().zip(&self.variants);
+        let variants = each.map(|(v, all)| all[*v].clone()).collect();
+        let (evaluations, stopped) = (self.evaluations, self.stopped);
+        (chosen, Found { variants, shortfall, pareto, evaluations, stopped })
+    }
+
+    /// Whether no search could change the answer, where the fastest variants are among these: those of no parts, since no
+    /// layer is slower that fires once. They fit, and meet all constraints or are the nearest to what is asked; or
+    /// no plan is small enough.
+    pub(super) fn is_settled(&self, limit: Option<u64>, demands: &[Demand]) -> bool {
+        if limit.is_some_and(|limit| self.subject.parameters > limit) {
+            return true;
+        }
+        let any = self.selection(&vec![Demand::default(); demands.len()]);
+        let Some(fastest) = any.fastest(u64::MAX) else { return false };
+        let least_memory = matches!(self.subject.application.constraints.memory, Some(MemoryGoal::Min))
+            || self.subject.application.prefer == Prefer::Memory;
+        let rates = fastest.iter().zip(&self.variants).map(|(v, all)| all[*v].rate());
+        let is_fast_enough =
+            rates.zip(demands).all(|(rate, demand)| demand.is_met(rate.fps, rate.latency_ns));
+        !(least_memory && is_fast_enough) && limit.is_none_or(|limit| self.total(&fastest) <= limit)
+    }
+
+    fn selection(&self, demands: &[Demand]) -> Selection<'_> {
+        let cnns = |element: &Vec<(usize, usize)>| {
+            let mut cnns: Vec<usize> = element.iter().map(|(cnn, _)| *cnn).collect();
+            cnns.sort_unstable();
+            cnns.dedup();
+            cnns
+        };
+        Selection::new(&self.variants, self.subject.elements.iter().map(cnns).collect(), demands)
+    }
+
+    fn storage(&self, chosen: &[usize]) -> Storage<'_> {
+        let executions = chosen.iter().zip(&self.variants).map(|(v, all)| &all[*v].execution).collect();
+        Storage { executions, elements: self.subject.elements }
+    }
+
+    fn arrange(&self, chosen: &[usize]) -> Arrangement {
+        self.subject.arrange(&self.storage(chosen), Effort::Candidate)
+    }
+
+    /// Total memory of a choice, in bytes. Rings of CNNs that never run at the same time may lie at the same addresses: the
+    /// largest CNN takes what there is.
+    fn total(&self, chosen: &[usize]) -> u64 {
+        let of_one_cnn =
+            |element: &Vec<(usize, usize)>| element.windows(2).all(|pair| pair[0].0 == pair[1].0);
+        let is_largest = self.subject.application.storage == StorageModel::Tensors
+            && self.subject.elements.iter().all(of_one_cnn);
+        let each = chosen.iter().zip(&self.variants).map(|(v, all)| all[*v].buffers);
+        let buffers = if chosen.len() == 1 || is_largest {
+            each.max().unwrap_or(0)
+        } else {
+            self.arrange(chosen).bytes
+        };
+        self.subject.parameters + buffers
+    }
+
+    fn rates(&self, chosen: &[usize]) -> BTreeMap<String, Rate> {
+        let each = self.subject.application.cnns.iter().zip(chosen.iter().zip(&self.variants));
+        each.map(|(cnn, (v, all))| (cnn.name.clone(), all[*v].rate())).collect()
+    }
+
+    /// What each CNN can do at its best, whatever the others do.
+    fn best_rates(&self, fastest: &[usize]) -> BTreeMap<String, Rate> {
+        let mut rates = self.rates(fastest);
+        for (cnn, variants) in self.subject.application.cnns.iter().zip(&self.variants) {
+            if let Some(rate) = rates.get_mut(&cnn.name) {
+                rate.latency_ns = variants.iter().map(Variant::latency).min().unwrap_or(rate.latency_ns);
+            }
+        }
+        rates
+    }
+
+    /// The fastest choice whose total is within `limit` bytes, as arranged: what is chosen CNN by CNN may come out
+    /// larger together, then a smaller budget is tried.
+    fn fastest_within(&self, selection: &Selection<'_>, limit: u64) -> Option<Vec<usize>> {
+        let budget = limit.checked_sub(self.subject.parameters)?;
+        let smaller = selection.thresholds().into_iter().filter(|threshold| *threshold < budget);
+        std::iter::once(budget)
+            .chain(smaller)
+            .map_while(|budget| selection.fastest(budget))
+            .find(|chosen| self.total(chosen) <= limit)
+    }
+
+    /// Whether a choice is within the limit where its rings are placed as those of the plan that is kept, with more
+    /// patience than for one of many.
+    fn fits_in_the_end(&self, chosen: &[usize], limit: Option<u64>) -> bool {
+        let bytes = || {
+            let storage = self.storage(chosen);
+            self.subject.arrange(&storage, Effort::Final).bytes
+        };
+        limit.is_none_or(|limit| self.subject.parameters + bytes() <= limit)
+    }
+
+    /// The choice of least memory, the fastest of those.
+    fn smallest(&self, selection: &Selection<'_>) -> Option<Vec<usize>> {
+        selection.fastest(selection.least()?)
+    }
+
+    /// The choice for these constraints and, where they can't be met, what can.
+    fn choose(&self, limit: Option<u64>, demands: &[Demand]) -> (Vec<usize>, Option<Shortfall>) {
+        let nothing = vec![Demand::default(); demands.len()];
+        let asked = self.selection(demands);
+        let any = self.selection(&nothing);
+        let least_memory = matches!(self.subject.application.constraints.memory, Some(MemoryGoal::Min))
+            || self.subject.application.prefer == Prefer::Memory;
+        let chosen = if least_memory {
+            self.smallest(&asked).filter(|chosen| {
+                limit.is_none_or(|limit| self.total(chosen) <= limit) || self.fits_in_the_end(chosen, limit)
+            })
+        } else {
+            let fitting = self.fastest_within(&asked, limit.unwrap_or(u64::MAX));
+            fitting.or_else(|| self.smallest(&asked).filter(|chosen| self.fits_in_the_end(chosen, limit)))
+        };
+        if let Some(chosen) = self.or_known(chosen, limit, demands, least_memory) {
+            return (chosen, None);
+        }
+        let within = limit.map_or_else(|| any.fastest(u64::MAX), |limit| self.fastest_within(&any, limit));
+        let within = self.or_known(within, limit, &nothing, false);
+        // Every CNN has variants when none is excluded, so there is a smallest choice of all.
+        let smallest = self.smallest(&any).unwrap_or_else(|| vec![0; self.variants.len()]);
+        let unlimited = any.fastest(u64::MAX).unwrap_or_else(|| smallest.clone());
+        let shortfall = Shortfall {
+            least_memory: Some(self.total(&smallest)),
+            memory_at_rates: self.smallest(&asked).map(|chosen| self.total(&chosen)),
+            rates_in_memory: limit.and(within.as_ref()).map(|chosen| self.rates(chosen)),
+            best_rates: self.best_rates(&unlimited),
+        };
+        (within.unwrap_or(smallest), Some(shortfall))
+    }
+
+    /// What was chosen, or an old plan that meets the constraints too and is better: CNNs that run at the same time are
+    /// chosen for by what each takes alone, and old plans by what they take together.
+    fn or_known(
+        &self,
+        chosen: Option<Vec<usize>>,
+        limit: Option<u64>,
+        demands: &[Demand],
+        least_memory: bool,
+    ) -> Option<Vec<usize>> {
+        if self.known.is_empty() {
+            return chosen;
+        }
+        let slowdown = |chosen: &[usize]| -> f64 {
+            let relative = |(v, all): (&usize, &Vec<Variant>)| {
+                all[*v].period_ns / all.iter().map(|v| v.period_ns).fold(f64::INFINITY, f64::min)
+            };
+            chosen.iter().zip(&self.variants).map(relative).sum()
+        };
+        let fast_enough = |chosen: &Vec<usize>| {
+            let variants = chosen.iter().zip(&self.variants).map(|(v, all)| &all[*v]);
+            variants.zip(demands).all(|(variant, demand)| demand.is_met(variant.fps(), variant.latency()))
+        };
+        let known = self.known.iter().filter(|known| fast_enough(known)).cloned();
+        let worth = |chosen: Vec<usize>| (self.total(&chosen), slowdown(&chosen), chosen);
+        let candidates = chosen.into_iter().chain(known).map(worth);
+        candidates
+            .filter(|(total, ..)| limit.is_none_or(|limit| *total <= limit))
+            .min_by(|(a, slow_a, _), (b, slow_b, _)| {
+                let slower = slow_a.total_cmp(slow_b);
+                if least_memory { a.cmp(b).then(slower) } else { slower.then(a.cmp(b)) }
+            })
+            .map(|(_, _, chosen)| chosen)
+    }
+
+    /// Forgets the chosen variants, each of a CNN that has others. Whether there was any.
+    pub(super) fn drop(&mut self, chosen: &[usize]) -> bool {
+        let mut is_any = false;
+        for (c, (v, all)) in
+            chosen.iter().zip(&mut self.variants).enumerate().filter(|(_, (_, all))| all.len() > 1)
+        {
+            all.remove(*v);
+            is_any = true;
+            self.known.retain(|known| known[c] != *v);
+            self.known.iter_mut().for_each(|known| known[c] -= usize::from(known[c] > *v));
+        }
+        is_any
+    }
+
+    /// The plans seen from which none is worse in both memory and frame rates, by falling memory.
+    fn front(&self) -> Vec<plan::ParetoPoint> {
+        let any = self.selection(&vec![Demand::default(); self.subject.tasks.len()]);
+        let mut points: Vec<plan::ParetoPoint> = Vec::new();
+        for budget in any.thresholds() {
+            let Some(chosen) = any.fastest(budget) else { continue };
+            let memory = self.total(&chosen);
+            let each = self.subject.application.cnns.iter().zip(chosen.iter().zip(&self.variants));
+            let code =
+                |(v, all): (&usize, &Vec<Variant>), cnn: &Cnn| code::write(&all[*v].choice(), &cnn.network);
+            let choices = each.map(|(cnn, variant)| (cnn.name.clone(), code(variant, cnn))).collect();
+            let fps = self.rates(&chosen).into_iter().map(|(cnn, rate)| (cnn, rate.fps)).collect();
+            let point = plan::ParetoPoint { memory, fps, choices };
+            // Budgets fall and frame rates with them: a point is dominated only by the one before it, or beats it.
+            points.retain(|before| before.memory < memory || before.fps != point.fps);
+            if points.last().is_none_or(|before| memory < before.memory) {
+                points.push(point);
+            }
+        }
+        points
+    }
+}

@@ -1,0 +1,23 @@
+//! What happens within one frame of a CNN: from what was chosen for its layers to the rings that must be stored.
+//!
+//! The files in the order in which they follow one another:
+//!
+//! 1. [`task`]: a CNN with its partitions, as the application cuts it.
+//! 2. [`choice`]: rows per firing of each layer, and where segments end. A search makes it.
+//! 3. [`lower`]: a partition under a choice becomes a CSDF graph, whose tokens are rows.
+//! 4. [`execution`]: the graph is executed segment by segment, on demand. That gives the order of firings and the
+//!    capacity of each channel. [`tighten`] looks for an order that needs less.
+//! 5. [`request`]: capacities and the order become ring requests: rows, bytes, first and last firing.
+//! 6. [`occupancy`]: which bytes of a ring are in use at each firing, and which layers may write where they read.
+//! 7. [`couple`]: rings between partitions that run at the same time get the size that their speed needs.
+//!
+//! Nothing here knows of addresses: [`storage`](crate::storage) places the requests.
+
+pub mod choice;
+pub mod couple;
+pub mod execution;
+pub mod lower;
+pub mod occupancy;
+pub mod request;
+pub mod task;
+pub mod tighten;

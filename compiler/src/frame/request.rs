@@ -1,0 +1,180 @@
+//! Ring requests: the rings of rows that one frame needs stored, how many rows each holds, and from when to when.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use csdf::ActorId;
+use csdfc_codegen::plan::StorageModel;
+
+use super::task::CnnTask;
+use crate::network::LayerId;
+
+/// The order in which the layers of one partition fire.
+#[derive(Debug, Clone)]
+pub struct FiringOrder {
+    /// The layer that each actor stands for, by its index.
+    pub layers: Vec<LayerId>,
+    /// The actors in the order in which they fire.
+    pub firings: Vec<ActorId>,
+}
+
+impl FiringOrder {
+    /// The layers in the order in which they fire.
+    pub fn order(&self) -> impl Iterator<Item = LayerId> + '_ {
+        self.firings.iter().map(|actor| self.layers[actor.index()])
+    }
+}
+
+/// A ring of rows that must be stored, and when.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    /// The tensor.
+    pub tensor: LayerId,
+    /// In storage model `edges`, the reader that it is for.
+    pub consumer: Option<LayerId>,
+    /// In storage model `edges`, which half of a double buffer it is, 1 or 2.
+    pub half: Option<u8>,
+    /// Rows that it holds.
+    pub ring_rows: u64,
+    /// `ring_rows` times the bytes of a row.
+    pub bytes: u64,
+    /// First firing of the writer, and last of the last reader, inclusive, on the CNN's time line. For a ring
+    /// between partitions that run at the same time, all that any of them does.
+    pub live: (usize, usize),
+    /// The partition that it is counted in, as an index into [`CnnTask::partitions`].
+    pub partition: usize,
+    /// Every partition that writes or reads it.
+    pub touched: Vec<usize>,
+    /// Whether a partition reads it that runs at the same time as the one that writes it.
+    pub pipelined: bool,
+    /// What of it is in use while it lives; `None` if all of it is throughout.
+    pub filling: Option<Filling>,
+}
+
+/// The bytes of a whole ring that are in use, as steps over the firings of a frame.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Filling {
+    /// From this firing on so many bytes have been begun; both ascend.
+    pub begun: Vec<(usize, u64)>,
+    /// After this firing so many bytes have been released by all readers; both ascend.
+    pub released: Vec<(usize, u64)>,
+}
+
+impl Filling {
+    /// The bytes in use at a firing, with all that it begins and all that it will release.
+    pub fn at(&self, firing: usize) -> Range<u64> {
+        let low = self.released.partition_point(|(at, _)| *at < firing);
+        let high = self.begun.partition_point(|(at, _)| *at <= firing);
+        let bytes =
+            |steps: &[(usize, u64)], count: usize| count.checked_sub(1).map_or(0, |last| steps[last].1);
+        bytes(&self.released, low)..bytes(&self.begun, high)
+    }
+}
+
+/// What the requests follow from: the capacities that the dataflow engine found, and when layers fire.
+pub(super) struct RequestBuilder<'a> {
+    /// The CNN.
+    pub(super) task: &'a CnnTask<'a>,
+    /// Rows per firing of each layer.
+    pub(super) rows: &'a [u64],
+    /// Rows that each tensor needs, by its reader in storage model `edges`.
+    pub(super) capacities: BTreeMap<(LayerId, Option<LayerId>), u64>,
+    /// The stretch of the time line that each partition takes.
+    pub(super) windows: &'a [Range<usize>],
+    /// First and last firing of each layer.
+    pub(super) span: Vec<Option<(usize, usize)>>,
+}
+
+impl RequestBuilder<'_> {
+    /// The rings of one frame, by partition.
+    pub(super) fn requests(&self, storage: StorageModel) -> Vec<Request> {
+        let network = self.task.network;
+        let readers = network.readers();
+        let mut partition_of = vec![0; network.layers.len()];
+        for (index, partition) in self.task.partitions.iter().enumerate() {
+            for id in &partition.layers {
+                partition_of[id.0] = index;
+            }
+        }
+        let mut requests = Vec::new();
+        for tensor in network.ids() {
+            let readers = &readers[tensor.0];
+            match storage {
+                _ if readers.is_empty() => {}
+                StorageModel::Tensors => {
+                    let request = self.request(tensor, None, readers, &partition_of, 2);
+                    let layer = network.layer(tensor);
+                    // What the caller holds needs no ring, unless a partition still reads it when the next frame comes.
+                    if !layer.is_held_by_caller(self.rows[tensor.0]) || request.pipelined {
+                        requests.push(request);
+                    }
+                }
+                StorageModel::Edges => {
+                    for &reader in readers {
+                        let edge = self.request(tensor, Some(reader), &[reader], &partition_of, 1);
+                        if edge.pipelined {
+                            // A double buffer: one half counted with each of the two partitions.
+                            let reading =
+                                Request { partition: partition_of[reader.0], half: Some(2), ..edge.clone() };
+                            requests.push(Request { half: Some(1), ..edge });
+                            requests.push(reading);
+                        } else {
+                            requests.push(edge);
+                        }
+                    }
+                }
+            }
+        }
+        requests.sort_by_key(|request| request.partition);
+        requests
+    }
+
+    /// The ring of one tensor for these readers; `frames` frames of it if partitions that run at the same time share it.
+    fn request(
+        &self,
+        tensor: LayerId,
+        consumer: Option<LayerId>,
+        readers: &[LayerId],
+        partition_of: &[usize],
+        frames: u64,
+    ) -> Request {
+        let layer = self.task.network.layer(tensor);
+        let height = layer.shape.rows() as u64;
+        let partition = partition_of[tensor.0];
+        let mut touched: Vec<usize> = readers.iter().map(|reader| partition_of[reader.0]).collect();
+        touched.push(partition);
+        touched.sort_unstable();
+        touched.dedup();
+        let pipelined = touched.iter().any(|reader| self.task.together[partition][*reader]);
+        let cut = touched.len() > 1;
+        let ring_rows = match self.capacities.get(&(tensor, consumer)) {
+            _ if pipelined => frames * height,
+            _ if cut => height,
+            Some(capacity) => *capacity,
+            None => height,
+        };
+        let live = if pipelined {
+            let starts = touched.iter().map(|p| self.windows[*p].start);
+            let ends = touched.iter().map(|p| self.windows[*p].end.saturating_sub(1));
+            (starts.min().unwrap_or(0), ends.max().unwrap_or(0))
+        } else {
+            let begin = self.span[tensor.0].map_or(0, |span| span.0);
+            let end = readers.iter().filter_map(|reader| self.span[reader.0]).map(|span| span.1).max();
+            (begin, end.unwrap_or(begin))
+        };
+        let bytes = ring_rows * layer.row_bytes();
+        let filling = None;
+        Request {
+            tensor,
+            consumer,
+            half: None,
+            ring_rows,
+            bytes,
+            live,
+            partition,
+            touched,
+            pipelined,
+            filling,
+        }
+    }
+}

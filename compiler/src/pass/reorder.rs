@@ -1,0 +1,39 @@
+//! Puts the layers of a network into the order that lowers the peak of its tensors, partition by partition.
+
+use super::order::{Order, least_peak};
+use crate::network::{LayerId, Network};
+
+/// The layers of one partition, which follow each other in the network's order.
+#[derive(Debug, Clone, Copy)]
+pub struct Stretch<'a> {
+    /// The layers, ascending.
+    pub layers: &'a [LayerId],
+    /// Whether they have a schedule of their own, and so stay where they are.
+    pub is_scheduled: bool,
+}
+
+/// Reorders the layers of a network, whose name is `cnn`, within its partitions. Where these are a pipeline, a tensor
+/// that goes from one to another is stored throughout and so does not count.
+pub fn reorder(cnn: &str, network: Network, partitions: &[Stretch<'_>], is_pipeline: bool) -> Network {
+    let mut stage = vec![0; network.layers.len()];
+    for (index, partition) in partitions.iter().enumerate() {
+        partition.layers.iter().for_each(|id| stage[id.0] = index);
+    }
+    let readers = network.readers();
+    let crosses = |id: LayerId| readers[id.0].iter().any(|reader| stage[reader.0] != stage[id.0]);
+    let stored = |id: LayerId| {
+        let layer = network.layer(id);
+        // At its peak a network is executed layer by layer, and its inputs are delivered whole.
+        if layer.is_read_in_place() || is_pipeline && crosses(id) { 0 } else { layer.tensor_bytes() }
+    };
+    let bytes: Vec<u64> = network.ids().map(stored).collect();
+    let own_order = partitions.iter().filter(|partition| !partition.is_scheduled);
+    let ranges: Vec<_> = own_order
+        .filter_map(|partition| Some(partition.layers.first()?.0..partition.layers.last()?.0 + 1))
+        .collect();
+    let Order { layers, peak, before, exact } = least_peak(&network, &ranges, &bytes);
+    if !layers.is_sorted() {
+        tracing::info!(cnn, peak, before, exact, "layers reordered");
+    }
+    network.reordered(&layers)
+}
