@@ -2,7 +2,7 @@
 
 use csdfc_codegen::operator::{Camera, CameraLayout, ColourOrder, Input, InputElement, Operator};
 
-use super::Fault;
+use super::fault::Fault;
 use super::locate::Segment;
 use super::spec::{CnnSpec, InputSpec, Numbers};
 use crate::network::Network;

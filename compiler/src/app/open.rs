@@ -3,10 +3,10 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use super::load::is_onnx;
+use super::fault::Origin;
+use super::load::{self, is_onnx};
 use super::resolve::{Application, resolve};
 use super::spec::{self, AppSpec};
-use super::{Origin, load};
 use crate::error::Error;
 
 /// Largest application file, in bytes.

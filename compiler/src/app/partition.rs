@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Fault;
+use super::fault::Fault;
 use super::locate::Segment;
 use super::spec::PartitionSpec;
 use crate::network::{LayerId, Network};

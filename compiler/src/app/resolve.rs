@@ -6,11 +6,12 @@ use std::path::Path;
 use csdfc_codegen::plan::StorageModel;
 use miette::Diagnostic;
 
+use super::fault::{AppError, Fault, Origin};
+use super::inputs;
 use super::load::{LoadError, Loaded, ModelRequest, ModelSource};
 use super::locate::Segment;
 use super::partition::{self, Partition, find_layer};
 use super::spec::{AppSpec, CnnSpec, FpsSpec, LatencySpec, Precision, Prefer, RowsSpec, SearchSpec};
-use super::{AppError, Fault, Origin, inputs};
 use crate::network::{LayerId, Network};
 use crate::pass::{self, Fusion, Stretch};
 use crate::suggest::{self, clip};

@@ -9,8 +9,8 @@ use ron::error::SpannedError;
 use ron::extensions::Extensions;
 use serde::Deserialize;
 
+use super::fault::{AppError, Origin};
 use super::locate::offset;
-use super::{AppError, Origin};
 use crate::suggest;
 use crate::units::{MemoryGoal, Nanoseconds, TimeError};
 

@@ -1,7 +1,7 @@
 //! `csdfc reproduce`: the tables and figures of a paper, from our own data.
 
 use super::output;
-use super::watcher::Line;
+use super::watcher::StatusLine;
 use crate::cli::reproduce::{Paper, ReproduceArgs};
 use crate::error::{Ending, Error};
 use crate::offload::Budget;
@@ -13,7 +13,7 @@ use crate::reproduce;
 /// # Errors
 /// When a file cannot be written.
 pub fn reproduce(args: &ReproduceArgs) -> Result<Ending, Error> {
-    let line = Line::new();
+    let line = StatusLine::new();
     let tell = |text: &str| line.show(text);
     let files = match args.paper {
         Paper::S1 => {

@@ -17,18 +17,18 @@ const INTERRUPTED: i32 = 130;
 pub(super) struct Watcher {
     /// Whether Ctrl-C was pressed.
     pub stop: Arc<AtomicBool>,
-    line: Line,
+    line: StatusLine,
 }
 
 /// The last line of standard error, if that is a terminal.
-pub(super) struct Line {
+pub(super) struct StatusLine {
     is_shown: bool,
 }
 
-impl Line {
+impl StatusLine {
     /// Shown on a terminal only.
     pub fn new() -> Self {
-        Line { is_shown: std::io::stderr().is_terminal() && tracing::enabled!(tracing::Level::WARN) }
+        StatusLine { is_shown: std::io::stderr().is_terminal() && tracing::enabled!(tracing::Level::WARN) }
     }
 
     /// Shows a text in place of the one before.
@@ -52,7 +52,7 @@ impl Watcher {
         // In this order the first signal finds the flag down. Where signals cannot be had, Ctrl-C ends the process.
         let _ = flag::register_conditional_shutdown(SIGINT, INTERRUPTED, Arc::clone(&stop))
             .and_then(|_| flag::register(SIGINT, Arc::clone(&stop)));
-        Watcher { stop, line: Line::new() }
+        Watcher { stop, line: StatusLine::new() }
     }
 
     /// Shows how far the search is, on one line of the terminal.

@@ -4,10 +4,11 @@ use csdfc_codegen::operator::{Input, InputElement, Operator};
 use csdfc_codegen::shape::{Order, Shape};
 use rten_onnx::onnx::{DataType, Dimension, ValueInfoProto};
 
+use super::ImportOptions;
 use super::builder::{Builder, FROM_FIRST};
 use super::constant::{PRECISION_HELP, type_name};
+use super::error::ImportError;
 use super::node::Tensor;
-use super::{ImportError, ImportOptions};
 
 /// A network input of the model.
 pub(super) struct InputSeat<'a> {

@@ -187,3 +187,16 @@ pub(super) fn axes(list: &[i64], rank: usize) -> Result<Vec<usize>, Fault> {
     }
     Ok(axes)
 }
+
+/// The permutation of a `Transpose`; without one it reverses the dimensions.
+pub(super) fn permutation(node: &Node, rank: usize) -> Result<Vec<usize>, Fault> {
+    let Some(perm) = node.ints("perm")? else { return Ok((0..rank).rev().collect()) };
+    let perm = perm.iter().map(|a| axis(*a, rank)).collect::<Result<Vec<_>, _>>()?;
+    let mut sorted = perm.clone();
+    sorted.sort_unstable();
+    if sorted.iter().copied().eq(0..rank) {
+        Ok(perm)
+    } else {
+        fault!("perm {perm:?} does not permute {rank} dimensions")
+    }
+}

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::OffloadError;
+use super::error::OffloadError;
 
 /// Largest figure of an accelerator: sums of products with a layer's elements then fit 64 bits.
 const LARGEST: u64 = 1 << 40;

@@ -1,6 +1,6 @@
 //! What no strategy can do better than.
 
-use super::Problem;
+use super::problem::Problem;
 
 /// A lower bound on the duration of every strategy of a problem.
 ///

@@ -3,19 +3,8 @@
 //! The input is taken as already padded (Remark 2): padding lies in the DRAM and is loaded like any other pixel. Slices
 //! are never cut along the channels (Remark 6), so a *pixel* is a place of the padded input with all its channels.
 
-use super::OffloadError;
-
-/// Most patches of a layer.
-pub const MOST_PATCHES: usize = 1 << 20;
-
-/// Most pixels of a layer's padded input.
-pub const MOST_PIXELS: usize = 1 << 23;
-
-/// Most pixels summed over the patches of a layer: what one evaluation of a strategy visits.
-pub const MOST_TAPS: usize = 1 << 26;
-
-/// Most channels or filters.
-const MOST_CHANNELS: usize = 1 << 16;
+use super::error::OffloadError;
+use super::limits::{MOST_CHANNELS, MOST_PATCHES, MOST_PIXELS, MOST_TAPS};
 
 /// What describes a convolution; pairs are height first.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! How many pixels groups of patches cover.
 
-use super::Convolution;
+use super::convolution::Convolution;
 
 /// Counts covered pixels in time linear in what is counted, with one mark per pixel of the layer.
 #[derive(Debug, Clone)]

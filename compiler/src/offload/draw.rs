@@ -3,7 +3,8 @@
 use serde::Serialize;
 
 use super::coverage::Coverage;
-use super::{Problem, Strategy};
+use super::problem::Problem;
+use super::strategy::Strategy;
 use crate::picture::svg::{Anchor, Rect, Svg};
 
 /// Most squares of a picture: what browsers draw at once.

@@ -1,6 +1,6 @@
 //! What can be wrong with a layer, an accelerator or a strategy.
 
-use super::simulate::Violation;
+use super::simulate::violation::Violation;
 
 /// Why a layer cannot be offloaded as asked. Figures are in the units that their names say.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -34,9 +34,9 @@ pub enum OffloadError {
     /// The layer is beyond what csdfc maps.
     #[error(
         "the layer is too large: {size} pixels, patches or pixels of patches (most: {}, {}, {})",
-        super::convolution::MOST_PIXELS,
-        super::convolution::MOST_PATCHES,
-        super::convolution::MOST_TAPS
+        super::limits::MOST_PIXELS,
+        super::limits::MOST_PATCHES,
+        super::limits::MOST_TAPS
     )]
     TooLarge {
         /// The figure that is.

@@ -2,8 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::error::OffloadError;
+use super::problem::Problem;
 use super::simulate::{Fault, Violation};
-use super::{Groups, OffloadError, Problem};
+use super::strategy::Groups;
 
 /// A form of file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

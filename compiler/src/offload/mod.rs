@@ -17,6 +17,7 @@ pub mod draw;
 mod error;
 pub mod exact;
 pub mod files;
+pub mod limits;
 pub mod model;
 pub mod optimise;
 pub mod problem;
@@ -24,26 +25,14 @@ pub mod program;
 pub mod shapes;
 pub mod simulate;
 pub mod steps;
+pub mod strategy;
 
 pub use accelerator::Accelerator;
 pub use convolution::{Convolution, Spec};
 pub use error::OffloadError;
 pub use optimise::{Answer, Budget, optimise};
 pub use problem::{Problem, Unit};
-
-/// Groups of patches, one a step, in the order of the steps (Definition 16). Each patch is in exactly one group.
-pub type Groups = Vec<Vec<u32>>;
-
-/// A way to offload a layer.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Strategy {
-    /// What made it: `row`, `zigzag`, `column`, `annealed`, ….
-    pub name: String,
-    /// How, where there is more to say: the height of the bands, for example.
-    pub shape: Option<String>,
-    /// The groups.
-    pub groups: Groups,
-}
+pub use strategy::{Groups, Strategy};
 
 #[cfg(test)]
 mod tests;

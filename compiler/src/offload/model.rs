@@ -2,9 +2,11 @@
 
 use csdfc_codegen::operator::Operator;
 
+use super::accelerator::Accelerator;
+use super::convolution::{Convolution, Spec};
+use super::error::OffloadError;
 use super::optimise::{Answer, Budget, best_heuristic, optimise};
-use super::problem::Options;
-use super::{Accelerator, Convolution, OffloadError, Problem, Spec};
+use super::problem::{Options, Problem};
 use crate::network::Network;
 use crate::operators;
 

@@ -5,9 +5,12 @@ use std::time::{Duration, Instant};
 use rayon::prelude::*;
 
 use super::anneal::{Schedule, anneal};
+use super::error::OffloadError;
 use super::exact::{self, Limits};
+use super::problem::Problem;
 use super::shapes::{self, KINDS};
-use super::{Groups, OffloadError, Problem, Strategy, bound, program};
+use super::strategy::{Groups, Strategy};
+use super::{bound, program};
 
 /// Chains of the annealer, each with a seed of its own.
 const CHAINS: u64 = 4;

@@ -2,8 +2,10 @@
 
 use serde::Serialize;
 
+use super::accelerator::Accelerator;
+use super::convolution::Convolution;
 use super::coverage::Coverage;
-use super::{Accelerator, Convolution, OffloadError};
+use super::error::OffloadError;
 
 /// What loads, writes and their durations are counted in. In pixels (Remark 6) a filter counts its height times its
 /// width.

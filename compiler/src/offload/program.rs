@@ -17,14 +17,15 @@ use good_lp::{
 };
 
 use super::exact::Grid;
-use super::{Groups, Problem};
+use super::problem::Problem;
+use super::strategy::Groups;
 
 /// Most patches of a layer that is solved.
 pub const MOST_PATCHES: usize = 16;
 
 /// What the program says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Outcome {
+pub struct ProgramAnswer {
     /// Groups of less duration than those to beat, if there are any.
     pub groups: Option<Groups>,
     /// Whether no strategy beats the better of the two.
@@ -43,7 +44,7 @@ struct Variables {
 
 /// Solves for every number of steps that could beat these groups, which keep the problem's bounds. `None` where the
 /// method does not apply: too many patches, or filters that are loaded in passes.
-pub fn solve(problem: &Problem, start: &Groups, limit: Duration) -> Option<Outcome> {
+pub fn solve(problem: &Problem, start: &Groups, limit: Duration) -> Option<ProgramAnswer> {
     let grid = Grid::new(problem).filter(|grid| grid.patches() <= MOST_PATCHES)?;
     let deadline = Instant::now().checked_add(limit)?;
     let mut best = problem.cost(start).duration;
@@ -61,14 +62,14 @@ pub fn solve(problem: &Problem, start: &Groups, limit: Duration) -> Option<Outco
                     (best, groups) = (duration, Some(found));
                 }
                 if !is_optimal {
-                    return Some(Outcome { groups, proved: false });
+                    return Some(ProgramAnswer { groups, proved: false });
                 }
             }
             Err(ResolutionError::Infeasible) => {}
-            Err(_) => return Some(Outcome { groups, proved: false }),
+            Err(_) => return Some(ProgramAnswer { groups, proved: false }),
         }
     }
-    Some(Outcome { groups, proved: true })
+    Some(ProgramAnswer { groups, proved: true })
 }
 
 /// The best groups of so many steps, and whether they are proved to be.

@@ -1,6 +1,9 @@
 //! The heuristics: orders in which patches are walked, cut into groups (the paper's section 7.2, and shapes beyond).
 
-use super::{Groups, OffloadError, Problem, Strategy};
+use super::accelerator::Accelerator;
+use super::error::OffloadError;
+use super::problem::Problem;
+use super::strategy::{Groups, Strategy};
 
 /// Pixels that all candidates of a kind may visit together when they are tried: what bounds their number.
 const MOST_VISITS: usize = 1 << 28;
@@ -96,7 +99,7 @@ pub fn best(problem: &Problem, kind: Kind) -> Result<Strategy, OffloadError> {
 pub fn unbounded(problem: &Problem, kind: Kind) -> Strategy {
     let free = Problem {
         reload: None,
-        accelerator: super::Accelerator { mem: None, ..problem.accelerator.clone() },
+        accelerator: Accelerator { mem: None, ..problem.accelerator.clone() },
         ..problem.clone()
     };
     // Without bounds the first candidate is admitted already.

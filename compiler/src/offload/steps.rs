@@ -4,8 +4,9 @@ use std::ops::Range;
 
 use serde::Serialize;
 
+use super::convolution::Convolution;
 use super::coverage::Coverage;
-use super::{Convolution, Problem};
+use super::problem::Problem;
 
 /// Output elements: those of every patch listed with every filter of a range.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]

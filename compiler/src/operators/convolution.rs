@@ -3,7 +3,9 @@
 use csdfc_codegen::operator::{Conv, ConvTranspose, Function};
 use csdfc_codegen::shape::Shape;
 
-use super::{AXES, RowAccess, ShapeError, bounded, check_size, dimension, fail, image, product, window};
+use super::facts::{
+    AXES, RowAccess, ShapeError, bounded, check_size, dimension, fail, image, product, window,
+};
 
 /// Channels of the image that a convolution reads from operands of these shapes.
 pub fn image_channels(conv: &Conv, inputs: &[Shape]) -> usize {

@@ -4,7 +4,7 @@ use csdfc_codegen::operator::Gemm;
 use csdfc_codegen::shape::Shape;
 
 use super::element_wise::broadcast;
-use super::{ShapeError, fail};
+use super::facts::{ShapeError, fail};
 
 pub(super) fn gemm_shape(gemm: &Gemm, x: &Shape) -> Result<Shape, ShapeError> {
     match x.dims.as_slice() {

@@ -3,7 +3,7 @@
 use csdfc_codegen::operator::{Binary, Function};
 use csdfc_codegen::shape::{Order, Shape};
 
-use super::{ShapeError, fail};
+use super::facts::{ShapeError, fail};
 
 pub(super) fn function_shape(function: &Function, x: &Shape) -> Result<Shape, ShapeError> {
     if let Function::PRelu { slope } = function

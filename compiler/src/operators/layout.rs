@@ -5,7 +5,7 @@ use std::ops::Range;
 use csdfc_codegen::operator::{Concat, Pad, PadMode, Slice, Transpose};
 use csdfc_codegen::shape::Shape;
 
-use super::{RowAccess, ShapeError, bounded, dimension, fail, image, window};
+use super::facts::{RowAccess, ShapeError, bounded, dimension, fail, image, window};
 
 pub(super) fn concat_shape(concat: &Concat, inputs: &[Shape]) -> Result<Shape, ShapeError> {
     let Some((first, others)) = inputs.split_first() else { return fail("concat of nothing".into()) };

@@ -3,8 +3,6 @@
 //! One file a family; every function matches all of [`Operator`], so that a new operator is pointed to by the
 //! compiler. The checker has a row table of its own and shares none of this.
 
-use std::ops::Range;
-
 use csdfc_codegen::operator::{Function, Operator};
 use csdfc_codegen::shape::{Order, Shape};
 
@@ -14,6 +12,7 @@ pub(crate) use element_wise::broadcast;
 mod convolution;
 mod dense;
 mod element_wise;
+mod facts;
 mod layout;
 mod normalisation;
 mod pool;
@@ -21,39 +20,9 @@ mod reduce;
 mod resize;
 mod rows;
 
+pub use facts::{MAX_ELEMENTS, MAX_ROWS, RowAccess, ShapeError, check_size};
+use facts::{fail, product, window};
 pub use rows::{acquire_release, row_keep, row_need};
-
-/// Largest number of elements of a tensor. Far beyond what a board holds, and small enough that bytes, strides and
-/// products of a dimension and an attribute never overflow.
-pub const MAX_ELEMENTS: usize = 1 << 36;
-
-/// Largest number of rows of a tensor.
-pub const MAX_ROWS: usize = 1 << 20;
-
-/// Which rows of an operand an output row reads.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum RowAccess {
-    /// Output row y reads rows `[y·stride − top, y·stride − top + (kernel − 1)·dilation + 1)`, cut to the operand.
-    Window {
-        /// Height of the window.
-        kernel: usize,
-        /// Rows between windows.
-        stride: usize,
-        /// Distance between rows of a window.
-        dilation: usize,
-        /// Rows of padding above the operand; negative where the first window starts below its top.
-        top: i64,
-    },
-    /// Output row y reads these rows; both ends never fall from one y to the next. An empty range reads none.
-    Rows(Vec<Range<usize>>),
-    /// Every output row needs the whole operand.
-    Whole,
-}
-
-/// Why an operator cannot take these inputs.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct ShapeError(pub String);
 
 /// The shape of the operator's output, by the ONNX definition.
 ///
@@ -206,24 +175,6 @@ pub fn row_access(
     }
 }
 
-/// That a tensor of this shape is neither empty nor beyond [`MAX_ELEMENTS`] or [`MAX_ROWS`].
-///
-/// # Errors
-/// When it is.
-pub fn check_size(shape: &Shape) -> Result<(), ShapeError> {
-    if shape.dims.contains(&0) {
-        return fail(format!("a tensor of shape {shape} is empty"));
-    }
-    let elements = shape.dims.iter().try_fold(1usize, |product, &dim| product.checked_mul(dim));
-    if elements.is_none_or(|elements| elements > MAX_ELEMENTS) {
-        return fail(format!("a tensor of shape {shape} has more than {MAX_ELEMENTS} elements"));
-    }
-    if shape.rows() > MAX_ROWS {
-        return fail(format!("a tensor of shape {shape} has more than {MAX_ROWS} rows"));
-    }
-    Ok(())
-}
-
 /// Number of inputs, and the order of their dimensions.
 fn expect_inputs(operator: &Operator, inputs: &[Shape]) -> Result<(), ShapeError> {
     let (least, most) = match operator {
@@ -267,45 +218,6 @@ fn row_local(rows: [usize; 2]) -> RowAccess {
 fn along(axes: &[usize], row: usize, rows: [usize; 2]) -> RowAccess {
     if axes.contains(&row) { RowAccess::Whole } else { row_local(rows) }
 }
-
-fn window(kernel: usize, stride: usize, dilation: usize, top: usize) -> RowAccess {
-    // Attributes beyond this range are refused with the shape.
-    RowAccess::Window { kernel, stride, dilation, top: i64::try_from(top).unwrap_or(i64::MAX) }
-}
-
-fn product(factors: &[usize]) -> u64 {
-    factors.iter().fold(1, |product: u64, &factor| product.saturating_mul(factor as u64))
-}
-
-fn fail<T>(message: String) -> Result<T, ShapeError> {
-    Err(ShapeError(message))
-}
-
-/// An attribute as a number that products with a dimension cannot overflow.
-fn bounded(value: usize, what: &str) -> Result<i128, ShapeError> {
-    match i32::try_from(value) {
-        Ok(value) => Ok(i128::from(value)),
-        Err(_) => fail(format!("{what} {value} is out of range")),
-    }
-}
-
-/// A computed dimension.
-fn dimension(value: i128, what: &str) -> Result<usize, ShapeError> {
-    match usize::try_from(value) {
-        Ok(value) if value > 0 => Ok(value),
-        _ => fail(format!("{what} would be {value}")),
-    }
-}
-
-/// Batch, channels, height and width of a feature map.
-fn image(shape: &Shape, kind: &str) -> Result<[usize; 4], ShapeError> {
-    match shape.dims.as_slice() {
-        &[n, c, h, w] => Ok([n, c, h, w]),
-        _ => fail(format!("{kind} needs a tensor of rank 4, got {shape}")),
-    }
-}
-
-const AXES: [&str; 2] = ["height", "width"];
 
 #[cfg(test)]
 mod row_tests;

@@ -3,8 +3,8 @@
 use csdfc_codegen::operator::{InstanceNorm, Lrn, Softmax};
 use csdfc_codegen::shape::Shape;
 
+use super::facts::{ShapeError, fail};
 use super::reduce::check_axes;
-use super::{ShapeError, fail};
 
 pub(super) fn per_channel_shape(channels: usize, x: &Shape) -> Result<Shape, ShapeError> {
     match x.channel_axis() {

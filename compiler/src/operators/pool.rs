@@ -4,7 +4,7 @@ use csdfc_codegen::operator::Pool;
 use csdfc_codegen::shape::Shape;
 
 use super::convolution::Window;
-use super::{AXES, ShapeError, dimension, fail, image};
+use super::facts::{AXES, ShapeError, dimension, fail, image};
 
 pub(super) fn pool_shape(pool: &Pool, x: &Shape) -> Result<Shape, ShapeError> {
     let [n, channels, height, width] = image(x, "pool")?;

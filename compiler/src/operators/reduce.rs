@@ -2,7 +2,7 @@
 
 use csdfc_codegen::shape::Shape;
 
-use super::{ShapeError, fail};
+use super::facts::{ShapeError, fail};
 
 pub(super) fn reduce_shape(axes: &[usize], keep_dims: bool, x: &Shape) -> Result<Shape, ShapeError> {
     check_axes(axes, x)?;

@@ -3,7 +3,7 @@
 use csdfc_codegen::operator::{Coordinates, Ratio, Resize, ResizeMode, Rounding, Scale};
 use csdfc_codegen::shape::Shape;
 
-use super::{RowAccess, ShapeError, fail, image};
+use super::facts::{RowAccess, ShapeError, fail, image};
 
 pub(super) fn resize_shape(resize: &Resize, x: &Shape) -> Result<Shape, ShapeError> {
     let [n, channels, height, width] = image(x, "resize")?;

@@ -8,7 +8,9 @@ use csdfc_codegen::operator::{
 use csdfc_codegen::shape::{Order, Shape};
 use proptest::prelude::*;
 
-use super::{RowAccess, acquire_release, macs, output_shape, parameter_dims, row_access};
+use super::facts::RowAccess;
+use super::rows::acquire_release;
+use super::{macs, output_shape, parameter_dims, row_access};
 
 /// Rows read for each output row, `-` for none; or the window.
 fn access(operator: &Operator, inputs: &[Shape], index: usize) -> String {

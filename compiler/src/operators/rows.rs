@@ -1,7 +1,7 @@
 //! From the rows that an output row reads to what a layer acquires and releases at each firing (DESIGN.md,
 //! section 3, "Rows"; the main paper, section 2.5).
 
-use super::RowAccess;
+use super::facts::RowAccess;
 
 /// Rows of an operand of `rows_in` rows that must be there before output rows `0..y_end` can be made.
 pub fn row_need(access: &RowAccess, rows_in: u64, y_end: u64) -> u64 {

@@ -6,7 +6,8 @@ use csdfc_codegen::operator::{
 };
 use csdfc_codegen::shape::{Order, Shape};
 
-use super::{MAX_ELEMENTS, output_shape, parameter_dims};
+use super::facts::MAX_ELEMENTS;
+use super::{output_shape, parameter_dims};
 
 /// The output's dimensions, or the error's text.
 fn shape(operator: Operator, inputs: &[&[usize]]) -> String {

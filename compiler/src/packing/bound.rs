@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 
 use super::assignment;
 use super::budget::Budget;
-use super::part::Part;
-use super::{Member, Problem};
+use super::problem::{Member, Problem};
+use super::subproblem::Subproblem;
 
 /// Bytes that some moment needs: the most of any clique, block or given address. No packing takes less.
 pub fn liveness(problem: &Problem) -> u64 {
@@ -15,7 +15,7 @@ pub fn liveness(problem: &Problem) -> u64 {
 }
 
 /// As [`liveness`], of a part.
-pub(super) fn of_part(part: &Part) -> u64 {
+pub(super) fn of_part(part: &Subproblem) -> u64 {
     let cliques = part.cliques.iter().map(|clique| clique.iter().map(|m| m.high - m.low).sum());
     let ends = part.blocks.iter().map(|block| block.offset.unwrap_or(0) + block.bytes);
     cliques.chain(ends).max().unwrap_or(0)
@@ -26,7 +26,7 @@ const STEPS_OF_STACKS: u64 = 5_000_000;
 const SHARE_OF_STACKS: u64 = 4;
 
 /// As [`of_part`], and no lower than the blocks of any clique stack, until that is `enough` or a part of the budget is spent.
-pub(super) fn of_stacks(part: &Part, enough: u64, budget: &mut Budget) -> u64 {
+pub(super) fn of_stacks(part: &Subproblem, enough: u64, budget: &mut Budget) -> u64 {
     let used = |clique: &&Vec<Member>| clique.iter().map(|m| m.high - m.low).sum::<u64>();
     let mut cliques: Vec<&Vec<Member>> = part.cliques.iter().collect();
     cliques.sort_by_cached_key(|clique| Reverse(used(clique)));
@@ -49,7 +49,7 @@ pub(super) fn of_stacks(part: &Part, enough: u64, budget: &mut Budget) -> u64 {
 /// long, and the shortest, an asymmetric travelling salesman's, no shorter than where blocks may follow each other as they
 /// like, each one other: an assignment of least cost (Balas and Toth, Branch and bound methods, in The Traveling Salesman
 /// Problem, 1985). Here it is one of most bytes spared, against blocks that lie wholly above each other.
-fn stack(part: &Part, clique: &[Member], bound: u64, end: u64, budget: &mut Budget) -> Option<u64> {
+fn stack(part: &Subproblem, clique: &[Member], bound: u64, end: u64, budget: &mut Budget) -> Option<u64> {
     let members: Vec<&Member> = clique.iter().filter(|member| member.low < member.high).collect();
     let whole: u64 = members.iter().map(|member| part.blocks[member.block].bytes).sum();
     if whole <= bound {
@@ -70,7 +70,7 @@ fn stack(part: &Part, clique: &[Member], bound: u64, end: u64, budget: &mut Budg
 }
 
 /// How much less than the size of one block another can start above it that lies next above at a moment.
-fn spared(part: &Part, lower: &Member, upper: &Member) -> i64 {
+fn spared(part: &Subproblem, lower: &Member, upper: &Member) -> i64 {
     if lower.block == upper.block {
         return 0;
     }
@@ -96,7 +96,7 @@ pub(super) struct Heights {
 
 impl Heights {
     /// The heights up to `most` bytes.
-    pub fn new(part: &Part, most: u64) -> Self {
+    pub fn new(part: &Subproblem, most: u64) -> Self {
         let unit = part.unit;
         let count = most / unit;
         let listed = part.easy && count.saturating_mul(part.blocks.len() as u64) <= 64 * MOST_HEIGHTS;

@@ -12,7 +12,8 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use super::{Block, Gap, Life};
+use super::lives::{Gap, Life};
+use super::problem::Block;
 
 /// Most buffers of a file.
 pub const MOST_ROWS: usize = 5000;
@@ -105,7 +106,7 @@ pub fn parse(text: &str) -> Result<Vec<Row>, CsvError> {
     let mut ids = BTreeSet::new();
     for (at, line) in lines {
         let values: Vec<&str> = line.split(',').map(str::trim).collect();
-        let reader = Line { line: at + 1, columns: &columns, values: &values };
+        let reader = Record { line: at + 1, columns: &columns, values: &values };
         let row = reader.row(inclusive)?;
         if !ids.insert(row.id.clone()) {
             return Err(reader.wrong(ID, &row.id, "is there twice"));
@@ -134,13 +135,13 @@ fn columns(header: &str) -> Result<Vec<&'static str>, CsvError> {
     }
 }
 
-struct Line<'a> {
+struct Record<'a> {
     line: usize,
     columns: &'a [&'static str],
     values: &'a [&'a str],
 }
 
-impl Line<'_> {
+impl Record<'_> {
     fn row(&self, inclusive: bool) -> Result<Row, CsvError> {
         if self.values.len() != self.columns.len() {
             let (found, expected) = (self.values.len(), self.columns.len());

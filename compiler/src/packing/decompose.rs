@@ -1,9 +1,11 @@
 //! Taking a problem apart, and putting the packings of its parts together.
 
 use super::budget::{Budget, Stopped};
+use super::goal::Goal;
 use super::graph::{self, BitSet};
-use super::part::{MOST_BLOCKS, Part};
-use super::{Link, Packing, Problem, Solution, bound, optimum, reduce};
+use super::problem::{Link, Packing, Problem, Solution};
+use super::subproblem::{MOST_BLOCKS, Subproblem};
+use super::{bound, optimum, reduce};
 
 /// Packs a problem as low as the budget allows. It ends early where the height is proven the least.
 ///
@@ -52,20 +54,6 @@ pub(super) fn fit(problem: &Problem, ids: &[usize], capacity: u64, budget: &mut 
     }
 }
 
-/// How low a packing is to be.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Goal {
-    /// No lower than this.
-    pub enough: u64,
-    /// It is of no use if it must be higher than this.
-    pub give_up: u64,
-}
-
-impl Goal {
-    /// As low as can be.
-    const LEAST: Goal = Goal { enough: 0, give_up: u64::MAX };
-}
-
 /// Deepest nesting of parts that are taken apart.
 const DEEPEST: usize = 100;
 
@@ -86,7 +74,7 @@ struct Packed {
 impl Solver<'_> {
     /// Packs these blocks, given ascending.
     fn solve(&mut self, ids: &[usize], goal: Goal, depth: usize) -> Packed {
-        let part = Part::of(self.problem, ids);
+        let part = Subproblem::of(self.problem, ids);
         let neighbours = neighbours(&part);
         let mut all = BitSet::new(ids.len());
         (0..ids.len()).for_each(|i| all.insert(i));
@@ -125,7 +113,7 @@ impl Solver<'_> {
     /// no other part need be lower than it.
     fn apart(
         &mut self,
-        part: &Part,
+        part: &Subproblem,
         ids: &[usize],
         parts: &[Vec<usize>],
         goal: Goal,
@@ -180,23 +168,23 @@ impl Solver<'_> {
         all
     }
 
-    fn whole(&mut self, part: &Part, neighbours: &[BitSet], goal: Goal) -> Packed {
+    fn whole(&mut self, part: &Subproblem, neighbours: &[BitSet], goal: Goal) -> Packed {
         let (packing, bound) = optimum::optimum(part, neighbours, goal, self.budget);
         Packed { offsets: packing.offsets, bytes: packing.bytes, bound }
     }
 }
 
 /// The blocks that each conflicts with.
-fn neighbours(part: &Part) -> Vec<BitSet> {
+fn neighbours(part: &Subproblem) -> Vec<BitSet> {
     linked(part, |_, _| true)
 }
 
 /// The blocks that each conflicts with as a whole.
-fn wholly_apart(part: &Part) -> Vec<BitSet> {
+fn wholly_apart(part: &Subproblem) -> Vec<BitSet> {
     linked(part, |i, link| link.is_whole(part.blocks[i].bytes, part.blocks[link.other].bytes))
 }
 
-fn linked(part: &Part, keep: impl Fn(usize, &Link) -> bool) -> Vec<BitSet> {
+fn linked(part: &Subproblem, keep: impl Fn(usize, &Link) -> bool) -> Vec<BitSet> {
     let set = |(i, links): (usize, &Vec<Link>)| {
         let mut set = BitSet::new(part.blocks.len());
         links.iter().filter(|link| keep(i, link)).for_each(|link| set.insert(link.other));

@@ -2,12 +2,12 @@
 
 use std::cmp::Reverse;
 
-use super::part::Part;
-use super::{Block, Link, Member, Packing, Problem};
+use super::problem::{Block, Link, Member, Packing, Problem};
+use super::subproblem::Subproblem;
 
 /// The usual baseline: the largest block first, each in the gap that it fits tightest.
 pub fn by_size(problem: &Problem) -> Packing {
-    let part = Part::of(problem, &(0..problem.blocks.len()).collect::<Vec<_>>());
+    let part = Subproblem::of(problem, &(0..problem.blocks.len()).collect::<Vec<_>>());
     let mut order: Vec<usize> = (0..part.blocks.len()).collect();
     order.sort_by_key(|i| (Reverse(part.blocks[*i].bytes), *i));
     place(&part, &order, Fit::Tightest)
@@ -15,7 +15,7 @@ pub fn by_size(problem: &Problem) -> Packing {
 
 /// The best of several orders, each with both fits, then mended; where blocks are in use in part also from the top
 /// downwards. Ties go to the order tried first. Stops at `enough`.
-pub(super) fn portfolio(part: &Part, enough: u64) -> Packing {
+pub(super) fn portfolio(part: &Subproblem, enough: u64) -> Packing {
     let best = upwards(part, enough);
     if best.bytes <= enough || part.easy || !part.free {
         return best;
@@ -30,7 +30,7 @@ pub(super) fn portfolio(part: &Part, enough: u64) -> Packing {
 }
 
 /// A part of which every packing is one of this part, upside down.
-fn upside_down(part: &Part) -> Part {
+fn upside_down(part: &Subproblem) -> Subproblem {
     let size = |i: usize| part.blocks[i].bytes as i64;
     let turn = |i: usize, link: &Link| Link {
         above: link.below + size(i) - size(link.other),
@@ -44,10 +44,10 @@ fn upside_down(part: &Part) -> Part {
         Member { low: bytes - member.high, high: bytes - member.low, ..*member }
     };
     let cliques = part.cliques.iter().map(|clique| clique.iter().map(member).collect()).collect();
-    Part { blocks: part.blocks.clone(), links, cliques, rise: part.rise.clone(), ..*part }
+    Subproblem { blocks: part.blocks.clone(), links, cliques, rise: part.rise.clone(), ..*part }
 }
 
-fn upwards(part: &Part, enough: u64) -> Packing {
+fn upwards(part: &Subproblem, enough: u64) -> Packing {
     let mut best: Option<(Packing, Vec<usize>)> = None;
     for order in orders(part) {
         for fit in [Fit::Lowest, Fit::Tightest] {
@@ -73,7 +73,7 @@ const MENDING_WORK: usize = 1_000_000;
 
 /// Places again and again, each time with the block that lies highest moved to the front of the order, and keeps the
 /// best placement.
-fn mend(part: &Part, enough: u64, packing: Packing, mut order: Vec<usize>) -> Packing {
+fn mend(part: &Subproblem, enough: u64, packing: Packing, mut order: Vec<usize>) -> Packing {
     let mut best = packing.clone();
     let mut last = packing;
     let links: usize = part.links.iter().map(Vec::len).sum();
@@ -103,7 +103,7 @@ enum Fit {
 /// The orders: by size, by area (size times life), by the pressure of a block's neighbourhood, by length of life, by
 /// beginning forwards and by end backwards. Time is counted in cliques. Where blocks are in use in part, also by number
 /// backwards and forwards: what fills while another drains mostly lies lower, and has mostly the higher number.
-fn orders(part: &Part) -> Vec<Vec<usize>> {
+fn orders(part: &Subproblem) -> Vec<Vec<usize>> {
     let mut lives = vec![(u64::MAX, 0); part.blocks.len()];
     for (at, clique) in (0u64..).zip(&part.cliques) {
         for member in clique {
@@ -137,7 +137,7 @@ fn orders(part: &Part) -> Vec<Vec<usize>> {
 }
 
 /// Places blocks in this order, those with given offsets before all others.
-fn place(part: &Part, order: &[usize], fit: Fit) -> Packing {
+fn place(part: &Subproblem, order: &[usize], fit: Fit) -> Packing {
     let mut offsets: Vec<Option<u64>> = part.blocks.iter().map(|block| block.offset).collect();
     for &i in order {
         if offsets[i].is_none() {
@@ -150,11 +150,11 @@ fn place(part: &Part, order: &[usize], fit: Fit) -> Packing {
 }
 
 /// The lowest offset at which a block is clear of the neighbours that are placed.
-pub(super) fn lowest(part: &Part, block: usize, offsets: &[Option<u64>]) -> u64 {
+pub(super) fn lowest(part: &Subproblem, block: usize, offsets: &[Option<u64>]) -> u64 {
     fitting(part, block, offsets, Fit::Lowest)
 }
 
-fn fitting(part: &Part, block: usize, offsets: &[Option<u64>], fit: Fit) -> u64 {
+fn fitting(part: &Subproblem, block: usize, offsets: &[Option<u64>], fit: Fit) -> u64 {
     let alignment = part.blocks[block].alignment;
     // Between these, both excluded, it would overlap; an end below 0 is none.
     let placed = part.links[block].iter().filter_map(|link| offsets[link.other].map(|at| (link, at)));

@@ -2,7 +2,7 @@
 
 use super::budget::Budget;
 use super::decompose::{Fit, fit};
-use super::{Member, Problem};
+use super::problem::{Member, Problem};
 
 /// Buffers that cannot be packed into a capacity.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,11 +1,11 @@
 //! Lives on one line of time: sections at which the same blocks are in use, and the sections that each block spans.
 
-use super::Member;
-use super::part::Part;
+use super::problem::Member;
+use super::subproblem::Subproblem;
 
 /// Blocks of a part that are each in use from one section to another.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Line {
+pub(super) struct TimeLine {
     /// By block: its first section, and the one after its last.
     pub spans: Vec<(usize, usize)>,
     /// By block: its bytes.
@@ -14,10 +14,10 @@ pub(super) struct Line {
     pub loads: Vec<u64>,
 }
 
-impl Line {
+impl TimeLine {
     /// The line of a part; `None` where it has none: lives with gaps, several partitions, blocks in use in part only, or
     /// given offsets and alignments that matter.
-    pub fn of(part: &Part) -> Option<Line> {
+    pub fn of(part: &Subproblem) -> Option<TimeLine> {
         if !part.easy {
             return None;
         }
@@ -44,6 +44,6 @@ impl Line {
         }
         let load = |clique: &Vec<Member>| clique.iter().map(|member| sizes[member.block]).sum();
         let loads = part.cliques.iter().map(load).collect();
-        Some(Line { spans, sizes, loads })
+        Some(TimeLine { spans, sizes, loads })
     }
 }

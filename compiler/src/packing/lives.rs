@@ -1,6 +1,6 @@
 //! Problems stated as lives: from when to when a buffer is in use, and what of it.
 
-use super::{Block, Link, Member, PackError, Problem};
+use super::problem::{Block, Link, Member, PackError, Problem};
 
 /// A buffer and when it is in use.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,13 +7,14 @@ use rand_chacha::ChaCha8Rng;
 
 use super::bound::{self, Heights};
 use super::budget::Budget;
-use super::decompose::Goal;
+use super::goal::Goal;
 use super::graph::BitSet;
-use super::line::Line;
-use super::part::{MOST_BLOCKS, Part};
+use super::line::TimeLine;
+use super::problem::Packing;
 use super::search::{self, Answer, Tightest};
-use super::skyline::{Outcome, Skyline};
-use super::{Packing, greedy, zones};
+use super::skyline::{Attempt, Skyline};
+use super::subproblem::{MOST_BLOCKS, Subproblem};
+use super::{greedy, zones};
 
 /// Steps of the first search for each height; each round over all heights doubles them.
 const FIRST_STEPS: u64 = 50_000;
@@ -25,7 +26,12 @@ const TRIES_OF_FLOOR: usize = 4;
 const LINE_STEPS: u64 = 16;
 
 /// Packs a part as low as the budget allows, no lower than the goal; and a height below which it cannot be packed.
-pub(super) fn optimum(part: &Part, neighbours: &[BitSet], goal: Goal, budget: &mut Budget) -> (Packing, u64) {
+pub(super) fn optimum(
+    part: &Subproblem,
+    neighbours: &[BitSet],
+    goal: Goal,
+    budget: &mut Budget,
+) -> (Packing, u64) {
     let mut bound = bound::of_part(part);
     let mut best = greedy::portfolio(part, bound.max(goal.enough));
     if best.bytes <= bound.max(goal.enough) || part.blocks.len() > MOST_BLOCKS {
@@ -44,7 +50,7 @@ pub(super) fn optimum(part: &Part, neighbours: &[BitSet], goal: Goal, budget: &m
     }
     let mut steps = FIRST_STEPS;
     let mut tries = Tries::new(part);
-    let mut line = LineSearch { line: Line::of(part), begun: None };
+    let mut line = LineSearch { line: TimeLine::of(part), begun: None };
     let decided = |best: &Packing, floor: u64| best.bytes <= floor.max(goal.enough) || floor > goal.give_up;
     while !decided(&best, floor) && !budget.exhausted() {
         // What is not known after this round is tried again, longer: the floor itself, then halfway to the best.
@@ -100,7 +106,7 @@ const COARSENESS: u64 = 64;
 /// Searches along time, with more zones each round, at most half of the budget: at the floor, which is common; just below
 /// the best, which is as common; and then halfway.
 fn along_time(
-    part: &Part,
+    part: &Subproblem,
     heights: &Heights,
     goal: Goal,
     best: &mut Packing,
@@ -150,7 +156,7 @@ fn along_time(
 
 /// Blocks in the order of time, which is counted in cliques; if `large_first`, each before those of less than half its size
 /// that it conflicts with, so that they come to where it lies.
-fn in_time(part: &Part, large_first: bool) -> Vec<usize> {
+fn in_time(part: &Subproblem, large_first: bool) -> Vec<usize> {
     let mut first = vec![usize::MAX; part.blocks.len()];
     for (at, clique) in part.cliques.iter().enumerate().rev() {
         clique.iter().for_each(|member| first[member.block] = at);
@@ -166,14 +172,14 @@ fn in_time(part: &Part, large_first: bool) -> Vec<usize> {
     order
 }
 
-fn packing(part: &Part, offsets: Vec<u64>) -> Packing {
+fn packing(part: &Subproblem, offsets: Vec<u64>) -> Packing {
     let ends = offsets.iter().zip(&part.blocks).map(|(at, block)| at + block.bytes);
     Packing { bytes: ends.max().unwrap_or(0), offsets }
 }
 
 /// The search along a line, where lives lie on one.
 struct LineSearch {
-    line: Option<Line>,
+    line: Option<TimeLine>,
     /// The height that is searched for, and the search, unless it has ended.
     begun: Option<(u64, Option<Skyline>)>,
 }
@@ -187,12 +193,12 @@ impl LineSearch {
         }
         let (_, search) = self.begun.as_mut()?;
         match search.as_mut()?.search(steps.min(budget.left()), budget) {
-            Outcome::Packed(offsets) => Some(offsets),
-            Outcome::Exhausted => {
+            Attempt::Packed(offsets) => Some(offsets),
+            Attempt::Exhausted => {
                 *search = None;
                 None
             }
-            Outcome::Cut => None,
+            Attempt::Cut => None,
         }
     }
 }
@@ -205,7 +211,7 @@ struct Tries {
 }
 
 impl Tries {
-    fn new(part: &Part) -> Self {
+    fn new(part: &Subproblem) -> Self {
         Tries { orders: orders(part), count: 0, random: ChaCha8Rng::seed_from_u64(0) }
     }
 
@@ -226,7 +232,7 @@ impl Tries {
 
 /// Orders in which blocks are tried that could start at one offset: those in the fullest cliques, those in the most
 /// cliques, and those of the largest area (size times cliques) first.
-fn orders(part: &Part) -> Vec<Vec<usize>> {
+fn orders(part: &Subproblem) -> Vec<Vec<usize>> {
     let count = part.blocks.len();
     let (mut width, mut fullest) = (vec![0u128; count], vec![0u128; count]);
     for clique in &part.cliques {

@@ -1,9 +1,9 @@
 //! Blocks that fit wherever the others lie, and so can be left out of a search.
 
-use super::Link;
 use super::graph::BitSet;
 use super::greedy;
-use super::part::Part;
+use super::problem::Link;
+use super::subproblem::Subproblem;
 
 /// A block left out.
 #[derive(Debug, Clone, Copy)]
@@ -27,7 +27,7 @@ pub(super) struct Reduction {
 /// - *loose*: its neighbours, wherever they lie, block fewer of the offsets below `height` than there are.
 ///
 /// Both keep the least height, if that is at least `height`. The part must be free.
-pub(super) fn reduce(part: &Part, neighbours: &[BitSet], height: u64) -> Reduction {
+pub(super) fn reduce(part: &Subproblem, neighbours: &[BitSet], height: u64) -> Reduction {
     let count = part.blocks.len();
     let mut present = vec![true; count];
     // Neighbours that are still there.
@@ -55,13 +55,13 @@ pub(super) fn reduce(part: &Part, neighbours: &[BitSet], height: u64) -> Reducti
     Reduction { rest: (0..count).filter(|i| present[*i]).collect(), removed }
 }
 
-fn hosts(part: &Part, near: &[BitSet], a: usize, b: usize) -> bool {
+fn hosts(part: &Subproblem, near: &[BitSet], a: usize, b: usize) -> bool {
     let fits = a != b && part.blocks[b].bytes <= part.blocks[a].bytes && !near[b].contains(a);
     fits && near[b].within(&near[a]) && (part.easy || as_far(part, &near[b], a, b))
 }
 
 /// Whether `a` lies as far from each of these as `b` must.
-fn as_far(part: &Part, near: &BitSet, a: usize, b: usize) -> bool {
+fn as_far(part: &Subproblem, near: &BitSet, a: usize, b: usize) -> bool {
     let of_b = part.links[b].iter().filter(|link| near.contains(link.other));
     of_b.into_iter().all(|link| {
         let of_a = part.links[a].binary_search_by_key(&link.other, |link| link.other);
@@ -69,7 +69,7 @@ fn as_far(part: &Part, near: &BitSet, a: usize, b: usize) -> bool {
     })
 }
 
-fn is_loose(part: &Part, near: &BitSet, b: usize, height: u64) -> bool {
+fn is_loose(part: &Subproblem, near: &BitSet, b: usize, height: u64) -> bool {
     let size = part.blocks[b].bytes;
     let Some(room) = height.checked_sub(size) else { return false };
     let present = part.links[b].iter().filter(|link| near.contains(link.other));
@@ -81,7 +81,7 @@ fn is_loose(part: &Part, near: &BitSet, b: usize, height: u64) -> bool {
 
 impl Reduction {
     /// Places what was left out among what is placed.
-    pub fn restore(&self, part: &Part, offsets: &mut [Option<u64>]) {
+    pub fn restore(&self, part: &Subproblem, offsets: &mut [Option<u64>]) {
         for removed in self.removed.iter().rev() {
             let at = removed.host.and_then(|host| offsets[host]);
             offsets[removed.block] = Some(at.unwrap_or_else(|| greedy::lowest(part, removed.block, offsets)));

@@ -11,12 +11,12 @@
 //! Whenever what is still to come falls into parts that do not conflict, each is searched by itself.
 //!
 //! Where blocks are in use in part only, one may lie above what is used of another and yet start lower. What rises is
-//! then not where a block starts but a point of it ([`Part::rise`]), chosen such that what lies above has the higher one.
+//! then not where a block starts but a point of it ([`Subproblem::rise`]), chosen such that what lies above has the higher one.
 
 use super::budget::Budget;
 use super::graph::{self, BitSet};
-use super::part::Part;
-use super::{Link, Member};
+use super::problem::{Link, Member};
+use super::subproblem::Subproblem;
 
 /// What a search found out.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub(super) enum Tightest {
 /// Looks for a packing of at most `capacity` bytes in at most `steps` steps, trying blocks in this order where nothing
 /// else decides.
 pub(super) fn search(
-    part: &Part,
+    part: &Subproblem,
     neighbours: &[BitSet],
     order: &[usize],
     tightest: Tightest,
@@ -68,7 +68,7 @@ pub(super) fn search(
     if !(0..count).all(fits) || rest.iter().any(|rest| *rest > capacity) {
         return Answer::Impossible;
     }
-    let mut state = State {
+    let mut state = OffsetSearch {
         part,
         neighbours,
         capacity,
@@ -110,7 +110,7 @@ struct Twins {
 }
 
 impl Twins {
-    fn new(part: &Part, neighbours: &[BitSet], rank: &[usize]) -> Self {
+    fn new(part: &Subproblem, neighbours: &[BitSet], rank: &[usize]) -> Self {
         let count = part.blocks.len();
         let mut twins = Twins { class: (0..count).collect(), below: vec![None; count] };
         if !part.easy {
@@ -139,17 +139,17 @@ enum Verdict {
     Cut,
 }
 
-struct State<'a> {
-    part: &'a Part,
+struct OffsetSearch<'a> {
+    part: &'a Subproblem,
     neighbours: &'a [BitSet],
     capacity: u64,
     rank: Vec<usize>,
     twins: Twins,
     /// By block: the cliques that it is in, and its bytes there.
     cliques_of: Vec<Vec<(usize, u64)>>,
-    /// By block: the lowest offset above what is placed. Offsets here are those of points ([`Part::rise`]).
+    /// By block: the lowest offset above what is placed. Offsets here are those of points ([`Subproblem::rise`]).
     lowest: Vec<u64>,
-    /// By block: an offset below which it will not lie; what [`State::propagate`] found last.
+    /// By block: an offset below which it will not lie; what [`OffsetSearch::propagate`] found last.
     least: Vec<u64>,
     /// By block that is placed: its offset.
     offsets: Vec<u64>,
@@ -164,7 +164,7 @@ struct State<'a> {
     mark: Vec<u64>,
     marks: u64,
     tightest: Tightest,
-    /// By clique: what [`Tightest`] goes by; what [`State::propagate`] found last.
+    /// By clique: what [`Tightest`] goes by; what [`OffsetSearch::propagate`] found last.
     looseness: Vec<u64>,
     failures: Failures,
     steps: u64,
@@ -174,7 +174,7 @@ struct State<'a> {
 /// Rounds in which what puts blocks off is passed on to those that would rest on them.
 const ROUNDS: usize = 3;
 
-impl State<'_> {
+impl OffsetSearch<'_> {
     fn spend(&mut self, steps: usize) {
         let steps = steps as u64;
         self.steps = self.steps.saturating_sub(steps);

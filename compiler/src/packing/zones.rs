@@ -10,8 +10,8 @@
 //! is already too much by itself.
 
 use super::budget::Budget;
-use super::part::Part;
 use super::search::Answer;
+use super::subproblem::Subproblem;
 
 /// Most nodes of a zone, and so most neighbours of a block among those before it: one bit each.
 const MOST_NODES: usize = 64;
@@ -28,7 +28,7 @@ const MOST_STEPS: u64 = 1 << 18;
 /// Looks for a packing of at most `capacity` bytes among all blocks of a free part, which come in this order, keeping up
 /// to `width` zones.
 pub(super) fn search(
-    part: &Part,
+    part: &Subproblem,
     order: &[usize],
     capacity: u64,
     width: usize,
@@ -62,7 +62,7 @@ enum Fall {
 
 /// Lets these blocks come, which are those of some ranks on end.
 fn fall(
-    part: &Part,
+    part: &Subproblem,
     order: &[usize],
     rank: &[usize],
     capacity: u64,
@@ -147,7 +147,7 @@ struct Apart {
 }
 
 /// The links of a block to those before it, by their order in the frontier.
-fn links(part: &Part, block: usize, frontier: &[usize]) -> Vec<Apart> {
+fn links(part: &Subproblem, block: usize, frontier: &[usize]) -> Vec<Apart> {
     let all = &part.links[block];
     let link = |(at, other): (usize, &usize)| {
         let link = all[all.binary_search_by_key(other, |link| link.other).ok()?];
@@ -278,7 +278,7 @@ fn undominated(mut zones: Vec<Zone>, width: usize, budget: &mut Budget) -> (Vec<
 }
 
 /// The lowest offsets that the decisions of the first zone at the end allow.
-fn offsets(part: &Part, order: &[usize], rank: &[usize], history: &[Vec<(u32, u64)>]) -> Vec<u64> {
+fn offsets(part: &Subproblem, order: &[usize], rank: &[usize], history: &[Vec<(u32, u64)>]) -> Vec<u64> {
     let mut apart: Vec<(usize, usize, i64)> = Vec::new();
     let mut zone = 0;
     for (&block, zones) in order.iter().zip(history).rev() {

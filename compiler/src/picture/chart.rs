@@ -12,7 +12,7 @@ const ROOM: [f64; 4] = [70.0, 50.0, 20.0, 55.0];
 
 /// A line of a chart.
 #[derive(Debug, Clone)]
-pub struct Line {
+pub struct Series {
     /// What it shows.
     pub name: String,
     /// Its points, by ascending x.
@@ -29,7 +29,7 @@ pub struct Chart {
     /// What the vertical axis shows.
     pub y: String,
     /// The lines.
-    pub lines: Vec<Line>,
+    pub lines: Vec<Series>,
 }
 
 /// A table with coloured cells. Rows go from top to bottom.
@@ -170,7 +170,7 @@ mod tests {
     fn charts_hold_every_point() {
         let line = |name: &str, factor: f64| {
             let points = (1..=10).map(|x| [f64::from(x), factor * f64::from(x)]).collect();
-            Line { name: name.into(), points }
+            Series { name: name.into(), points }
         };
         let chart = Chart {
             title: "t".into(),
@@ -182,7 +182,7 @@ mod tests {
         assert_eq!((svg.matches("<polyline").count(), svg.matches("<circle").count()), (2, 20));
         // Neither an empty chart nor one of a single point divides by nothing.
         for points in [vec![], vec![[3.0, 0.0]]] {
-            let svg = Chart { lines: vec![Line { name: "a".into(), points }], ..chart.clone() }.svg();
+            let svg = Chart { lines: vec![Series { name: "a".into(), points }], ..chart.clone() }.svg();
             assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
         }
     }

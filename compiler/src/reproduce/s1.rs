@@ -12,7 +12,7 @@ use crate::offload::model::{NamedLayer, convolutions};
 use crate::offload::problem::{Cost, Options};
 use crate::offload::shapes::{self, Kind};
 use crate::offload::{Accelerator, Budget, Convolution, OffloadError, Problem, Spec, draw, optimise};
-use crate::picture::chart::{Chart, HeatMap, Line};
+use crate::picture::chart::{Chart, HeatMap, Series};
 use crate::units::grouped;
 
 /// Inputs of section 7.1, square.
@@ -171,13 +171,16 @@ fn figure_11(network: &str, layer: &NamedLayer) -> Result<String, OffloadError> 
     let convolution = Convolution::new(layer.spec.clone())?;
     let [rows, columns] = convolution.output();
     let sizes = 1..=(columns + 4).min((rows * columns).max(2));
-    let line = |name: &str, kind: Kind| -> Result<Line, OffloadError> {
+    let line = |name: &str, kind: Kind| -> Result<Series, OffloadError> {
         let point = |group: usize| {
             let problem = problem(&layer.spec, group)?;
             let duration = problem.cost(&shapes::unbounded(&problem, kind).groups).duration;
             Ok([group as f64, duration as f64])
         };
-        Ok(Line { name: name.into(), points: sizes.clone().map(point).collect::<Result<_, OffloadError>>()? })
+        Ok(Series {
+            name: name.into(),
+            points: sizes.clone().map(point).collect::<Result<_, OffloadError>>()?,
+        })
     };
     let spec = &layer.spec;
     let by = |pair: [usize; 2]| format!("{}x{}", pair[0], pair[1]);
@@ -234,7 +237,7 @@ fn table(cells: &[Cell]) -> String {
 
 fn figure_12(cells: &[Cell]) -> String {
     let of_4: Vec<&Cell> = cells.iter().filter(|cell| cell.group == 4).collect();
-    let line = |name: &str, cost: fn(&Cell) -> &Cost| Line {
+    let line = |name: &str, cost: fn(&Cell) -> &Cost| Series {
         name: name.into(),
         points: of_4.iter().map(|cell| [cell.size as f64, cost(cell).duration as f64]).collect(),
     };

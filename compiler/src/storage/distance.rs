@@ -3,8 +3,9 @@
 use crate::frame::request::Request;
 use crate::packing::Link;
 
+use super::Storage;
+use super::item::Item;
 use super::moments::RowByRow;
-use super::{Item, Storage};
 
 /// For each item, the items that are stored at the same time, and how far above or below it they must lie at least:
 /// the size of the lower one, or less where it is in use in part when the other is.

@@ -1,7 +1,8 @@
 //! Whole buffers for edges: Algorithm 1 of the main paper, greedy reuse among edges, CNNs and partitions, and what the
 //! paper compares it with.
 
-use crate::storage::{Arrangement, Effort, Item, Storage};
+use super::item::Item;
+use crate::storage::{Arrangement, Effort, Storage};
 
 /// A buffer shared by edges that are never stored at the same time.
 #[derive(Debug, Clone, PartialEq, Eq)]

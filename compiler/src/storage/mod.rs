@@ -3,19 +3,18 @@
 
 mod distance;
 pub mod edges;
+mod item;
 mod moments;
 mod pack;
-
-use std::ops::Range;
 
 use csdfc_codegen::plan::StorageModel;
 
 use crate::frame::execution::Execution;
 use crate::frame::occupancy::Costly;
-use crate::frame::request::Request;
 use crate::network::LayerId;
 
-use moments::{Line, Moment, RowByRow};
+pub use item::{Item, Stored};
+use moments::{Moment, RingLives, RowByRow};
 
 /// The executions of all CNNs of an application, with what runs at the same time.
 #[derive(Debug)]
@@ -24,15 +23,6 @@ pub struct Storage<'a> {
     pub executions: Vec<&'a Execution>,
     /// J: partitions that run at the same time, each as (CNN, partition of that CNN).
     pub elements: &'a [Vec<(usize, usize)>],
-}
-
-/// A request and the CNN that makes it.
-#[derive(Debug, Clone, Copy)]
-pub struct Item<'a> {
-    /// Index of the CNN.
-    pub cnn: usize,
-    /// The ring.
-    pub request: &'a Request,
 }
 
 /// The moment at which most must be stored.
@@ -44,15 +34,6 @@ pub struct Peak {
     pub firings: Vec<(usize, usize)>,
     /// What is in use then.
     pub stored: Vec<Stored>,
-}
-
-/// Bytes of a ring that are in use at some moment.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stored {
-    /// The ring, an index into [`Storage::items`].
-    pub item: usize,
-    /// The bytes, from the ring's start.
-    pub bytes: Range<u64>,
 }
 
 impl<'a> Storage<'a> {
@@ -210,9 +191,9 @@ impl<'a> Storage<'a> {
         best
     }
 
-    fn line<'b>(&'b self, items: &'b [Item<'b>], cnn: usize, row_by_row: RowByRow) -> Line<'b> {
+    fn line<'b>(&'b self, items: &'b [Item<'b>], cnn: usize, row_by_row: RowByRow) -> RingLives<'b> {
         let first = items.iter().position(|item| item.cnn == cnn).unwrap_or(0);
-        Line { items, execution: self.executions[cnn], first, row_by_row }
+        RingLives { items, execution: self.executions[cnn], first, row_by_row }
     }
 
     /// The members of an element of J that an item is stored for: those that use it, or else those that it outlives,

@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::frame::execution::Execution;
 use crate::frame::occupancy::Sweep;
 
-use super::{Item, Stored};
+use super::item::{Item, Stored};
 
 /// Which firings go row by row, where the rows of their operands that they free leave room for those they make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +31,7 @@ impl RowByRow {
 
 /// Some of the rings of one CNN, as time goes by.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Line<'a> {
+pub(super) struct RingLives<'a> {
     pub items: &'a [Item<'a>],
     /// The CNN's execution, and the first of its items.
     pub execution: &'a Execution,
@@ -49,7 +49,7 @@ pub(super) struct Moment {
     pub others: bool,
 }
 
-impl Line<'_> {
+impl RingLives<'_> {
     /// The moments within a half-open window of the time line, of the rings given.
     pub fn moments(&self, rings: &[usize], window: &Range<usize>) -> Vec<Moment> {
         let mut events: Vec<(usize, i128, bool)> = Vec::new();

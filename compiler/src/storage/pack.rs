@@ -2,8 +2,9 @@
 
 use crate::packing::{self, Block, Budget, Limit, Link, Member, Packing, Problem};
 
+use super::item::{Item, Stored};
 use super::moments::RowByRow;
-use super::{Effort, Item, Peak, Storage, Stored, distance};
+use super::{Effort, Peak, Storage, distance};
 
 /// Steps of the complete searches for a plan that is one of thousands, for one of many, for one of a few, and for one
 /// that is kept.

@@ -10,9 +10,10 @@ use csdfc_codegen::operator::{
 };
 use csdfc_codegen::shape::Shape;
 
+use super::fault::{AppError, Origin};
 use super::load::{LoadError, Loaded, ModelRequest, ModelSource};
 use super::resolve::{Application, RowsChoice, resolve};
-use super::{AppError, Origin, spec};
+use super::spec;
 use crate::network::{Layer, LayerId, Network, Operand};
 use crate::pass::Fusion;
 use crate::units::MemoryGoal;

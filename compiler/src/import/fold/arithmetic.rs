@@ -4,14 +4,16 @@ use csdfc_codegen::operator::{BinaryFunction, Function, ReduceFunction};
 use rten_onnx::onnx::DataType;
 
 use super::index::broadcast_to;
-use super::{Builder, Constant, Data, Fault, Node, fault};
-use crate::import::constant::{count, type_name};
-use crate::import::ops;
+use crate::import::builder::Builder;
+use crate::import::constant::{Constant, Data, count, type_name};
+use crate::import::error::{Fault, fault};
+use crate::import::node::Node;
+use crate::import::ops::{binary, element_wise, reduce};
 use crate::operators::broadcast;
 
 pub(in crate::import) fn function(builder: &mut Builder, node: &Node) -> Result<Constant, Fault> {
     let x = node.constant(0, "operand")?;
-    let function = ops::function_of(node)?;
+    let function = element_wise::of_node(node)?;
     builder.charge(x.elements())?;
     if let Data::Ints(values) = &x.data {
         let apply: fn(i64) -> i64 = match function {
@@ -32,7 +34,7 @@ pub(in crate::import) fn function(builder: &mut Builder, node: &Node) -> Result<
 pub(in crate::import) fn clip(builder: &mut Builder, node: &Node) -> Result<Constant, Fault> {
     let x = node.constant(0, "operand")?;
     builder.charge(x.elements())?;
-    let [min, max] = ops::clip_bounds(node)?;
+    let [min, max] = element_wise::clip_bounds(node)?;
     let (min, max) = (min.unwrap_or(f32::NEG_INFINITY), max.unwrap_or(f32::INFINITY));
     if let Data::Ints(values) = &x.data {
         let clipped = values.iter().map(|v| (*v).max(min as i64).min(max as i64));
@@ -42,7 +44,7 @@ pub(in crate::import) fn clip(builder: &mut Builder, node: &Node) -> Result<Cons
 }
 
 pub(in crate::import) fn binary(builder: &mut Builder, node: &Node) -> Result<Constant, Fault> {
-    let function = ops::binary_of(node)?;
+    let function = binary::of_node(node)?;
     let mut result = node.constant(0, "operand")?.clone();
     for i in 1..node.inputs.len() {
         let other = node.constant(i, "operand")?;
@@ -146,8 +148,8 @@ pub(in crate::import) fn cast(builder: &mut Builder, node: &Node) -> Result<Cons
 /// `ReduceProd` and its kin.
 pub(in crate::import) fn reduce(builder: &mut Builder, node: &Node) -> Result<Constant, Fault> {
     let x = node.constant(0, "operand")?;
-    let function = ops::reduction_of(node)?;
-    let Some(axes) = ops::reduced_axes(node, x.dims.len())? else { return Ok(x.clone()) };
+    let function = reduce::of_node(node)?;
+    let Some(axes) = reduce::reduced_axes(node, x.dims.len())? else { return Ok(x.clone()) };
     let keep_dims = node.flag("keepdims", true)?;
     builder.charge(x.elements())?;
     let reduced: Vec<usize> =

@@ -1,8 +1,9 @@
 //! Constants whose elements are those of others, elsewhere.
 
-use super::{Builder, Constant, Data, Fault, Node, count, dimensions, fault};
-use crate::import::node::axis;
-use crate::import::ops;
+use crate::import::builder::Builder;
+use crate::import::constant::{Constant, Data, count, dimensions};
+use crate::import::error::{Fault, fault};
+use crate::import::node::{Node, axis, permutation};
 use crate::operators::broadcast;
 
 /// Indices of one dimension: `start + i · step` for i below `length`.
@@ -91,7 +92,7 @@ pub(in crate::import) fn split(builder: &mut Builder, node: &Node) -> Result<Vec
 
 pub(in crate::import) fn transpose(builder: &mut Builder, node: &Node) -> Result<Constant, Fault> {
     let x = node.constant(0, "operand")?;
-    let perm = ops::permutation(node, x.dims.len())?;
+    let perm = permutation(node, x.dims.len())?;
     let strides = strides(&x.dims);
     let dims: Vec<usize> = perm.iter().map(|axis| x.dims[*axis]).collect();
     let steps: Vec<i64> = perm.iter().map(|axis| strides[*axis] as i64).collect();

@@ -1,6 +1,7 @@
 //! The attributes that each operator may have.
 
-use super::{Fault, Node, fault};
+use crate::import::error::{Fault, fault};
+use crate::import::node::Node;
 
 /// What windows have in common.
 const WINDOW: [&str; 5] = ["auto_pad", "dilations", "kernel_shape", "pads", "strides"];

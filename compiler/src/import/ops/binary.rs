@@ -2,7 +2,9 @@
 
 use csdfc_codegen::operator::{Binary, BinaryFunction, ConstantOperand, Operator};
 
-use super::{Builder, Fault, Node, Tensor, Value, fault};
+use crate::import::builder::Builder;
+use crate::import::error::{Fault, fault};
+use crate::import::node::{Node, Tensor, Value};
 
 /// `Add`, `Sub`, `Mul`, `Div`, `Pow`, and `Sum`, `Max`, `Min` of any number of operands, as a chain of pairs.
 pub(super) fn binary(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {

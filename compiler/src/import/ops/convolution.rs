@@ -2,8 +2,9 @@
 
 use csdfc_codegen::operator::{Conv, ConvTranspose, Operator};
 
-use super::{Builder, Fault, Node, Tensor, fault};
-use crate::import::node::pair;
+use crate::import::builder::Builder;
+use crate::import::error::{Fault, fault};
+use crate::import::node::{Node, Tensor, pair};
 
 /// `Conv`: 2-D, by constant filters.
 pub(super) fn conv(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {

@@ -4,8 +4,10 @@ use csdfc_codegen::operator::{
     Binary, BinaryFunction, Concat, ConstantOperand, Gemm, Operator, Slice, Transpose,
 };
 
-use super::{Builder, Constant, Fault, Node, Tensor, Value, fault};
-use crate::import::constant::count;
+use crate::import::builder::Builder;
+use crate::import::constant::{Constant, count};
+use crate::import::error::{Fault, fault};
+use crate::import::node::{Node, Tensor, Value};
 use crate::network::weights::Weights;
 use crate::operators::broadcast;
 

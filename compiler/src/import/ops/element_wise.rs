@@ -2,7 +2,9 @@
 
 use csdfc_codegen::operator::{ElementWise, Function, Operator};
 
-use super::{Builder, Fault, Node, Tensor, fault};
+use crate::import::builder::Builder;
+use crate::import::error::{Fault, fault};
+use crate::import::node::{Node, Tensor};
 
 /// An operator that is a [`Function`] with attributes alone.
 pub(super) fn function(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {

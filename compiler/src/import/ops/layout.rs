@@ -2,27 +2,16 @@
 
 use csdfc_codegen::operator::{Concat, DepthToSpace, Operator, Pad, PadMode, Slice, SpaceToDepth};
 
-use super::{Builder, Constant, Fault, Node, Tensor, Value, fault};
+use crate::import::builder::Builder;
+use crate::import::constant::Constant;
+use crate::import::error::{Fault, fault};
 use crate::import::fold::index::{Range, slice_ranges, split_sizes};
-use crate::import::node::{axes, axis};
+use crate::import::node::{Node, Tensor, Value, axes, axis};
 
 pub(super) fn transpose(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
     let x = node.tensor(0)?;
-    let perm = permutation(node, x.rank())?;
+    let perm = crate::import::node::permutation(node, x.rank())?;
     builder.transpose(node, x, perm)
-}
-
-/// The permutation of a `Transpose`; without one it reverses the dimensions.
-pub(in crate::import) fn permutation(node: &Node, rank: usize) -> Result<Vec<usize>, Fault> {
-    let Some(perm) = node.ints("perm")? else { return Ok((0..rank).rev().collect()) };
-    let perm = perm.iter().map(|a| axis(*a, rank)).collect::<Result<Vec<_>, _>>()?;
-    let mut sorted = perm.clone();
-    sorted.sort_unstable();
-    if sorted.iter().copied().eq(0..rank) {
-        Ok(perm)
-    } else {
-        fault!("perm {perm:?} does not permute {rank} dimensions")
-    }
 }
 
 pub(super) fn concat(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {

@@ -1,21 +1,16 @@
 //! What becomes of each ONNX operator: a table from its name to functions, one file a family.
 
 mod attributes;
-mod binary;
+pub(super) mod binary;
 mod convolution;
 mod dense;
-mod element_wise;
+pub(super) mod element_wise;
 mod layout;
 mod normalise;
 mod pool;
-mod reduce;
+pub(super) mod reduce;
 mod reshape;
 mod resize;
-
-pub(super) use binary::of_node as binary_of;
-pub(super) use element_wise::{clip_bounds, of_node as function_of};
-pub(super) use layout::permutation;
-pub(super) use reduce::{of_node as reduction_of, reduced_axes};
 
 use super::builder::Builder;
 use super::constant::Constant;

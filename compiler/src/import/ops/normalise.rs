@@ -2,8 +2,9 @@
 
 use csdfc_codegen::operator::{BatchNorm, InstanceNorm, Lrn, Operator, Softmax};
 
-use super::{Builder, Fault, Node, Tensor, fault};
-use crate::import::node::axis;
+use crate::import::builder::Builder;
+use crate::import::error::{Fault, fault};
+use crate::import::node::{Node, Tensor, axis};
 use crate::network::weights::Weights;
 
 /// `BatchNormalization` at inference: one scale and one shift per channel.

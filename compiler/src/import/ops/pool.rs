@@ -3,8 +3,9 @@
 use csdfc_codegen::operator::{Operator, Pool, PoolKind, Reduce, ReduceFunction};
 
 use super::convolution::{pads, spatial};
-use super::{Builder, Fault, Node, Tensor, fault};
-use crate::import::node::pair;
+use crate::import::builder::Builder;
+use crate::import::error::{Fault, fault};
+use crate::import::node::{Node, Tensor, pair};
 
 /// `MaxPool`, `AveragePool` and `LpPool` over 2-D windows; the indices of MaxPool are not computed.
 pub(super) fn pool(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {

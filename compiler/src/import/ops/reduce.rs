@@ -2,9 +2,9 @@
 
 use csdfc_codegen::operator::{ArgMax, Operator, Reduce, ReduceFunction};
 
-use super::{Builder, Fault, Node, Tensor, fault};
-use crate::import::builder::{FROM_LAST, is_channels_last};
-use crate::import::node::{axes, axis};
+use crate::import::builder::{Builder, FROM_LAST, is_channels_last};
+use crate::import::error::{Fault, fault};
+use crate::import::node::{Node, Tensor, axes, axis};
 
 /// `ReduceMean` and its kin.
 pub(super) fn reduce(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {

@@ -1,8 +1,9 @@
 //! Views: the same elements in the same order under other dimensions.
 
-use super::{Builder, Constant, Fault, Node, Tensor, fault};
-use crate::import::constant::{count, type_name};
-use crate::import::node::{axes, axis};
+use crate::import::builder::Builder;
+use crate::import::constant::{Constant, count, type_name};
+use crate::import::error::{Fault, fault};
+use crate::import::node::{Node, Tensor, axes, axis};
 use rten_onnx::onnx::DataType;
 
 pub(super) fn reshape(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {

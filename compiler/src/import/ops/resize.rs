@@ -2,9 +2,10 @@
 
 use csdfc_codegen::operator::{Coordinates, Operator, Ratio, Resize, ResizeMode, Rounding, Scale};
 
-use super::{Builder, Constant, Fault, Node, Tensor, fault};
-use crate::import::builder::is_channels_last;
-use crate::import::node::axis;
+use crate::import::builder::{Builder, is_channels_last};
+use crate::import::constant::Constant;
+use crate::import::error::{Fault, fault};
+use crate::import::node::{Node, Tensor, axis};
 
 /// `Resize` of opset 10 and up: nearest or linear, over height and width.
 pub(super) fn resize(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {

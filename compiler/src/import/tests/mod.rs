@@ -14,7 +14,8 @@ use rten_onnx::onnx::{
     OperatorSetIdProto, TensorProto, TensorShapeProto, TypeProto, TypeProtoTensor, ValueInfoProto,
 };
 
-use super::{ImportError, ImportOptions, import_bytes};
+use super::error::ImportError;
+use super::{ImportOptions, import_bytes};
 use crate::network::Network;
 
 /// A model of one input `x` and the outputs named; constants are added as they are needed.

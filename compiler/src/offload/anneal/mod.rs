@@ -11,8 +11,9 @@ use std::time::Instant;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
-use self::state::{Change, State};
-use super::{Groups, Problem};
+use self::state::{Candidate, Change};
+use super::problem::Problem;
+use super::strategy::Groups;
 
 /// Chance that a change that costs one load more is accepted at the start, of cold and of warm chains.
 ///
@@ -43,7 +44,7 @@ pub struct Schedule {
 /// Deterministic in the seed unless a deadline cuts it.
 pub fn anneal(problem: &Problem, start: &Groups, schedule: &Schedule) -> Groups {
     let mut random = ChaCha8Rng::seed_from_u64(schedule.seed);
-    let mut state = State::new(problem, start);
+    let mut state = Candidate::new(problem, start);
     let mut best = (state.energy(), start.clone());
     // Copying all groups is then no more work than the changes between.
     let per_copy = (start.len() as u64 / 4).max(1);
@@ -90,7 +91,7 @@ fn below(random: &mut ChaCha8Rng, end: usize) -> usize {
 }
 
 /// A random change about two patches that lie close to each other.
-fn propose(state: &State<'_>, random: &mut ChaCha8Rng) -> Option<Change> {
+fn propose(state: &Candidate<'_>, random: &mut ChaCha8Rng) -> Option<Change> {
     let [rows, columns] = state.output();
     let one = below(random, rows * columns);
     let near = |place: usize, end: usize, random: &mut ChaCha8Rng| {

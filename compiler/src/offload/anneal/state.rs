@@ -1,7 +1,8 @@
 //! A strategy that changes step by step, and what it costs at every moment.
 
 use crate::offload::coverage::Coverage;
-use crate::offload::{Groups, Problem};
+use crate::offload::problem::Problem;
+use crate::offload::strategy::Groups;
 
 /// Cycles that a load too many of a pixel counts, in loads.
 const PENALTY: i64 = 20;
@@ -46,7 +47,7 @@ pub enum Change {
 
 /// A strategy under way.
 #[derive(Debug)]
-pub struct State<'a> {
+pub struct Candidate<'a> {
     problem: &'a Problem,
     coverage: Coverage<'a>,
     groups: Groups,
@@ -103,7 +104,7 @@ enum Edit {
     Rotate { first: usize, last: usize, by: usize },
 }
 
-impl<'a> State<'a> {
+impl<'a> Candidate<'a> {
     /// Starts from these groups.
     pub fn new(problem: &'a Problem, groups: &Groups) -> Self {
         let convolution = &problem.convolution;
@@ -118,7 +119,7 @@ impl<'a> State<'a> {
             of: vec![0; convolution.pixels()],
             over: 0,
         });
-        let mut state = State {
+        let mut state = Candidate {
             problem,
             coverage: Coverage::new(convolution),
             groups: groups.clone(),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::offload::Problem;
+use crate::offload::problem::Problem;
 
 /// Most patches of a layer that is searched.
 pub const MOST_PATCHES: usize = 64;

@@ -16,7 +16,8 @@ use std::time::Instant;
 
 use self::grid::Reflection;
 use self::states::{States, hash};
-use super::{Groups, Problem};
+use super::problem::Problem;
+use super::strategy::Groups;
 
 pub use self::grid::{Grid, MOST_PATCHES};
 
@@ -28,7 +29,7 @@ const PER_LOOK: u64 = 1024;
 
 /// What a search found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Outcome {
+pub struct ExactAnswer {
     /// Groups of less duration than the one to beat, if there are any within the limit.
     pub groups: Option<Groups>,
     /// No strategy has a smaller duration.
@@ -52,7 +53,7 @@ pub struct Limits {
 /// [`MOST_PATCHES`] patches, more classes of pixels than fit its sets, or filters that are loaded in passes.
 ///
 /// If the search ends within its limits and finds nothing, `bound` is `to_beat`.
-pub fn search(problem: &Problem, to_beat: u64, limits: Limits) -> Option<Outcome> {
+pub fn search(problem: &Problem, to_beat: u64, limits: Limits) -> Option<ExactAnswer> {
     let grid = Grid::new(problem)?;
     // Without the bound on loads there are fewer states, and what it finds mostly keeps the bound all the same.
     let free = Search::<0>::new(problem, &grid, None, limits).run(to_beat);
@@ -62,11 +63,11 @@ pub fn search(problem: &Problem, to_beat: u64, limits: Limits) -> Option<Outcome
         return Some(free);
     }
     if reload as usize > 1 << COUNTERS {
-        return Some(Outcome { groups: None, ..free });
+        return Some(ExactAnswer { groups: None, ..free });
     }
     let limits = Limits { work: limits.work.saturating_sub(free.work), ..limits };
     let bounded = Search::<COUNTERS>::new(problem, &grid, Some(reload - 1), limits).run(to_beat);
-    Some(Outcome { bound: bounded.bound.max(free.bound), work: bounded.work + free.work, ..bounded })
+    Some(ExactAnswer { bound: bounded.bound.max(free.bound), work: bounded.work + free.work, ..bounded })
 }
 
 /// A state on the way to an optimum. `drops` counts in binary how often each pixel was dropped that is still needed;
@@ -131,7 +132,7 @@ impl<'a, const N: usize> Search<'a, N> {
         }
     }
 
-    fn run(mut self, to_beat: u64) -> Outcome {
+    fn run(mut self, to_beat: u64) -> ExactAnswer {
         let state = State { done: 0, held: 0, drops: [0; N] };
         let cost = self.problem.duration(self.grid.covered(), self.problem.fewest_groups() as u64);
         self.reached.push(Reached { state, group: 0, parent: 0, reflection: 0, cost });
@@ -140,7 +141,7 @@ impl<'a, const N: usize> Search<'a, N> {
         }
         while let Some((Reverse(cost), done, Reverse(index))) = self.heap.pop() {
             if done as usize == self.grid.patches() {
-                return Outcome { groups: Some(self.groups(index)), bound: cost, work: self.work };
+                return ExactAnswer { groups: Some(self.groups(index)), bound: cost, work: self.work };
             }
             let from = self.reached[index as usize];
             if index > 0 && self.find(&from.state) != Some(index) {
@@ -149,10 +150,10 @@ impl<'a, const N: usize> Search<'a, N> {
             self.expand(from, index, to_beat);
             // What the expansion has not tried costs no less than the state that it began with.
             if self.is_cut {
-                return Outcome { groups: None, bound: cost, work: self.work };
+                return ExactAnswer { groups: None, bound: cost, work: self.work };
             }
         }
-        Outcome { groups: None, bound: to_beat, work: self.work }
+        ExactAnswer { groups: None, bound: to_beat, work: self.work }
     }
 
     fn expand(&mut self, from: Reached<N>, parent: u32, to_beat: u64) {

@@ -3,7 +3,7 @@
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
-use crate::offload::Convolution;
+use crate::offload::convolution::Convolution;
 
 /// An input and filters. Elements are integers, so that results do not hang on the order of additions.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::{Data, Fault, Rules, StepTrace};
-use crate::offload::Convolution;
+use super::data::Data;
+use super::trace::{Rules, StepTrace};
+use super::violation::Fault;
+use crate::offload::convolution::Convolution;
 use crate::offload::steps::{Closing, Outputs, Step};
 
 /// The two memories. Without data, pixels, filters and results are held without values.

@@ -7,74 +7,16 @@
 
 mod data;
 mod memory;
-mod violation;
-
-use serde::Serialize;
+mod trace;
+pub mod violation;
 
 use self::memory::Memory;
-use super::steps::{Closing, Computation, Step};
-use super::{Convolution, Problem};
+use super::convolution::Convolution;
+use super::steps::Computation;
 
 pub use self::data::{Data, convolve};
+pub use self::trace::{Rules, StepTrace, Trace};
 pub use self::violation::{Fault, Violation};
-
-/// What a computation must keep to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rules {
-    /// Most patches of a group.
-    pub group: usize,
-    /// Multiply-accumulates of a step.
-    pub pe: Option<u64>,
-    /// Elements that the memory holds.
-    pub mem: Option<u64>,
-    /// Most loads of a pixel.
-    pub reload: Option<u64>,
-}
-
-impl Rules {
-    /// The rules of a problem. Its bound on loads holds for each pass.
-    pub fn of(problem: &Problem) -> Self {
-        Rules {
-            group: problem.group,
-            pe: problem.accelerator.pe,
-            mem: problem.accelerator.mem,
-            reload: problem.reload.map(|reload| u64::from(reload) * problem.passes()),
-        }
-    }
-}
-
-/// What happened in a step; elements of memory are counted while it computes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct StepTrace {
-    /// What it did.
-    #[serde(flatten)]
-    pub step: Step,
-    /// Multiply-accumulates.
-    pub macs: u64,
-    /// Elements of M_inp.
-    pub input_elements: u64,
-    /// Elements of M_ker.
-    pub filter_elements: u64,
-    /// Elements of M_out, the step's results among them.
-    pub output_elements: u64,
-}
-
-/// What happened.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Trace {
-    /// The steps.
-    pub steps: Vec<StepTrace>,
-    /// What followed them.
-    pub closing: Closing,
-    /// Most elements in memory.
-    pub memory: u64,
-    /// Pixels loaded.
-    pub pixels_loaded: u64,
-    /// Filters loaded.
-    pub filters_loaded: u64,
-    /// Results written.
-    pub outputs_written: u64,
-}
 
 /// Executes a computation; `data` is what it computes on, for one that is only held to the rules nothing.
 ///

@@ -1,8 +1,8 @@
 //! The durations of the paper's section 7.
 
 use super::*;
+use crate::offload::optimise::{self, Budget};
 use crate::offload::shapes::{self, Kind};
-use crate::offload::{Budget, optimise};
 
 fn duration(problem: &Problem, kind: Kind) -> u64 {
     problem.cost(&shapes::unbounded(problem, kind).groups).duration

@@ -10,8 +10,10 @@ use std::collections::BTreeSet;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
-use super::problem::Options;
-use super::{Accelerator, Convolution, Groups, Problem, Spec};
+use super::accelerator::Accelerator;
+use super::convolution::{Convolution, Spec};
+use super::problem::{Options, Problem};
+use super::strategy::Groups;
 
 /// A layer of one channel and one filter, without padding, under the default accelerator.
 fn problem(input: [usize; 2], filter: [usize; 2], group: usize, reload: Option<u32>) -> Problem {

@@ -1,7 +1,7 @@
 //! Random layers and strategies, executed.
 
 use super::*;
-use crate::offload::Unit;
+use crate::offload::problem::Unit;
 use crate::offload::shapes::{self, KINDS};
 use crate::offload::simulate::{Data, Rules, convolve, simulate};
 use crate::offload::steps::Computation;

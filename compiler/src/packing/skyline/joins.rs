@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use crate::packing::line::Line;
+use crate::packing::line::TimeLine;
 
 /// A block, or several that keep their places to each other.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub struct Piece {
 }
 
 /// Each block by itself.
-pub fn apart(line: &Line) -> Vec<Piece> {
+pub fn apart(line: &TimeLine) -> Vec<Piece> {
     let piece = |i: usize| Piece { span: line.spans[i], size: line.sizes[i], blocks: vec![(i, 0)] };
     (0..line.sizes.len()).map(piece).collect()
 }
@@ -47,7 +47,7 @@ const LIMITS: [f64; 6] = [0.0625, 0.125, 0.25, 0.5, 1.0, 2.0];
 const LEAST_EXPECTED: f64 = 0.02;
 
 /// Joins some blocks, drawn with this seed; and how many stacks it looked at.
-pub fn join(line: &Line, seed: u64) -> (Vec<Piece>, u64) {
+pub fn join(line: &TimeLine, seed: u64) -> (Vec<Piece>, u64) {
     let mut yard = Yard { pieces: apart(line), stacks: BTreeMap::new(), work: 0 };
     let mut of_spans: BTreeMap<Span, Vec<usize>> = BTreeMap::new();
     for (i, span) in line.spans.iter().enumerate() {

@@ -27,11 +27,11 @@ use self::pile::Pile;
 use self::table::{Table, mix};
 use self::ways::Ways;
 use super::budget::Budget;
-use super::line::Line;
+use super::line::TimeLine;
 
 /// What became of a search.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(super) enum Attempt {
     /// A packing: one offset per block.
     Packed(Vec<u64>),
     /// Nothing was left to try. States are known by hashes only, so that this proves nothing.
@@ -48,23 +48,23 @@ const SEARCHES_A_ROUND: u64 = 4;
 
 /// Searches for a packing of one height, which can be continued.
 pub(super) struct Skyline {
-    line: Line,
+    line: TimeLine,
     height: u64,
     /// The search with nothing joined.
-    plain: State,
+    plain: PileSearch,
     searches: u64,
 }
 
 impl Skyline {
     /// Searches of packings of at most `height` bytes, no less than any load.
-    pub fn new(line: &Line, height: u64) -> Self {
+    pub fn new(line: &TimeLine, height: u64) -> Self {
         let weight = vec![1.0; line.loads.len()];
-        let plain = State::new(joins::apart(line), line, height, weight);
+        let plain = PileSearch::new(joins::apart(line), line, height, weight);
         Skyline { line: line.clone(), height, plain, searches: 0 }
     }
 
     /// Searches on for so many steps.
-    pub fn search(&mut self, steps: u64, budget: &mut Budget) -> Outcome {
+    pub fn search(&mut self, steps: u64, budget: &mut Budget) -> Attempt {
         let mut rest = steps;
         while rest > 0 && !budget.exhausted() {
             let (round, turn) = (self.searches / SEARCHES_A_ROUND + 1, self.searches % SEARCHES_A_ROUND);
@@ -76,7 +76,7 @@ impl Skyline {
                 used += looked;
                 if pieces.len() < self.line.sizes.len() {
                     let weight = std::mem::take(&mut self.plain.weight);
-                    joined = Some(State::new(pieces, &self.line, self.height, weight));
+                    joined = Some(PileSearch::new(pieces, &self.line, self.height, weight));
                 }
             }
             let state = joined.as_mut().unwrap_or(&mut self.plain);
@@ -85,15 +85,15 @@ impl Skyline {
             rest = rest.saturating_sub(used);
             budget.spend(used);
             match verdict {
-                Verdict::Found => return Outcome::Packed(state.offsets()),
-                Verdict::Refuted if joined.is_none() => return Outcome::Exhausted,
+                Verdict::Found => return Attempt::Packed(state.offsets()),
+                Verdict::Refuted if joined.is_none() => return Attempt::Exhausted,
                 Verdict::Refuted | Verdict::Cut => {}
             }
             if let Some(joined) = joined {
                 self.plain.weight = joined.weight;
             }
         }
-        Outcome::Cut
+        Attempt::Cut
     }
 }
 
@@ -115,7 +115,7 @@ enum Verdict {
     Cut,
 }
 
-struct State {
+struct PileSearch {
     /// By place in the order of the search.
     pieces: Vec<Piece>,
     pile: Pile,
@@ -128,10 +128,10 @@ struct State {
     ways: Ways,
 }
 
-impl State {
-    fn new(mut pieces: Vec<Piece>, line: &Line, height: u64, weight: Vec<f64>) -> Self {
+impl PileSearch {
+    fn new(mut pieces: Vec<Piece>, line: &TimeLine, height: u64, weight: Vec<f64>) -> Self {
         pieces.sort_by_key(|piece| (piece.span, piece.size));
-        State {
+        PileSearch {
             weight,
             taste: vec![0.0; pieces.len()],
             pile: Pile::new(&pieces, &line.loads, height),

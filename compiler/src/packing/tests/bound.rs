@@ -3,9 +3,10 @@
 use rand::RngExt;
 
 use super::instances::{in_use, life, random};
-use crate::packing::lives::problem;
-use crate::packing::part::Part;
-use crate::packing::{Budget, Gap, Life, Limit, assignment, bound};
+use crate::packing::budget::{Budget, Limit};
+use crate::packing::lives::{Gap, Life, problem};
+use crate::packing::subproblem::Subproblem;
+use crate::packing::{assignment, bound};
 
 fn unlimited() -> Budget {
     Budget::new(Limit::Work(u64::MAX))
@@ -106,7 +107,7 @@ fn nothing_is_lower_than_the_stacks() {
     for seed in 0..3000 {
         let lives = filling(seed);
         let problem = problem(&lives).unwrap();
-        let part = Part::of(&problem, &(0..lives.len()).collect::<Vec<_>>());
+        let part = Subproblem::of(&problem, &(0..lives.len()).collect::<Vec<_>>());
         let stacks = bound::of_stacks(&part, u64::MAX, &mut unlimited());
         let liveness = bound::liveness(&problem);
         if stacks > liveness {

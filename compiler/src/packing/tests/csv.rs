@@ -1,6 +1,7 @@
 use super::instances::life;
 use crate::packing::csv::{CsvError, Row, parse, write};
-use crate::packing::{Block, Gap, Life};
+use crate::packing::lives::{Gap, Life};
+use crate::packing::problem::Block;
 
 fn row(id: &str, life: Life) -> Row {
     Row { id: id.into(), life }

@@ -3,7 +3,8 @@
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
-use crate::packing::{Block, Life};
+use crate::packing::lives::Life;
+use crate::packing::problem::Block;
 
 pub(super) fn random(seed: u64) -> ChaCha8Rng {
     ChaCha8Rng::seed_from_u64(seed)

@@ -5,8 +5,10 @@ mod optima;
 mod skyline;
 mod zones;
 
-use super::lives::problem;
-use super::{Budget, Life, Limit, Solution, pack};
+use super::budget::{Budget, Limit};
+use super::decompose::pack;
+use super::lives::{Life, problem};
+use super::problem::Solution;
 use instances::*;
 
 /// Packs with so many steps, and checks that the packing is lawful and no lower than the bound.

@@ -7,9 +7,11 @@ use rand_chacha::ChaCha8Rng;
 use super::instances::{check_lawful, life, random};
 use super::solve;
 use crate::packing::bound;
+use crate::packing::budget::{Budget, Limit};
+use crate::packing::decompose::pack;
 use crate::packing::infeasible::core;
-use crate::packing::lives::problem;
-use crate::packing::{Block, Budget, Gap, Life, Limit, Link, Problem, pack};
+use crate::packing::lives::{Gap, Life, problem};
+use crate::packing::problem::{Block, Link, Problem};
 
 /// Enough for any problem of this file.
 const STEPS: u64 = 1_000_000;

@@ -5,16 +5,17 @@ use rand_chacha::ChaCha8Rng;
 
 use super::instances::{check_lawful, life, random};
 use super::optima::{least_of, lives};
-use crate::packing::line::Line;
-use crate::packing::lives::problem;
-use crate::packing::part::Part;
+use crate::packing::budget::{Budget, Limit};
+use crate::packing::line::TimeLine;
+use crate::packing::lives::{Gap, Life, problem};
+use crate::packing::problem::Block;
 use crate::packing::skyline::joins::join;
-use crate::packing::skyline::{Outcome, Skyline};
-use crate::packing::{Block, Budget, Gap, Life, Limit};
+use crate::packing::skyline::{Attempt, Skyline};
+use crate::packing::subproblem::Subproblem;
 
-fn line(lives: &[Life]) -> Option<Line> {
+fn line(lives: &[Life]) -> Option<TimeLine> {
     let all: Vec<usize> = (0..lives.len()).collect();
-    Line::of(&Part::of(&problem(lives).unwrap(), &all))
+    TimeLine::of(&Subproblem::of(&problem(lives).unwrap(), &all))
 }
 
 /// Buffers of which one is in use with all others, so that none is without neighbours.
@@ -26,7 +27,7 @@ fn connected(random: &mut ChaCha8Rng, most: usize, sizes: u64) -> Vec<Life> {
 
 const STEPS: u64 = 1_000_000;
 
-fn search(line: &Line, height: u64, steps: u64) -> Outcome {
+fn search(line: &TimeLine, height: u64, steps: u64) -> Attempt {
     Skyline::new(line, height).search(steps, &mut Budget::new(Limit::Work(steps)))
 }
 
@@ -35,7 +36,7 @@ fn optima_of_every_order_are_found() {
     for seed in 0..1000 {
         let lives = connected(&mut random(seed), 7, if seed % 2 == 0 { 4 } else { 40 });
         let least = least_of(&lives);
-        let Outcome::Packed(offsets) = search(&line(&lives).unwrap(), least, STEPS) else {
+        let Attempt::Packed(offsets) = search(&line(&lives).unwrap(), least, STEPS) else {
             panic!("seed {seed}: {lives:?}")
         };
         check_lawful(&lives, &offsets, least);
@@ -58,9 +59,9 @@ fn nothing_is_found_below_the_optimum() {
         assert!(solution.proven() && bytes > most, "seed {seed}: {lives:?}");
         let line = line(&lives).unwrap();
         for height in most..bytes {
-            assert_eq!(search(&line, height, STEPS), Outcome::Exhausted, "seed {seed}, {height}: {lives:?}");
+            assert_eq!(search(&line, height, STEPS), Attempt::Exhausted, "seed {seed}, {height}: {lives:?}");
         }
-        assert!(matches!(search(&line, bytes, STEPS), Outcome::Packed(_)), "seed {seed}: {lives:?}");
+        assert!(matches!(search(&line, bytes, STEPS), Attempt::Packed(_)), "seed {seed}: {lives:?}");
     }
 }
 

@@ -4,13 +4,16 @@ use rand::RngExt;
 
 use super::instances::{life, random};
 use super::optima::{in_part, least_apart};
-use crate::packing::lives::problem;
-use crate::packing::part::Part;
+use crate::packing::budget::{Budget, Limit};
+use crate::packing::decompose::pack;
+use crate::packing::lives::{Gap, Life, problem};
+use crate::packing::problem::{Block, Problem};
 use crate::packing::search::Answer;
-use crate::packing::{Block, Budget, Gap, Life, Limit, Problem, bound, pack, zones};
+use crate::packing::subproblem::Subproblem;
+use crate::packing::{bound, zones};
 
-fn part(problem: &Problem) -> Part {
-    Part::of(problem, &(0..problem.blocks().len()).collect::<Vec<_>>())
+fn part(problem: &Problem) -> Subproblem {
+    Subproblem::of(problem, &(0..problem.blocks().len()).collect::<Vec<_>>())
 }
 
 fn unlimited() -> Budget {

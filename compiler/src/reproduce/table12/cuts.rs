@@ -2,10 +2,11 @@
 
 use std::fmt::Write;
 
+use super::plans::{checked, opened, size};
 use super::printed::Application;
-use super::{Tell, checked, opened, size};
 use crate::app::spec::Method;
 use crate::error::Error;
+use crate::reproduce::Tell;
 use crate::search::watch::{Limit, Watch};
 use crate::units::MemoryGoal;
 

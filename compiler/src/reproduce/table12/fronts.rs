@@ -4,10 +4,11 @@ use std::fmt::Write;
 
 use csdfc_codegen::plan::Plan;
 
+use super::plans::{checked, opened};
 use super::printed::Application;
-use super::{Tell, checked, opened};
 use crate::app::spec::Method;
 use crate::error::Error;
+use crate::reproduce::Tell;
 use crate::search::compare::{dominates, hypervolume};
 use crate::search::watch::{Limit, Progress, Watch};
 use crate::units::MemoryGoal;

@@ -3,8 +3,8 @@
 
 use std::fmt::Write;
 
+use super::plans::size;
 use super::rows::Row;
-use super::size;
 
 /// The headlines of one application.
 struct Headline {

@@ -5,35 +5,24 @@ mod fronts;
 mod headlines;
 mod notes;
 mod offsets;
+mod plans;
 mod printed;
 mod rows;
 
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
 
 use csdfc_codegen::plan::{Edge, Plan};
 
+use self::plans::{ELEMENT_BYTES, checked, opened};
 use self::printed::{APPLICATIONS, Buffers, TABLE_1, TABLE_8, TABLE_9};
 use self::rows::Row;
 use super::Tell;
-use crate::app::open::Opened;
 use crate::app::spec::{Method, RowsSpec};
-use crate::app::{Origin, spec};
-use crate::cost::DeviceProfile;
-use crate::driver;
 use crate::error::Error;
-use crate::search::known::Start;
 use crate::search::watch::Watch;
-use crate::units::MemoryGoal;
 
 /// The example of Tables 1, 8 and 9.
 const EXAMPLE: &str = include_str!("../../../../apps/adaptive_classifier.ron");
-
-/// Bytes of an element.
-const ELEMENT_BYTES: u64 = 4;
-
-/// The baselines in the table's order.
-const BASELINES: [Method; 3] = [Method::None, Method::Reuse, Method::Parts];
 
 /// The page. `tell` is told how far it is.
 ///
@@ -117,21 +106,6 @@ that with the default number.
 | --- | --- | --- | --- | --- | --- |
 ";
 
-/// The plan of an application under a method, in the words of its file.
-fn plan(
-    file: &str,
-    seed: u64,
-    method: Method,
-    memory: Option<MemoryGoal>,
-    watch: &Watch<'_>,
-) -> Result<Plan, Error> {
-    let mut opened = opened(file)?;
-    opened.spec.search.seed = seed;
-    opened.spec.search.method = Some(method);
-    opened.spec.constraints.memory = memory;
-    checked(&opened, watch)
-}
-
 /// The plan of the example with these layers of its first CNN by parts.
 fn example(method: Method, by_parts: &[&str]) -> Result<Plan, Error> {
     let mut opened = opened(EXAMPLE)?;
@@ -143,25 +117,6 @@ fn example(method: Method, by_parts: &[&str]) -> Result<Plan, Error> {
         opened.spec.rows = RowsSpec::Layers(layers.collect());
     }
     checked(&opened, &Watch::unwatched())
-}
-
-fn opened(file: &str) -> Result<Opened, Error> {
-    let origin = Origin { name: "app.ron".into(), text: Some(file.into()), replaced: Vec::new() };
-    Ok(Opened { spec: spec::parse(&origin)?, origin, folder: PathBuf::new() })
-}
-
-fn checked(opened: &Opened, watch: &Watch<'_>) -> Result<Plan, Error> {
-    let application = opened.resolve()?;
-    let device = DeviceProfile::find(&application.device, Path::new(""))?;
-    let paths = application.cnns.iter().map(|cnn| cnn.model.name.clone()).collect();
-    let plan = driver::plan_from(&Start::default(), &application, &device, paths, watch, &|_| Ok(()))?.plan;
-    match csdfc_codegen::check(&plan) {
-        Ok(_) => Ok(plan),
-        Err(violations) => {
-            let first = violations.first().map(ToString::to_string).unwrap_or_default();
-            Err(Error::Bug(format!("check refuses the plan of {}: {first}", application.name)))
-        }
-    }
 }
 
 /// An edge as the paper writes it: `e23^2(1)` is half 1 of the edge from layer 2 to layer 3 of CNN 2.
@@ -196,14 +151,11 @@ fn buffers(plan: &Plan, printed: Buffers) -> String {
     text
 }
 
-/// Megabytes of parameters and buffers, as the paper counts them.
-fn size(plan: &Plan) -> f64 {
-    (plan.memory.parameters + plan.memory.buffers) as f64 / 1e6
-}
-
 #[cfg(test)]
 mod tests {
+    use super::plans::{BASELINES, size};
     use super::*;
+    use crate::units::MemoryGoal;
 
     #[test]
     fn the_tables_of_the_example_are_the_papers() {

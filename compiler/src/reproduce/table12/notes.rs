@@ -3,8 +3,8 @@
 use csdfc_codegen::plan::Plan;
 
 use super::cuts::{self, spread};
+use super::plans::{ELEMENT_BYTES, size};
 use super::rows::{Row, beside, published};
-use super::{ELEMENT_BYTES, size};
 
 /// Behind Table 9, of its plan.
 pub fn table_9(plan: &Plan, printed: u64) -> String {

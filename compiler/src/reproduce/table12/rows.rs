@@ -6,10 +6,11 @@ use csdfc_codegen::plan::{Plan, StorageModel};
 
 use super::cuts::{self, Cut};
 use super::fronts::{self, Extended};
+use super::plans::{BASELINES, opened, plan, size};
 use super::printed::{Application, Figures};
-use super::{BASELINES, Tell, opened, plan, size};
 use crate::app::spec::Method;
 use crate::error::Error;
+use crate::reproduce::Tell;
 use crate::reproduce::table12::offsets;
 use crate::search::watch::{Limit, Watch};
 use crate::units::MemoryGoal;

@@ -1,14 +1,14 @@
 //! A part of a problem, its blocks numbered from 0.
 
 use super::graph::BitSet;
-use super::{Block, Link, Member, Problem};
+use super::problem::{Block, Link, Member, Problem};
 
 /// Most blocks of a part for what takes more than their square: larger parts are packed greedily only.
 pub(super) const MOST_BLOCKS: usize = 1000;
 
 /// Some of a problem's blocks, with what links them.
 #[derive(Debug)]
-pub(super) struct Part {
+pub(super) struct Subproblem {
     pub blocks: Vec<Block>,
     pub links: Vec<Vec<Link>>,
     /// Cliques of two blocks or more; in an easy part none lies within another.
@@ -30,7 +30,7 @@ pub(super) struct Part {
     pub rise: Vec<u64>,
 }
 
-impl Part {
+impl Subproblem {
     /// The part with these blocks, given ascending.
     pub fn of(problem: &Problem, ids: &[usize]) -> Self {
         let local = |id: usize| ids.binary_search(&id).ok();
@@ -70,7 +70,7 @@ impl Part {
             cliques = maximal(cliques, ids.len());
         }
         let unit = unit(&blocks, sizes);
-        Part { links, blocks, cliques, two_ways, exact, free, easy, unit, rise }
+        Subproblem { links, blocks, cliques, two_ways, exact, free, easy, unit, rise }
     }
 
     /// How much higher a neighbour's point is than a block's where it lies above; more than 0 in an exact part.
@@ -96,7 +96,7 @@ impl Part {
     }
 }
 
-/// Points of blocks, as [`Part::rise`] wants them: the lowest such that each is higher than that of any neighbour that
+/// Points of blocks, as [`Subproblem::rise`] wants them: the lowest such that each is higher than that of any neighbour that
 /// may start lower and yet lie above. `None` where there are none.
 fn rises(links: &[Vec<Link>]) -> Option<Vec<u64>> {
     let mut rise = vec![0i64; links.len()];

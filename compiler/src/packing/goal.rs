@@ -1,0 +1,15 @@
+//! How low a packing need be.
+
+/// How low a packing is to be.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Goal {
+    /// No lower than this.
+    pub enough: u64,
+    /// It is of no use if it must be higher than this.
+    pub give_up: u64,
+}
+
+impl Goal {
+    /// As low as can be.
+    pub const LEAST: Goal = Goal { enough: 0, give_up: u64::MAX };
+}

@@ -1,0 +1,23 @@
+//! A ring to be placed, and what of it is in use.
+
+use std::ops::Range;
+
+use crate::frame::request::Request;
+
+/// A request and the CNN that makes it.
+#[derive(Debug, Clone, Copy)]
+pub struct Item<'a> {
+    /// Index of the CNN.
+    pub cnn: usize,
+    /// The ring.
+    pub request: &'a Request,
+}
+
+/// Bytes of a ring that are in use at some moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stored {
+    /// The ring, an index into [`Storage::items`].
+    pub item: usize,
+    /// The bytes, from the ring's start.
+    pub bytes: Range<u64>,
+}
