@@ -1,7 +1,7 @@
 //! Finds where an item of an app file stands in its text, for errors that are found after parsing.
 //!
-//! RON's parser tells positions only of what it refuses. The locator reads the text once more, with a tokenizer
-//! that takes anything: where the text is not as expected it finds nothing, and the message goes without a label.
+//! RON's parser states positions only of what it refuses. So the locator reads the text once more, with a tokenizer that accepts
+//! anything. Where the text is not as expected, it finds nothing, and the message goes without a label.
 
 use std::ops::Range;
 

@@ -1,4 +1,5 @@
-//! Who watches a search: Ctrl-C ends it, a terminal shows how far it is. A terminal alone watches longer work.
+//! What a user may do and see while a command works. Ctrl-C ends a search, and a terminal shows how far it is. Other long work
+//! is only shown.
 
 use std::io::{IsTerminal, Write};
 use std::sync::Arc;

@@ -1,19 +1,19 @@
 //! When a CNN's frames come and go: its stages, and what they get of their processors.
 //!
-//! Partitions that run at the same time on one processor share its cores, as threads do. Let `N` be the workers of all of
-//! them and `c` the cores. While no more than `c` have work each goes as fast as it does alone; while more have, all are
-//! slowed down alike, at most `N / c` times. So each stage is done at the latest in its own time, *stretched* `N / c`
-//! times, and a pipeline is as fast as its slowest stage: this holds whatever the others do, be they of the same CNN or of
-//! another, and is the share that a CNN is given beside others.
+//! Partitions that run at the same time on one processor share its cores, as threads do. Let `N` be the number of all their
+//! workers, and `c` the number of cores. While at most `c` workers have work, each goes as fast as it does alone. While more
+//! have, all are slowed down alike, at most `N / c` times. So each stage takes at most `N / c` times its own time: it is
+//! *stretched*. A pipeline is as fast as its slowest stage. This holds whatever the other partitions do, be they of the same
+//! CNN or of another. A CNN that runs beside others is planned with it.
 //!
-//! A CNN that has its processor to itself does better, since its stages wait for each other and leave cores free. Let `P`
-//! be the time of its slowest stage and `W` the core time of a frame. Of each frame's time a part, in which at most `c`
-//! workers have work, brings the frame on at full speed, and the rest keeps all cores busy and brings it on at `c / N`:
-//! `P` is the first and `c / N` of the second, and `W` at least the first and `c` times the second. So a frame takes at most
-//! `P + (W − P) · (N − c) / (c · (N − 1))`. That is `P` where `N` is `c`, the sum of all stages on one core, and never less
-//! than `W / c`: no plan asks for more cores than there are.
+//! A CNN that has its processor to itself does better, because its stages wait for each other and leave cores free. Let `P`
+//! be the time of its slowest stage, and `W` the core time of a frame. The time of a frame has two parts. In the first, at
+//! most `c` workers have work, and the frame advances at full speed. In the second, all cores are busy, and the frame advances
+//! at `c / N` of that speed. So `P` is the first part plus `c / N` of the second, and `W` is at least the first part plus `c`
+//! times the second. It follows that a frame takes at most `P + (W − P) · (N − c) / (c · (N − 1))`. That is `P` if `N` is `c`,
+//! and it is the sum of all stages on one core. It is never less than `W / c`: no plan asks for more cores than there are.
 //!
-//! Both are bounds that any fair sharing keeps, and rings are sized for them (`frame/couple.rs`).
+//! Both are bounds that any fair sharing keeps. Rings are sized for them (`frame/couple.rs`).
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! From what was chosen to the plan: plain data with names, the search forgotten.
+//! From what was chosen to the plan: plain data with names. Nothing in it depends on how it was found, but `search`.
 
 use csdf::Rates;
 use csdfc_codegen::shape::Shape;

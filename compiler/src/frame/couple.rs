@@ -1,8 +1,8 @@
 //! Rings between partitions that run at the same time, no larger than their speed needs.
 //!
-//! Each partition fires in the order of its schedule and is one actor, a phase per firing; a tensor cut between
-//! partitions is a channel, of whose rows each firing makes, needs and forgets as many as its layer does. The rings
-//! are then the smallest capacities at which that graph is as fast as with unbounded channels.
+//! Each partition fires in the order of its schedule. So it is one actor here, with a phase per firing. A tensor cut between
+//! partitions is a channel: each firing makes, needs and forgets as many of its rows as the layer that fires. The rings get
+//! the smallest capacities at which that graph is as fast as with unbounded channels.
 
 use std::num::NonZero;
 

@@ -1,4 +1,4 @@
-//! What happens in one frame of a CNN under a choice of rows per firing: the order of firings, the rows that each
+//! The execution of one frame of a CNN under a choice of rows per firing: in which order the layers fire, how many rows each
 //! ring must hold, and from when to when.
 
 use std::collections::BTreeMap;

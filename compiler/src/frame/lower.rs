@@ -1,7 +1,8 @@
-//! Lowering: layers become the actors, tensors (or edges) the channels of a CSDF graph whose tokens are rows.
+//! Lowering: from layers to a CSDF graph whose tokens are rows. Layers become actors. Tensors become channels, or edges do in
+//! storage model `edges`.
 //!
-//! Invariant established: the graph is consistent by construction (every actor runs its Φ firings once per
-//! iteration, one frame), and [`Lowering::channels`] says what each channel stands for.
+//! What holds afterwards: the graph is consistent by construction, since every actor runs its Φ firings once per iteration,
+//! which is one frame. [`Lowering::channels`] says what each channel stands for.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;

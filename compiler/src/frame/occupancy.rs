@@ -1,10 +1,22 @@
-//! Which bytes of a ring are in use, firing by firing.
+//! Occupancy: which bytes of a ring are in use, firing by firing.
 //!
-//! A ring whose rows wrap is in use as a whole as long as it lives. A *whole* ring, which holds every row of a frame at
-//! a place of its own, is in use only from the first row that a reader still needs to the last row begun: other rings
-//! may lie where its rows are not yet, or no longer. Within one firing that makes several rows the same holds from row
-//! to row: row o is made when the rows below `keep(o)` of each operand are free, where `keep` is that of one row per
-//! firing (DESIGN.md, section 3, "Rows").
+//! A ring whose rows wrap is in use as a whole as long as it lives. A *whole* ring holds every row of a frame at a place of
+//! its own. It is in use only from the first row that a reader still needs to the last row begun. Other rings may lie where
+//! its rows are not yet, or no longer:
+//!
+//! ```text
+//! rows of a ring
+//!    ^         . . . . .
+//!    |      begun  /  x
+//!    |           / x x x
+//!    |         / x x x x        x: in use
+//!    |       / x x x /  released by all readers
+//!    |     / x x x /
+//!    +------------------> firings
+//! ```
+//!
+//! The same holds from row to row within one firing that makes several rows. Row o is made when the rows below `keep(o)` of
+//! each operand are free, where `keep` is that of one row per firing (DESIGN.md, section 3, "Rows").
 
 use csdfc_codegen::operator::Operator;
 

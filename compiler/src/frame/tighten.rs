@@ -1,7 +1,8 @@
-//! Smaller rings than an execution on demand finds, by the dataflow engine's search.
+//! Smaller rings than those of an execution on demand, by the dataflow engine's search.
 //!
-//! On a chain the execution on demand is the best there is. Where branches come together it may let one run ahead
-//! of the other; then a segment's order of firings is replaced by one that the engine found for smaller capacities.
+//! On a chain of layers an execution on demand is the best there is. Where branches come together, it may let one branch run
+//! ahead of the other. Then the engine looks for smaller capacities, and the order of firings that it finds for them replaces
+//! the order within the segment.
 
 use std::collections::BTreeMap;
 

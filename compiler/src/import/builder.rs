@@ -1,9 +1,11 @@
-//! The network under construction: layers with unique names, and views, which are none.
+//! The network under construction: layers with unique names, and views, which are no layers.
 //!
-//! A tensor that an operand sees in a shape other than its own is one of two things, told apart by the order of
-//! dimensions. Both of rank 4 and of different orders: the other order of the same rows, as a `Transpose` makes it.
-//! Otherwise: the elements in the row-major order of the tensor's own dimensions, dealt into others. Where a chain
-//! of views is neither, a [`Operator::Transpose`] layer moves the data.
+//! An operand may see a tensor in a shape other than the tensor's own. The order of dimensions says what that means:
+//!
+//! - both shapes are of rank 4 and of different orders: the same rows in the other order, as a `Transpose` makes it;
+//! - otherwise: the same elements, in the row-major order of the tensor's own dimensions, dealt into other dimensions.
+//!
+//! Where a chain of views is neither of the two, an [`Operator::Transpose`] layer moves the data.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,10 +1,12 @@
-//! ONNX models become networks: shapes inferred, constants folded, views seen through; nothing fused.
+//! ONNX models become networks. Shapes are inferred, constants are folded, views are seen through. Nothing is fused.
 //!
-//! In order: the bytes are proved well-formed and decoded (`wire`); the nodes that the outputs depend on are put in
-//! order (`graph`); each is turned into layers, a view or a constant by its row of a table (`ops`), with the network
-//! kept by `builder`. Floats stay where they are in the file until somebody reads them (`constant`).
+//! 1. The bytes are proved well-formed and decoded (`wire`).
+//! 2. The nodes that the outputs depend on are put in order (`graph`).
+//! 3. Each node is turned into layers, a view or a constant by its row of a table (`ops`). `builder` keeps the network.
 //!
-//! Only this module knows of ONNX. An operator is added by a function under `ops` and a row of its table.
+//! Floats stay where they are in the file until somebody reads them (`constant`).
+//!
+//! Only this module knows of ONNX. To add an operator, write a function under `ops` and a row of its table.
 
 mod builder;
 mod constant;

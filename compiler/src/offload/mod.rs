@@ -4,9 +4,9 @@
 //! [`Convolution`] its section 3, [`Strategy`] its Definition 16, [`program`] its section 5 and [`mod@simulate`] its
 //! section 6. [`mod@exact`], [`mod@anneal`] and [`bound`] go beyond it.
 //!
-//! A strategy divides a layer's patches into groups, one a step. A step loads the pixels of its group that the group
-//! right before it did not hold, and forgets all that its group does not cover. So the duration of a strategy hangs on
-//! how much each group shares with the one before, and the question is which patches go together, in which order.
+//! A strategy divides a layer's patches into groups, one a step. A step loads the pixels of its group that the group right
+//! before it did not hold, and forgets everything that its group does not cover. So the duration of a strategy depends on how
+//! much each group shares with the one before. The question is which patches go together, and in which order.
 
 pub mod accelerator;
 pub mod anneal;

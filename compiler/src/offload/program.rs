@@ -1,11 +1,13 @@
 //! The integer program of the paper's section 5, for layers of a few patches.
 //!
-//! Binary variables say which patch is in which group (Eq. 2–4). A pixel is in a group if and only if one of its patches
-//! is: from below by each of them, from above by their sum (Eq. 6, whose print leaves the second half to the reader); that
-//! makes its variable 0 or 1 without being declared so. It is loaded where it is in a group and not in the one before
-//! (Eq. 7, 8), at least once, and as often as the bound on loads allows (Eq. 9). Groups fit the memory (Eq. 12).
-//! Pixels that the same patches cover share their variables, and the order of the steps is broken: a strategy and its
-//! reverse cost the same, so the first patch is in the first half of them.
+//! Binary variables say which patch is in which group (Eq. 2–4). A pixel is in a group if and only if one of its patches is.
+//! Each patch bounds the pixel's variable from below, and their sum bounds it from above (Eq. 6; the print leaves the second
+//! half to the reader). So that variable is 0 or 1 without being declared binary. A pixel is loaded where it is in a group and
+//! not in the one before (Eq. 7, 8), at least once, and at most as often as the bound on loads allows (Eq. 9). Groups fit the
+//! memory (Eq. 12).
+//!
+//! Two things make the program smaller. Pixels that the same patches cover share their variables. A strategy and its reverse
+//! cost the same, so the first patch must be in the first half of the steps.
 
 use std::time::{Duration, Instant};
 

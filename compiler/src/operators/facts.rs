@@ -1,4 +1,5 @@
-//! What the facts of an operator are said in: which rows it reads, what is wrong with a shape, and how large one may be.
+//! The terms in which facts of operators are stated: which rows an operator reads, what is wrong with a shape, how large a
+//! tensor may be.
 
 use std::ops::Range;
 

@@ -1,7 +1,7 @@
-//! What the compiler knows of each operator: its output's shape, its multiplications, its dependence on rows.
+//! What the compiler knows of each operator: its output's shape, its multiplications, which rows it reads.
 //!
-//! One file a family; every function matches all of [`Operator`], so that a new operator is pointed to by the
-//! compiler. The checker has a row table of its own and shares none of this.
+//! There is one file a family. Every function here matches all of [`Operator`], so that the compiler points a new operator to
+//! them. The checker has a row table of its own and shares none of this.
 
 use csdfc_codegen::operator::{Function, Operator};
 use csdfc_codegen::shape::{Order, Shape};

@@ -1,4 +1,4 @@
-//! How low a packing need be.
+//! How low a packing is to be.
 
 /// How low a packing is to be.
 #[derive(Debug, Clone, Copy)]

@@ -1,14 +1,29 @@
-//! Packing by address: offsets for buffers of known sizes of which some are in use at the same time.
+//! Packing by address: offsets for buffers of known sizes, of which some are in use at the same time.
 //!
-//! Which ones is a *conflict graph*, not a list of intervals, so that gaps in a life, partitions that run at the same
-//! time and CNNs that exclude each other are exact. [`pack`] takes a graph apart (`decompose`): parts that never
-//! conflict lie over each other, parts that always conflict lie one above the other, and buffers that fit wherever
-//! others do are left out (`reduce`). What remains is packed by a portfolio of greedy orders ([`greedy`]) and then by
-//! complete searches that end with the least height or with their budget: by rising offset (`search`), and along time
-//! (`zones`) or, where lives lie on one line and share no addresses (`line`), in turns with a search for packings that waste
-//! next to nothing (`skyline`); all are measured against lower bounds ([`bound`]), what is in use at one moment and how high
-//! that stacks (`assignment`). [`infeasible`] names buffers that cannot fit a capacity, and [`csv`]
-//! is the file format of MiniMalloc (Moffitt, ASPLOS 2023).
+//! A *conflict graph* says which ones are, and not a list of intervals. So gaps in a life, partitions that run at the same
+//! time and CNNs that exclude each other are exact. [`Problem`] is that graph; [`lives`] and the planner's storage make one.
+//!
+//! ```text
+//! address
+//!    ^     +---------+
+//!    |     |    c    |          a and b never conflict: both start at address 0.
+//!    |  +--+--+------+---+      c conflicts with both: it lies above them.
+//!    |  |  a  |     b    |
+//!    +--+-----+----------+--> time
+//! ```
+//!
+//! [`pack`] works in this order:
+//!
+//! 1. `decompose` takes the graph apart. Parts that never conflict are packed each from address 0. Parts that always conflict
+//!    are packed one above the other. `reduce` leaves out blocks that fit wherever the others lie.
+//! 2. What remains is a `subproblem`. A portfolio of [`greedy`] orders packs it first.
+//! 3. Lower bounds say when that is the least: [`bound`] counts what is in use at one moment, and how high that stacks, which
+//!    is an `assignment`.
+//! 4. Complete searches close the gap, or end with their budget (`optimum` conducts them). `search` goes by rising offset.
+//!    `zones` goes along time. Where lives lie on one line of time (`line`), `search` takes turns with `skyline`, which looks
+//!    for packings that waste next to nothing.
+//!
+//! [`infeasible`] names buffers that cannot fit a capacity. [`csv`] is the file format of MiniMalloc (Moffitt, ASPLOS 2023).
 
 mod assignment;
 pub mod bound;

@@ -1,17 +1,19 @@
-//! The complete search: is there a packing below a given height?
+//! The complete search by rising offset: is there a packing below a given height?
 //!
-//! It places blocks by rising offset, each as low as those below it allow, since among the packings of one height one
-//! whose offsets have the least sum is so (the canonical packings of MiniMalloc, Moffitt, ASPLOS 2023). At each step the
-//! block that can start lowest either starts there, or, that refuted, is *put off*: it will rest on a block that is
-//! still to come, which says how high it starts at least. A branch ends
-//! - where a clique no longer fits: the lowest start of what is still to come, and all of that;
+//! Blocks are placed by rising offset, each as low as those below it allow. That loses nothing: of the packings of one height,
+//! one whose offsets have the least sum is of this kind (a canonical packing of MiniMalloc, Moffitt, ASPLOS 2023). At each step
+//! the search takes the block that can start lowest. First it starts there. If that is refuted, the block is *put off*: it will
+//! rest on a block that is still to come, which says how high it starts at least. A branch ends
+//!
+//! - where a clique no longer fits: the lowest start of what is still to come, plus all of that, is too high;
 //! - where a block that is still to come would fit wholly below the present one;
 //! - where the same blocks with the same room have failed before.
 //!
-//! Whenever what is still to come falls into parts that do not conflict, each is searched by itself.
+//! Where what is still to come falls into parts that do not conflict, each part is searched by itself.
 //!
-//! Where blocks are in use in part only, one may lie above what is used of another and yet start lower. What rises is
-//! then not where a block starts but a point of it ([`Subproblem::rise`]), chosen such that what lies above has the higher one.
+//! Where a block is in use in part only, it may lie above what is used of another block and yet start lower. Then not the
+//! start of a block rises, but a point of it ([`Subproblem::rise`]). The points are chosen such that the higher block has the
+//! higher point.
 
 use super::budget::Budget;
 use super::graph::{self, BitSet};

@@ -1,13 +1,14 @@
 //! The complete search along time: is there a packing of a given height?
 //!
-//! Blocks come one by one in the order of time. Of two that conflict one lies above the other, at a distance, so that what is
-//! decided so far is a system of differences between offsets. Of it only that matters which it says of the *frontier*,
-//! the blocks that still have neighbours to come, and of the ground and the capacity: a matrix of least differences,
-//! closed under addition, a *zone* as timed automata have them (Dill, Timing assumptions and verification of
-//! finite-state concurrent systems, 1989). One that allows all that another does makes that one superfluous. Where few
-//! blocks are in use at any time there are few zones, and the search takes no more than the length of the problem. Where
-//! there are too many, those that allow most are kept; that nothing is found then says nothing, unless what came since
-//! is already too much by itself.
+//! Blocks come one by one in the order of time. Of two that conflict, one lies above the other at some distance. So what is
+//! decided so far is a system of differences between offsets. The rest of the search depends only on what that system says of
+//! the *frontier*: the blocks that still have neighbours to come, the ground and the capacity. This is a matrix of least
+//! differences, closed under addition: a *zone*, as timed automata have them (Dill, Timing assumptions and verification of
+//! finite-state concurrent systems, 1989). If one zone allows all that another does, the other is superfluous.
+//!
+//! Where few blocks are in use at any time, there are few zones, and the search takes time in proportion to the length of the
+//! problem. Where there are too many, those that allow most are kept. If nothing is found then, that proves nothing, unless
+//! what came since is already too much by itself.
 
 use super::budget::Budget;
 use super::search::Answer;

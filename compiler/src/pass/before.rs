@@ -1,9 +1,9 @@
 //! Batch norms and activations move into the convolutions after them.
 //!
-//! Where a convolution made the tensor, [`super::fold::affine`] and [`super::fuse::activations`] have moved them into that;
-//! behind a concat, a pool or a sum that others read too, as in DenseNet and in ResNet's second version, they are
-//! left, and their tensor is as large as the one that they read. A convolution that does their work as it loads its
-//! input needs no such tensor.
+//! Where a convolution made the tensor that they read, [`super::fold::affine`] and [`super::fuse::activations`] have already
+//! moved them into that convolution. They are left behind a concat, a pool or a sum that others read too, as in DenseNet and in
+//! ResNet's second version. There their tensor is as large as the one that they read. A convolution that does their work as it
+//! loads its input needs no such tensor.
 
 use csdfc_codegen::operator::{Conv, Function, Operator, Pre};
 

@@ -1,9 +1,10 @@
 //! The order of a network's layers that lowers the peak of its tensors, where these are stored whole.
 //!
-//! Layers that are before or after *every* other layer part the order into stretches whose orders do not concern each
-//! other: between two of them, the same tensors are live at both ends. Within a stretch, what is live depends only on
-//! which of its layers have fired. So the least peak of each such set follows from those of the sets with one layer
-//! less: a dynamic program over sets, exact as long as no step has more of them than are kept, and a beam search then.
+//! Some layers come before or after *every* other layer. They part the order into stretches. The orders within two stretches
+//! do not concern each other, since between them the same tensors are live in any order. Within a stretch, what is live
+//! depends only on which of its layers have fired. So the least peak of a set of fired layers follows from the sets with one
+//! layer less. This is a dynamic program over sets. It is exact as long as no step has more sets than are kept; beyond, it is
+//! a beam search.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -1,7 +1,7 @@
-//! Convolutions read what concats put together where it lies.
+//! Convolutions read the operands of a concat where they lie.
 //!
-//! A concat along the channels costs a tensor as large as all its operands, and time to move them. A convolution can
-//! read each operand as a part of its image instead. A pool works on each channel alone, so that one which stands between
+//! A concat along the channels costs a tensor as large as all its operands, and time to move them. A convolution can read each
+//! operand as a part of its image instead. A pool works on each channel alone. So a pool between a concat and a convolution
 //! becomes one pool for each part.
 
 use std::collections::BTreeSet;

@@ -1,5 +1,5 @@
-//! The networks that a plan was made from, loaded again: for the values of their weights, and to see that the plan's layers
-//! are theirs.
+//! The networks of a plan, loaded again from its models: for the values of their weights, and to see that the plan's layers are
+//! those of its models.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -1,11 +1,10 @@
-//! A choice as one line of text, which plans and saved fronts state and which can be read back.
+//! A choice as one line of text. Plans and saved fronts state it, and it can be read back.
 //!
-//! Rows per firing in the order of the plan's layers, each run of equal ones once: `13*1,4*2,49*h` says that the first
-//! 13 layers fire once per row, the next 4 once per two rows, and that 49 make their whole tensor (`h`, its height) in
-//! one firing. Segment barriers stand behind: `66*1; barriers 5,12,20-31` ends a segment after the 5th layer, the 12th,
-//! and each from the 20th to the 31st; `; barriers none` says that all layers of a partition are one segment.
-//! Last come the layers that may make the rows of a firing one by one at a price, if there are any: `56*h; one by one
-//! 40,43-45`.
+//! First come rows per firing in the order of the plan's layers, each run of equal ones once. `13*1,4*2,49*h` says: the first 13
+//! layers fire once per row, the next 4 once per two rows, and 49 make their whole tensor (`h`, its height) in one firing. Then
+//! come segment barriers. `66*1; barriers 5,12,20-31` ends a segment after the 5th layer, after the 12th, and after each from the
+//! 20th to the 31st. `; barriers none` says that all layers of a partition are one segment. Last come the layers that may make
+//! the rows of a firing one by one at a price, if there are any: `56*h; one by one 40,43-45`.
 
 use std::fmt::Write;
 use std::ops::RangeInclusive;

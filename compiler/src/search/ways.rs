@@ -1,8 +1,8 @@
-//! At once or one by one: how layers make the rows of a firing, where that is a trade of time for bytes.
+//! At once or one by one: how a layer makes the rows of one firing, where that trades time for bytes.
 //!
-//! A layer whose filters stay in the nearest cache makes its rows one by one wherever that saves bytes. One of more
-//! filters reads them again for every row, so that it is a choice. What it is worth shows once the rings of an execution
-//! are known: bytes are saved where the layers go one by one that take most at once.
+//! A layer whose filters stay in the nearest cache makes its rows one by one wherever that saves bytes. A layer of more filters
+//! reads them again for every row, so here it is a choice. What the choice is worth shows once the rings of an execution are
+//! known: bytes are saved where those layers go one by one that take most at once.
 
 use crate::frame::choice::Choice;
 use crate::frame::execution::{Execution, Rings};

@@ -1,8 +1,8 @@
-//! Simulated annealing of a strategy: patches change groups, runs of groups change places.
+//! Simulated annealing of a strategy. A change moves patches between groups, or a run of groups to another place.
 //!
-//! The pixels loaded are the sum of what the groups cover less what neighbours share, so a change costs what it does to
-//! a few groups and their neighbours. The number of loads of one pixel is likewise the groups that cover it less the
-//! pairs of neighbours that do: the bound on it is a penalty.
+//! The pixels loaded are the sum of what the groups cover, less what neighbouring groups share. So a change costs what it does
+//! to a few groups and their neighbours. How often one pixel is loaded is counted likewise: groups that cover it, less pairs of
+//! neighbours that both cover it. Where it is bounded, each load beyond the bound adds a penalty.
 
 mod state;
 

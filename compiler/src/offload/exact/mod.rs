@@ -1,11 +1,11 @@
 //! Proved optima of small layers: shortest paths over sets of done patches.
 //!
-//! A state is the set D of patches that are done and the pixels M that the last step left in memory and that a patch
-//! not yet done needs. A pixel of M that the next group does not cover must be loaded again later, so it is paid for
-//! when it is dropped: the cost so far, one load of every pixel and the fewest steps still to come then bound what any
-//! strategy through the state costs, and the states are taken in order of that bound. The first one with all patches
-//! done is an optimum over all numbers of steps; a search that is cut short still proves a bound. States that a
-//! reflection of the grid turns into each other are one.
+//! A state is a set D of patches that are done, with the pixels M that the last step left in memory and that a patch not yet
+//! done needs. A pixel of M that the next group does not cover must be loaded again later. It is paid for when it is dropped.
+//! A state is therefore bounded by what is paid so far, one load of every pixel, and the fewest steps still to come: no
+//! strategy through the state costs less. States are taken in the order of that bound. The first one with all patches done is
+//! an optimum over all numbers of steps. A search that is cut short still proves a bound. States that a reflection of the grid
+//! turns into each other count as one.
 
 mod grid;
 mod states;

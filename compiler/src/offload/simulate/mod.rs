@@ -1,9 +1,13 @@
-//! The simulator (the paper's section 6): executes an n-step computation on data and holds it to the rules.
+//! The simulator (the paper's section 6): it executes an n-step computation on data and holds it to the rules. It knows nothing
+//! of how computations are made.
 //!
-//! The rules are Definition 2, which says what each action needs and leaves; the assumptions of section 2.3, that data
-//! are loaded a bounded number of times, are processed at once and are all used by the computation of the step, which the
-//! accelerator must be able to do; Eq. 12, that all fits the memory; and that in the end every result has been computed and
-//! written once, and the memory is empty. It knows nothing of how computations are made.
+//! The rules are:
+//!
+//! - Definition 2: what each action needs, and what it leaves;
+//! - the assumptions of section 2.3: data are loaded a bounded number of times and processed at once; the computation of a step
+//!   uses all of them, and the accelerator must be able to do it;
+//! - Eq. 12: everything fits the memory;
+//! - in the end every result has been computed and written once, and the memory is empty.
 
 mod data;
 mod memory;

@@ -1,10 +1,10 @@
-//! Joining blocks that were one, as it seems.
+//! Joining blocks that seem to have been one.
 //!
-//! Blocks that end where others begin, and are as high together as those, may be level with each other by accident. The
-//! fewer blocks there are of these sections, the less likely that is: of `n` blocks on one side and `m` on the other about
-//! `n m / h` pairs are of the same height `h` by chance. What is unlikely is joined, one block in place of the two, and
-//! that may be joined to others in turn: a rectangle that was cut up is put together again from its smallest pieces. It is
-//! only a guess, another one for each seed.
+//! Blocks may end where others begin that are as high together. That they are level with each other may be an accident. The
+//! fewer blocks begin and end there, the less likely it is: of `n` blocks on one side and `m` on the other, about `n m / h` pairs are of the same height
+//! `h` by chance. Pairs that are unlikely by chance are joined into one block, and that block may be joined to others in turn.
+//! So a rectangle that was cut up is put together again from its smallest pieces. All this is a guess, another one for each
+//! seed.
 
 use std::collections::BTreeMap;
 

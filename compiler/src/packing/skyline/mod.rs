@@ -1,21 +1,28 @@
-//! Packings with next to no waste: a search that knows, of every section of a line, how many bytes it may leave unused.
+//! Packings with next to no waste. The search knows, for every section of a line of time, how many bytes it may leave unused.
 //!
-//! Blocks are piled up from address 0. In a *valley*, a run of sections at one level between higher ones, whatever lies
-//! on its ground lies within it, from end to end, but for sections that can afford to waste some bytes. The section that
-//! fewest blocks can cover is decided first (those at which the search failed before count for more), and of its blocks
-//! wide ones and those that come level with a wall of the valley. A section that none covers is raised to the lower of its
-//! walls.
-//! A branch ends
-//! - where nothing can cover the ground of a section that may waste nothing: a block lies above all that is below it, and
-//!   no lower than its sections can be level with each other (`pile`);
+//! Blocks are piled up from address 0. A *valley* is a run of sections at one level between higher ones:
+//!
+//! ```text
+//!    |    |            |
+//!    |    +--+      +--+     the walls
+//!    |       |      |        a block on the ground of the valley lies between the walls,
+//!    +-------+------+        and together the blocks there cover it from end to end
+//! ```
+//!
+//! Only sections that can afford to waste some bytes may stay uncovered. The section that the fewest blocks can cover is
+//! decided first; sections at which the search failed before count for more. Of its blocks, wide ones come first, and those
+//! that come level with a wall of the valley. A section that no block covers is raised to the lower of its walls. A branch ends
+//!
+//! - where nothing can cover the ground of a section that may waste nothing: a block lies above all that is below it, and no
+//!   lower than its sections can be level with each other (`pile`);
 //! - where the same blocks are still to come and as much is wasted as in a branch that failed.
 //!
-//! Sections between which no block is still to come are searched one after the other. Success or failure mostly hang on
-//! the first few blocks, so that the search is begun anew after ever longer times, with other blocks first, and mostly with
-//! some blocks *joined* beforehand: those of which it is no accident that they are level with each other (`joins`).
+//! Sections between which no block is still to come are searched one after the other. Success or failure mostly depends on the
+//! first few blocks. So the search is begun anew after ever longer times, with other blocks first. Most of these searches have
+//! some blocks *joined* beforehand: those that are level with each other by no accident (`joins`).
 //!
-//! The ideas of a pile, sections and their slack are those of MiniMalloc (Moffitt, ASPLOS 2023); restarts follow Luby,
-//! Sinclair and Zuckerman (1993), the weights of sections `dom/wdeg` (Boussemart et al., ECAI 2004).
+//! The ideas of a pile, sections and their slack are those of MiniMalloc (Moffitt, ASPLOS 2023); restarts follow Luby, Sinclair
+//! and Zuckerman (1993), the weights of sections `dom/wdeg` (Boussemart et al., ECAI 2004).
 
 pub(super) mod joins;
 mod pile;

@@ -1,5 +1,5 @@
-//! The choices that the search looks among, as genomes: for each layer of a CNN how often it fires, and whether a segment
-//! ends after it.
+//! The choices that the search looks among, as genomes. A genome says for each layer of a CNN how often it fires, and whether a
+//! segment ends after it.
 
 use csdfc_ga::{Section, Space};
 use rand::RngExt;

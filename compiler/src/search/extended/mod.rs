@@ -1,10 +1,9 @@
 //! The extended search, the default: rows per firing for each layer, and where segments end.
 //!
-//! A network is a chain of blocks with cut tensors between them ([`cuts`]). Streaming any run of blocks at any pace is a
-//! segment whose bytes and time are known ([`stream`]), and chains of segments have an exact front ([`chains`]). These,
-//! the simple choices and those of old plans are where a genetic search (`family`, `evolve`) starts that also changes
-//! single layers.
-//! What it finds is placed in memory, with the smallest rings, as any other choice.
+//! A network is a chain of blocks with cut tensors between them ([`cuts`]). A run of blocks that is streamed, at whatever pace,
+//! is a segment whose bytes and time are known ([`stream`]). Chains of segments have an exact front ([`chains`]). That front, the
+//! simple choices and the choices of old plans are where a genetic search starts (`family`, `evolve`), which also changes single
+//! layers. What it finds is placed in memory, with the smallest rings, as any other choice.
 
 pub mod chains;
 pub mod cuts;

@@ -1,7 +1,7 @@
 //! What it takes to stream a run of layers between two cut tensors.
 //!
-//! On demand, what a layer makes and when depends on the layers after it and not on those before. So one execution from
-//! the first layer to a cut tells of all runs that end at that cut: they are its tails.
+//! In an execution on demand, what a layer makes and when depends only on the layers after it. So one execution from the first
+//! layer to a cut tells of all runs that end at that cut: they are its tails.
 
 use crate::frame::request::{FiringOrder, Request};
 use crate::frame::{lower, occupancy};

@@ -1,12 +1,13 @@
-//! Algorithm 2 of the main paper: a genetic search for the layers that process their data by parts, one bit a layer, for
-//! all CNNs of an application at once.
+//! Algorithm 2 of the main paper: a genetic search for the layers that process their data by parts, one bit a layer, for all
+//! CNNs of an application at once.
 //!
-//! A chromosome is worth its memory, Algorithm 1 over the whole application on the buffers and schedule that it gives
-//! (`EvalMemory`), and the modelled frame rate of each CNN (`EvalThroughput`). As printed but for two things, which
-//! [`Method::PaperPrinted`](crate::app::spec::Method) leaves out: the first generation does not begin at random only
-//! (`starts`), and Algorithm 1 may visit edges in another order
-//! ([`reuse_buffers`](crate::storage::edges::reuse_buffers)), looked for in a hurry during the search and with patience for
-//! the front.
+//! A chromosome is judged by two things: its memory, which is Algorithm 1 over the whole application on the buffers and
+//! schedule that it gives (`EvalMemory`), and the modelled frame rate of each CNN (`EvalThroughput`). The search departs from
+//! the print in two points, which [`Method::PaperPrinted`](crate::app::spec::Method) leaves out:
+//!
+//! - The first generation does not begin at random only (`starts`).
+//! - Algorithm 1 may visit edges in another order ([`reuse_buffers`](crate::storage::edges::reuse_buffers)). It is looked for in
+//!   a hurry during the search, and with patience for the front.
 
 mod chromosomes;
 mod starts;
