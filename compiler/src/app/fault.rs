@@ -32,7 +32,7 @@ pub struct AppError {
     #[source_code]
     text: Option<NamedSource<String>>,
     #[label("{label}")]
-    span: Option<SourceSpan>,
+    pub(super) span: Option<SourceSpan>,
     label: String,
     #[source]
     cause: Option<Box<dyn std::error::Error + Send + Sync>>,

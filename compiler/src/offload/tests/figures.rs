@@ -1,7 +1,7 @@
 //! The durations of the paper's section 7.
 
 use super::*;
-use crate::offload::optimise::{self, Budget};
+use crate::offload::optimise::{Budget, optimise};
 use crate::offload::shapes::{self, Kind};
 
 fn duration(problem: &Problem, kind: Kind) -> u64 {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::offload::exact::{self, Limits};
-use crate::offload::optimise::{self, Budget};
+use crate::offload::optimise::{Budget, optimise};
 use crate::offload::{bound, program};
 
 const LIMITS: Limits = Limits { work: 50_000_000, states: 1_000_000, deadline: None };
