@@ -16,7 +16,7 @@ pub struct Item<'a> {
 /// Bytes of a ring that are in use at some moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stored {
-    /// The ring, an index into [`Storage::items`].
+    /// The ring, an index into [`Storage::items`](super::Storage::items).
     pub item: usize,
     /// The bytes, from the ring's start.
     pub bytes: Range<u64>,
