@@ -184,7 +184,18 @@ fn bind_schedule(
         return Err(Fault::new(path, message, "incomplete")
             .help("a schedule lists every layer of its partition once"));
     }
-    for (id, (step, name)) in &seat {
+    check_order(network, &seat, path)?;
+    let inputs = layers.iter().filter(left_out).map(|id| vec![*id]);
+    Ok(inputs.chain(bound).collect())
+}
+
+/// That no layer of a schedule comes before one whose output it reads. `seat` has the step and the name of each layer.
+fn check_order(
+    network: &Network,
+    seat: &BTreeMap<LayerId, (usize, &str)>,
+    path: &[Segment],
+) -> Result<(), Fault> {
+    for (id, (step, name)) in seat {
         for operand in &network.layer(*id).inputs {
             if let Some((produced, producer)) = seat.get(&operand.layer)
                 && produced > step
@@ -199,6 +210,5 @@ fn bind_schedule(
             }
         }
     }
-    let inputs = layers.iter().filter(left_out).map(|id| vec![*id]);
-    Ok(inputs.chain(bound).collect())
+    Ok(())
 }

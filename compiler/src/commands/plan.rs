@@ -36,15 +36,7 @@ const MISMATCH_LINES: usize = 4;
 /// When the application or the front to start from cannot be read or planned, or a result cannot be written, or, a bug,
 /// our checker refuses the plan.
 pub fn plan(args: &PlanArgs) -> Result<Ending, Error> {
-    let is_stdout = |path: &Path| path.as_os_str() == "-";
-    let to_stdout =
-        [&args.output, &args.front.pareto].into_iter().flatten().filter(|path| is_stdout(path)).count();
-    if to_stdout > 1 {
-        return Err(Error::Input {
-            message: "--output and --pareto both go to standard output".into(),
-            help: Some("give one of them a file".into()),
-        });
-    }
+    let to_stdout = to_stdout(args)?;
     let saved = args.front.from.as_deref().map(read_front).transpose()?;
     let mut app = open::open(&args.app)?;
     args.apply(&mut app.spec, &mut app.origin)?;
@@ -81,22 +73,9 @@ pub fn plan(args: &PlanArgs) -> Result<Ending, Error> {
         compare(saved, number, &plan);
     }
 
-    match args.output.as_deref() {
-        Some(path) if path.extension().is_some_and(|extension| extension == "ron") => {
-            output::write(path, &plan.to_ron())?;
-        }
-        Some(path) => output::write(path, &plan.to_json())?,
-        None => {}
-    }
-    match args.front.pareto.as_deref() {
-        Some(path) if path.extension().is_some_and(|extension| extension == "svg") => {
-            output::write(path, &picture(&plan).svg())?;
-        }
-        Some(path) => output::write(path, &output::json(&SavedFront::of(&plan))?)?,
-        None => {}
-    }
+    save(args, &plan)?;
     // Nothing else may stand where the plan or the front has been printed.
-    if to_stdout == 0 {
+    if !to_stdout {
         output::print(&match args.format {
             Format::Text => report::plan::text(&plan),
             Format::Json => plan.to_json(),
@@ -111,6 +90,42 @@ pub fn plan(args: &PlanArgs) -> Result<Ending, Error> {
             Ok(Ending::No)
         }
     }
+}
+
+fn is_stdout(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+/// Whether the plan or the front goes to standard output in place of what is printed.
+fn to_stdout(args: &PlanArgs) -> Result<bool, Error> {
+    let files = [&args.output, &args.front.pareto].into_iter().flatten();
+    match files.filter(|path| is_stdout(path)).count() {
+        0 => Ok(false),
+        1 => Ok(true),
+        _ => Err(Error::Input {
+            message: "--output and --pareto both go to standard output".into(),
+            help: Some("give one of them a file".into()),
+        }),
+    }
+}
+
+/// Writes the plan and the front to the files that are named for them.
+fn save(args: &PlanArgs, plan: &Plan) -> Result<(), Error> {
+    match args.output.as_deref() {
+        Some(path) if path.extension().is_some_and(|extension| extension == "ron") => {
+            output::write(path, &plan.to_ron())?;
+        }
+        Some(path) => output::write(path, &plan.to_json())?,
+        None => {}
+    }
+    match args.front.pareto.as_deref() {
+        Some(path) if path.extension().is_some_and(|extension| extension == "svg") => {
+            output::write(path, &picture(plan).svg())?;
+        }
+        Some(path) => output::write(path, &output::json(&SavedFront::of(plan))?)?,
+        None => {}
+    }
+    Ok(())
 }
 
 /// Checks a plan of ours; what the checker refuses is a mistake, which the words say.

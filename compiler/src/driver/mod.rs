@@ -72,10 +72,7 @@ pub fn plan_from(
     watch: &Watch<'_>,
     judge: Judge<'_>,
 ) -> Result<Planned, Error> {
-    let method = match (start, &application.rows) {
-        (Start::Search(_), RowsChoice::Default) => Some(application.search.method.unwrap_or_default()),
-        _ => None,
-    };
+    let method = method(start, application);
     let one_after_another;
     let application = if method == Some(Method::Reuse) {
         one_after_another = baseline::without_pipelines(application);
@@ -135,6 +132,14 @@ pub fn plan_from(
             return Ok(planned);
         }
         warn!("a plan is dropped for the next best: {why}");
+    }
+}
+
+/// The method that looks for the plan; none where the choice is picked or the application gives the rows.
+fn method(start: &Start, application: &Application) -> Option<Method> {
+    match (start, &application.rows) {
+        (Start::Search(_), RowsChoice::Default) => Some(application.search.method.unwrap_or_default()),
+        _ => None,
     }
 }
 

@@ -11,7 +11,7 @@ use csdf::{Actor, ActorId, Budget, Channel, Error, Goal, Graph, Rates, Reader, S
 use super::task::CnnTask;
 use crate::frame::execution::Execution;
 use crate::frame::lower::{self, RateTable};
-use crate::network::LayerId;
+use crate::network::{LayerId, Network};
 
 /// What the search may take for one group of partitions: the same answer on any machine.
 const BUDGET: Budget = Budget { work: 1 << 26, time: None };
@@ -90,20 +90,7 @@ fn smallest(
     let mut graph = Graph::new();
     let mut actors: Vec<Option<ActorId>> = vec![None; task.partitions.len()];
     for &partition in &group.partitions {
-        let times: Vec<u64> = execution.orders[partition]
-            .order()
-            .map(|id| {
-                let firings = lower::firings(network, id, execution.rows[id.0]).max(1);
-                // Whole nanoseconds; what is too long for them saturates.
-                (cost_ns(partition, id) / firings as f64).round() as u64
-            })
-            .collect();
-        let actor = Actor {
-            name: format!("p{partition}"),
-            phases: times.len() as u64,
-            execution_times: Rates::from_sequence(&times),
-            concurrency: NonZero::<u64>::MIN,
-        };
+        let actor = actor(network, execution, partition, cost_ns);
         actors[partition] = Some(graph.add_actor(actor)?);
     }
     let of_layer = |partition: usize, layer: LayerId, rates: &Rates| {
@@ -141,5 +128,28 @@ fn smallest(
         Ok(storage) => Ok(Some(storage.capacities)),
         Err(Error::Exhausted) => Ok(None),
         Err(error) => Err(error),
+    }
+}
+
+/// A partition as an actor: a phase per firing of its schedule, each with the time of the layer that fires.
+fn actor(
+    network: &Network,
+    execution: &Execution,
+    partition: usize,
+    cost_ns: &dyn Fn(usize, LayerId) -> f64,
+) -> Actor {
+    let times: Vec<u64> = execution.orders[partition]
+        .order()
+        .map(|id| {
+            let firings = lower::firings(network, id, execution.rows[id.0]).max(1);
+            // Whole nanoseconds; what is too long for them saturates.
+            (cost_ns(partition, id) / firings as f64).round() as u64
+        })
+        .collect();
+    Actor {
+        name: format!("p{partition}"),
+        phases: times.len() as u64,
+        execution_times: Rates::from_sequence(&times),
+        concurrency: NonZero::<u64>::MIN,
     }
 }

@@ -21,6 +21,22 @@ pub struct Ways {
 impl Ways {
     /// Finds what can lie where; a section that may waste nothing and cannot be covered at all, if there is one.
     pub fn find(&mut self, pile: &mut Pile, blocks: &[usize], from: usize, to: usize) -> Option<usize> {
+        self.valleys(pile, from, to);
+        self.reach(pile, blocks, from, to);
+        let uncovered = self.cover(pile, blocks, from, to);
+        if uncovered.is_none() {
+            self.gather(pile, blocks, from, to);
+        }
+        uncovered
+    }
+
+    /// Whether a block ends within the valley in which it begins.
+    fn fits(&self, item: Item, from: usize) -> bool {
+        item.to <= self.valley[item.from - from].1
+    }
+
+    /// Finds the valleys.
+    fn valleys(&mut self, pile: &Pile, from: usize, to: usize) {
         let count = to - from;
         self.valley.clear();
         self.valley.resize(count + 1, (0, 0));
@@ -43,7 +59,10 @@ impl Ways {
             }
             start = end;
         }
-        let fits = |ways: &Ways, item: Item| item.to <= ways.valley[item.from - from].1;
+    }
+
+    /// Finds up to where, and from where on, blocks can cover the ground of each valley.
+    fn reach(&mut self, pile: &Pile, blocks: &[usize], from: usize, to: usize) {
         let mut next = blocks.iter().copied().peekable();
         for section in from..to {
             let at = section - from;
@@ -52,7 +71,7 @@ impl Ways {
                 self.until[at + 1] = true;
             }
             while let Some(i) = next.next_if(|i| pile.items[*i].from == section) {
-                if reached && fits(self, pile.items[i]) {
+                if reached && self.fits(pile.items[i], from) {
                     self.until[pile.items[i].to - from] = true;
                 }
             }
@@ -63,10 +82,14 @@ impl Ways {
             let mut reached = self.since[at];
             reached |= self.since[at + 1] && pile.spare[section] > 0 && self.valley[at].1 > section;
             while let Some(i) = next.next_if(|i| pile.items[*i].from == section) {
-                reached |= fits(self, pile.items[i]) && self.since[pile.items[i].to - from];
+                reached |= self.fits(pile.items[i], from) && self.since[pile.items[i].to - from];
             }
             self.since[at] = reached;
         }
+    }
+
+    /// Finds what blocks can cover, now or later, and a section that may waste nothing and that none can, if there is one.
+    fn cover(&mut self, pile: &mut Pile, blocks: &[usize], from: usize, to: usize) -> Option<usize> {
         let mut looked = 0;
         for &i in blocks {
             let Item { from: begin, to: end, .. } = pile.items[i];
@@ -80,17 +103,19 @@ impl Ways {
             }
         }
         pile.spend(looked);
-        let uncovered = (from..to).find(|s| pile.spare[*s] == 0 && !self.covered[*s - from]);
-        if uncovered.is_some() {
-            return uncovered;
-        }
+        (from..to).find(|s| pile.spare[*s] == 0 && !self.covered[*s - from])
+    }
+
+    /// Gathers the blocks that can lie on the ground now, and counts them by section.
+    fn gather(&mut self, pile: &Pile, blocks: &[usize], from: usize, to: usize) {
         self.count.clear();
-        self.count.resize(count + 1, 0);
+        self.count.resize(to - from + 1, 0);
         self.blocks.clear();
         let mut last = usize::MAX;
         for &i in blocks {
             let item = pile.items[i];
-            let possible = fits(self, item) && self.until[item.from - from] && self.since[item.to - from];
+            let possible =
+                self.fits(item, from) && self.until[item.from - from] && self.since[item.to - from];
             if possible && pile.twin[i] != last {
                 last = pile.twin[i];
                 self.blocks.push(i);
@@ -99,6 +124,5 @@ impl Ways {
                 }
             }
         }
-        None
     }
 }
