@@ -5,6 +5,7 @@ use super::math;
 
 /// A function of one element, by its ONNX definition; what a layer does to each element that it has made.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[allow(missing_docs, reason = "each is the ONNX operator, or the usual function, of that name")]
 pub enum Activation {
     /// `x`.

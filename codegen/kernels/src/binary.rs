@@ -6,12 +6,14 @@ use super::activation::Activation;
 use super::arch::{Isa, Job, Simd};
 use super::element_wise::activate;
 use super::elements::{Elements, ElementsMut};
+use super::kernel::{Context, ElementKernel, RowKernel};
 use super::math;
 use super::pixels::{is_dense, pixel, pixels_mut};
 use super::rows::{Rows, RowsMut};
 
 /// A function of two elements, by its ONNX definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[allow(missing_docs, reason = "each is the ONNX operator of that name")]
 pub enum BinaryFunction {
     Add,
@@ -23,64 +25,86 @@ pub enum BinaryFunction {
     Pow,
 }
 
-/// A function of two tensors, and what follows it.
+/// A function of two tensors, and what follows it. They are two operands, or one operand and one constant, which
+/// comes second or, if [`Binary::constant_first`], first.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Binary {
     /// The function.
     pub function: BinaryFunction,
+    /// Whether the constant, if there is one, is on the left.
+    pub constant_first: bool,
     /// Applied to every output element.
     pub activation: Activation,
 }
 
-/// Output rows `y` of a function of two images. Each operand has as many rows, columns and channels as the output,
-/// or one, which repeats; a constant is given as rows too.
-#[inline]
-pub fn binary(
-    isa: Isa,
-    p: &Binary,
-    y: Range<usize>,
-    left: Rows<'_>,
-    right: Rows<'_>,
-    output: &mut RowsMut<'_>,
-) {
-    match p.function {
-        BinaryFunction::Add => zip_rows(isa, y.clone(), left, right, output, |a, b| a + b),
-        BinaryFunction::Sub => zip_rows(isa, y.clone(), left, right, output, |a, b| a - b),
-        BinaryFunction::Mul => zip_rows(isa, y.clone(), left, right, output, |a, b| a * b),
-        BinaryFunction::Div => zip_rows(isa, y.clone(), left, right, output, |a, b| a / b),
-        BinaryFunction::Max => zip_rows(isa, y.clone(), left, right, output, larger),
-        BinaryFunction::Min => zip_rows(isa, y.clone(), left, right, output, smaller),
-        BinaryFunction::Pow => zip_rows(isa, y.clone(), left, right, output, math::pow),
-    }
-    let shape = output.shape;
-    for y in y {
-        activate(isa, p.activation, output.row(y), &shape);
+impl Binary {
+    /// Left and right.
+    #[inline]
+    fn sides<X: Copy>(&self, operands: &[X], constants: &[X]) -> [X; 2] {
+        match (operands, constants) {
+            (&[operand], &[constant]) if self.constant_first => [constant, operand],
+            (&[operand], &[constant]) => [operand, constant],
+            _ => [operands[0], operands[1]],
+        }
     }
 }
 
-/// Output rows `y` of a function of two tensors that broadcast to the output.
-#[inline]
-pub fn binary_elements(
-    p: &Binary,
-    y: Range<usize>,
-    left: &Elements<'_>,
-    right: &Elements<'_>,
-    output: &mut ElementsMut<'_>,
-) {
-    let rank = output.shape.dims.rank;
-    output.fill(y, |index| {
-        let [a, b] = [left, right].map(|x| x.at(&x.seen.broadcast(rank, index)));
-        let value = match p.function {
-            BinaryFunction::Add => a + b,
-            BinaryFunction::Sub => a - b,
-            BinaryFunction::Mul => a * b,
-            BinaryFunction::Div => a / b,
-            BinaryFunction::Max => larger(a, b),
-            BinaryFunction::Min => smaller(a, b),
-            BinaryFunction::Pow => math::pow(a, b),
-        };
-        p.activation.apply(value, 0.0)
-    });
+/// Images: each side has as many rows, columns and channels as the output, or one, which repeats.
+impl RowKernel for Binary {
+    #[inline]
+    fn rows(
+        &self,
+        context: &mut Context<'_>,
+        y: Range<usize>,
+        operands: &[Rows<'_>],
+        constants: &[Rows<'_>],
+        output: &mut RowsMut<'_>,
+    ) {
+        let (p, isa, [left, right]) = (self, context.isa, self.sides(operands, constants));
+        match p.function {
+            BinaryFunction::Add => zip_rows(isa, y.clone(), left, right, output, |a, b| a + b),
+            BinaryFunction::Sub => zip_rows(isa, y.clone(), left, right, output, |a, b| a - b),
+            BinaryFunction::Mul => zip_rows(isa, y.clone(), left, right, output, |a, b| a * b),
+            BinaryFunction::Div => zip_rows(isa, y.clone(), left, right, output, |a, b| a / b),
+            BinaryFunction::Max => zip_rows(isa, y.clone(), left, right, output, larger),
+            BinaryFunction::Min => zip_rows(isa, y.clone(), left, right, output, smaller),
+            BinaryFunction::Pow => zip_rows(isa, y.clone(), left, right, output, math::pow),
+        }
+        let shape = output.shape;
+        for y in y {
+            activate(isa, p.activation, output.row(y), &shape);
+        }
+    }
+}
+
+/// Tensors of any rank that broadcast to the output.
+impl ElementKernel for Binary {
+    #[inline]
+    fn elements(
+        &self,
+        _: &mut Context<'_>,
+        y: Range<usize>,
+        operands: &[Elements<'_>],
+        constants: &[Elements<'_>],
+        output: &mut ElementsMut<'_>,
+    ) {
+        let (p, [left, right]) = (self, self.sides(operands, constants));
+        let rank = output.shape.dims.rank;
+        output.fill(y, |index| {
+            let [a, b] = [&left, &right].map(|x| x.at(&x.seen.broadcast(rank, index)));
+            let value = match p.function {
+                BinaryFunction::Add => a + b,
+                BinaryFunction::Sub => a - b,
+                BinaryFunction::Mul => a * b,
+                BinaryFunction::Div => a / b,
+                BinaryFunction::Max => larger(a, b),
+                BinaryFunction::Min => smaller(a, b),
+                BinaryFunction::Pow => math::pow(a, b),
+            };
+            p.activation.apply(value, 0.0)
+        });
+    }
 }
 
 /// `f` of each element of the left and the element of the right operand that broadcasts to it.

@@ -1,13 +1,15 @@
-//! Concatenation: each operand is copied to its place, one call each.
+//! Concatenation: each operand is copied to its place.
 
 use core::ops::Range;
 
 use super::elements::{Elements, ElementsMut};
+use super::kernel::{Context, ElementKernel, RowKernel};
 use super::pixels::{is_dense, pixel_mut, pixels};
 use super::rows::{Rows, RowsMut};
 
 /// The dimension of an image along which operands follow each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[allow(missing_docs, reason = "the dimensions of an image")]
 pub enum ImageAxis {
     Channels,
@@ -15,10 +17,47 @@ pub enum ImageAxis {
     Columns,
 }
 
+/// Images one after another.
+#[derive(Debug, Clone, Copy)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct Concat {
+    /// The dimension along which they follow each other.
+    pub axis: ImageAxis,
+}
+
+/// Any number of operands.
+impl RowKernel for Concat {
+    #[inline]
+    fn rows(
+        &self,
+        _: &mut Context<'_>,
+        y: Range<usize>,
+        operands: &[Rows<'_>],
+        _: &[Rows<'_>],
+        output: &mut RowsMut<'_>,
+    ) {
+        let mut start = 0;
+        for &operand in operands {
+            copy_image(self.axis, start, y.clone(), operand, output);
+            start += match self.axis {
+                ImageAxis::Channels => operand.shape.channels,
+                ImageAxis::Rows => operand.shape.height,
+                ImageAxis::Columns => operand.shape.width,
+            };
+        }
+    }
+}
+
 /// Copies the part of output rows `y` that comes from one operand; `start` is the index along `axis` at which that
 /// operand begins in the output.
 #[inline]
-pub fn concat(axis: ImageAxis, start: usize, y: Range<usize>, input: Rows<'_>, output: &mut RowsMut<'_>) {
+pub(crate) fn copy_image(
+    axis: ImageAxis,
+    start: usize,
+    y: Range<usize>,
+    input: Rows<'_>,
+    output: &mut RowsMut<'_>,
+) {
     let (shape, out) = (input.shape, output.shape);
     let [first_row, first_column, first_channel] = match axis {
         ImageAxis::Channels => [0, 0, start],
@@ -38,10 +77,37 @@ pub fn concat(axis: ImageAxis, start: usize, y: Range<usize>, input: Rows<'_>, o
     }
 }
 
+/// Tensors of any rank one after another.
+#[derive(Debug, Clone, Copy)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct ConcatElements {
+    /// The dimension along which they follow each other.
+    pub axis: usize,
+}
+
+/// Any number of operands.
+impl ElementKernel for ConcatElements {
+    #[inline]
+    fn elements(
+        &self,
+        _: &mut Context<'_>,
+        y: Range<usize>,
+        operands: &[Elements<'_>],
+        _: &[Elements<'_>],
+        output: &mut ElementsMut<'_>,
+    ) {
+        let mut start = 0;
+        for operand in operands {
+            copy_elements(self.axis, start, y.clone(), operand, output);
+            start += operand.seen.sizes[self.axis];
+        }
+    }
+}
+
 /// Copies the part of output rows `y` that comes from one operand, which begins at `start` along
 /// dimension `axis` of the output.
 #[inline]
-pub fn concat_elements(
+pub(crate) fn copy_elements(
     axis: usize,
     start: usize,
     y: Range<usize>,

@@ -3,11 +3,13 @@
 use core::ops::Range;
 
 use super::elements::{Elements, ElementsMut};
+use super::kernel::{Context, ElementKernel, RowKernel};
 use super::pixels::{pixel, pixel_mut, pixels_mut};
 use super::rows::{Rows, RowsMut};
 
 /// Channels that become pixels.
 #[derive(Debug, Clone, Copy)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct DepthToSpace {
     /// Side of the square of pixels that `block²` channels become.
     pub block: usize,
@@ -15,83 +17,114 @@ pub struct DepthToSpace {
     pub depth_first: bool,
 }
 
-/// Output rows `y` of depth-to-space.
-#[inline]
-pub fn depth_to_space<T: Copy>(
-    p: &DepthToSpace,
-    y: Range<usize>,
-    input: Rows<'_, T>,
-    output: &mut RowsMut<'_, T>,
-) {
-    let (shape, out) = (input.shape, output.shape);
-    for y in y {
-        let row = input.row(y / p.block);
-        for (x, result) in pixels_mut(output.row(y), &out).enumerate() {
-            let pixel = pixel(row, &shape, x / p.block);
-            let within = y % p.block * p.block + x % p.block;
-            if p.depth_first {
-                result.copy_from_slice(&pixel[within * out.channels..][..out.channels]);
-            } else {
-                let every = pixel[within..].iter().step_by(p.block * p.block);
-                result.iter_mut().zip(every).for_each(|(r, &x)| *r = x);
-            }
-        }
-    }
-}
-
-/// Output rows `y` of depth-to-space of `[N, C, H, W]`, whatever the batch.
-#[inline]
-pub fn depth_to_space_elements<T: Copy>(
-    p: &DepthToSpace,
-    y: Range<usize>,
-    input: &Elements<'_, T>,
-    output: &mut ElementsMut<'_, T>,
-) {
-    let channels = output.shape.dims.sizes[1];
-    output.fill(y, |index| {
-        let &[n, channel, y, x, ..] = index;
-        let within = y % p.block * p.block + x % p.block;
-        let channel =
-            if p.depth_first { within * channels + channel } else { channel * p.block * p.block + within };
-        input.at(&[n, channel, y / p.block, x / p.block, 0, 0])
-    });
-}
-
-/// Output rows `y` of space-to-depth with squares of `block` pixels.
-#[inline]
-pub fn space_to_depth<T: Copy>(
-    block: usize,
-    y: Range<usize>,
-    input: Rows<'_, T>,
-    output: &mut RowsMut<'_, T>,
-) {
-    let (shape, out) = (input.shape, output.shape);
-    for y in y {
-        for i in 0..block {
-            let (row, result) = (input.row(y * block + i), output.row(y));
-            for x in 0..out.width {
-                let part = i * block * shape.channels;
-                let result = &mut pixel_mut(result, &out, x)[part..][..block * shape.channels];
-                for (j, result) in result.chunks_exact_mut(shape.channels).enumerate() {
-                    result.copy_from_slice(pixel(row, &shape, x * block + j));
+/// One operand, by rows.
+impl RowKernel for DepthToSpace {
+    #[inline]
+    fn rows(
+        &self,
+        _: &mut Context<'_>,
+        y: Range<usize>,
+        operands: &[Rows<'_>],
+        _: &[Rows<'_>],
+        output: &mut RowsMut<'_>,
+    ) {
+        let input = operands[0];
+        let (shape, out) = (input.shape, output.shape);
+        for y in y {
+            let row = input.row(y / self.block);
+            for (x, result) in pixels_mut(output.row(y), &out).enumerate() {
+                let pixel = pixel(row, &shape, x / self.block);
+                let within = y % self.block * self.block + x % self.block;
+                if self.depth_first {
+                    result.copy_from_slice(&pixel[within * out.channels..][..out.channels]);
+                } else {
+                    let every = pixel[within..].iter().step_by(self.block * self.block);
+                    result.iter_mut().zip(every).for_each(|(r, &x)| *r = x);
                 }
             }
         }
     }
 }
 
-/// Output rows `y` of space-to-depth of `[N, C, H, W]`, whatever the batch.
-#[inline]
-pub fn space_to_depth_elements<T: Copy>(
-    block: usize,
-    y: Range<usize>,
-    input: &Elements<'_, T>,
-    output: &mut ElementsMut<'_, T>,
-) {
-    let channels = input.seen.sizes[1];
-    output.fill(y, |index| {
-        let &[n, channel, y, x, ..] = index;
-        let within = channel / channels;
-        input.at(&[n, channel % channels, y * block + within / block, x * block + within % block, 0, 0])
-    });
+/// One operand, `[N, C, H, W]`, whatever the batch.
+impl ElementKernel for DepthToSpace {
+    #[inline]
+    fn elements(
+        &self,
+        _: &mut Context<'_>,
+        y: Range<usize>,
+        operands: &[Elements<'_>],
+        _: &[Elements<'_>],
+        output: &mut ElementsMut<'_>,
+    ) {
+        let (p, input) = (self, &operands[0]);
+        let channels = output.shape.dims.sizes[1];
+        output.fill(y, |index| {
+            let &[n, channel, y, x, ..] = index;
+            let within = y % p.block * p.block + x % p.block;
+            let channel = if p.depth_first {
+                within * channels + channel
+            } else {
+                channel * p.block * p.block + within
+            };
+            input.at(&[n, channel, y / p.block, x / p.block, 0, 0])
+        });
+    }
+}
+
+/// Squares of pixels that become channels.
+#[derive(Debug, Clone, Copy)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct SpaceToDepth {
+    /// Side of a square.
+    pub block: usize,
+}
+
+/// One operand, by rows.
+impl RowKernel for SpaceToDepth {
+    #[inline]
+    fn rows(
+        &self,
+        _: &mut Context<'_>,
+        y: Range<usize>,
+        operands: &[Rows<'_>],
+        _: &[Rows<'_>],
+        output: &mut RowsMut<'_>,
+    ) {
+        let (block, input) = (self.block, operands[0]);
+        let (shape, out) = (input.shape, output.shape);
+        for y in y {
+            for i in 0..block {
+                let (row, result) = (input.row(y * block + i), output.row(y));
+                for x in 0..out.width {
+                    let part = i * block * shape.channels;
+                    let result = &mut pixel_mut(result, &out, x)[part..][..block * shape.channels];
+                    for (j, result) in result.chunks_exact_mut(shape.channels).enumerate() {
+                        result.copy_from_slice(pixel(row, &shape, x * block + j));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// One operand, `[N, C, H, W]`, whatever the batch.
+impl ElementKernel for SpaceToDepth {
+    #[inline]
+    fn elements(
+        &self,
+        _: &mut Context<'_>,
+        y: Range<usize>,
+        operands: &[Elements<'_>],
+        _: &[Elements<'_>],
+        output: &mut ElementsMut<'_>,
+    ) {
+        let (block, input) = (self.block, &operands[0]);
+        let channels = input.seen.sizes[1];
+        output.fill(y, |index| {
+            let &[n, channel, y, x, ..] = index;
+            let within = channel / channels;
+            input.at(&[n, channel % channels, y * block + within / block, x * block + within % block, 0, 0])
+        });
+    }
 }

@@ -87,6 +87,35 @@ impl Dims {
     }
 }
 
+/// Some dimensions of a tensor, ascending.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct Axes {
+    /// How many.
+    pub count: usize,
+    /// Which; 0 beyond the count.
+    pub axes: Index,
+}
+
+impl Axes {
+    /// These dimensions, at most [`MAX_RANK`] of them.
+    pub const fn new(list: &[usize]) -> Self {
+        let mut axes = [0; MAX_RANK];
+        let mut i = 0;
+        while i < list.len() {
+            axes[i] = list[i];
+            i += 1;
+        }
+        Axes { count: list.len(), axes }
+    }
+
+    /// As a slice.
+    #[inline]
+    pub fn as_slice(&self) -> &[usize] {
+        &self.axes[..self.count]
+    }
+}
+
 /// Calls `f` with every index from `starts` to before `ends`, in row-major order.
 #[inline]
 fn walk(starts: &Index, ends: &Index, f: &mut impl FnMut(&Index)) {
@@ -277,6 +306,12 @@ impl<'a, T: Copy> Elements<'a, T> {
         } else {
             self.get(self.seen.linear(index))
         }
+    }
+
+    /// All elements of a tensor that is one row and stored alone.
+    #[inline]
+    pub fn values(&self) -> &'a [T] {
+        self.data.slice(0, self.shape.dims.elements())
     }
 
     #[inline]

@@ -3,16 +3,15 @@
 use core::ops::Range;
 
 use super::activation::Activation;
-use super::arch::{Isa, PANEL};
-use super::conv::{Conv, conv, conv_shared};
+use super::arch::PANEL;
+use super::conv::Conv;
 use super::elements::{Elements, ElementsMut};
+use super::kernel::{Context, ElementKernel};
 use super::panel::Panels;
-use super::rows::{RowShape, Rows, RowsMut};
-use super::shared::SharedRows;
-use super::span::{Span, SpanMut};
 
 /// A fully connected layer: rows of `inner` elements → rows of `units` elements.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Gemm {
     /// Elements of an input row.
     pub inner: usize,
@@ -57,89 +56,46 @@ impl Gemm {
     pub fn pack(&self, weight: impl Fn(usize, usize) -> f32, bias: &[f32], slopes: &[f32], out: &mut [f32]) {
         self.panels().pack(weight, bias, slopes, out);
     }
+}
 
-    /// Parts into which the units may be divided among workers.
-    pub const fn tiles(&self) -> usize {
-        self.panels().count()
+/// One operand, where it or the output does not lie in the order in which it is seen; else [`Gemm::as_conv`] makes the
+/// product. The constant is packed by [`Gemm::pack`].
+impl ElementKernel for Gemm {
+    fn elements(
+        &self,
+        context: &mut Context<'_>,
+        y: Range<usize>,
+        operands: &[Elements<'_>],
+        constants: &[Elements<'_>],
+        output: &mut ElementsMut<'_>,
+    ) {
+        let (input, weights) = (&operands[0], constants[0].values());
+        let (panels, shape) = (self.panels(), output.shape);
+        let last = shape.dims.rank - 1;
+        shape.for_each(y, |index| {
+            let unit = index[last];
+            if !unit.is_multiple_of(PANEL) {
+                return;
+            }
+            let count = PANEL.min(self.units - unit);
+            let mut parts = weights[unit * panels.each()..].chunks_exact(count);
+            let mut all = [0.0; PANEL];
+            let sums = &mut all[..count];
+            sums.copy_from_slice(parts.next().unwrap_or_default());
+            let mut at = *index;
+            for (k, weights) in parts.by_ref().take(self.inner).enumerate() {
+                at[last] = k;
+                let x = input.at(&at);
+                sums.iter_mut().zip(weights).for_each(|(sum, weight)| *sum += x * weight);
+            }
+            let slopes = parts.next().filter(|_| panels.slopes).unwrap_or_default();
+            self.activation.apply_all(context.isa, sums, slopes);
+            for (lane, sum) in sums.iter().enumerate() {
+                at[last] = unit + lane;
+                *output.at(&at) = *sum;
+            }
+        });
     }
-
-    /// Rows of a dense tensor of `elements` elements, `size` a row.
-    fn dense(elements: usize, size: usize) -> RowShape {
-        RowShape::dense(1, elements / size.max(1), size, 1)
-    }
-}
-
-/// Makes every row of `output` from that of `input`; both are dense. `weights` are packed by [`Gemm::pack`].
-///
-/// # Panics
-/// If a slice is shorter than the others say.
-#[inline]
-pub fn gemm(isa: Isa, p: &Gemm, input: &[f32], weights: &[f32], output: &mut [f32]) {
-    let input = Rows { data: Span::new(input), shape: Gemm::dense(input.len(), p.inner) };
-    let shape = Gemm::dense(output.len(), p.units);
-    conv(isa, &p.as_conv(), 0..1, &[input], weights, &mut RowsMut { data: SpanMut::new(output), shape });
-}
-
-/// Makes rows `y` of the product where operand or output do not lie in the order in which they are seen.
-///
-/// # Panics
-/// If a slice is shorter than the shapes say.
-pub fn gemm_elements(
-    isa: Isa,
-    p: &Gemm,
-    y: Range<usize>,
-    input: &Elements<'_>,
-    weights: &[f32],
-    output: &mut ElementsMut<'_>,
-) {
-    let (panels, shape) = (p.panels(), output.shape);
-    let last = shape.dims.rank - 1;
-    shape.for_each(y, |index| {
-        let unit = index[last];
-        if !unit.is_multiple_of(PANEL) {
-            return;
-        }
-        let count = PANEL.min(p.units - unit);
-        let mut parts = weights[unit * panels.each()..].chunks_exact(count);
-        let mut all = [0.0; PANEL];
-        let sums = &mut all[..count];
-        sums.copy_from_slice(parts.next().unwrap_or_default());
-        let mut at = *index;
-        for (k, weights) in parts.by_ref().take(p.inner).enumerate() {
-            at[last] = k;
-            let x = input.at(&at);
-            sums.iter_mut().zip(weights).for_each(|(sum, weight)| *sum += x * weight);
-        }
-        let slopes = parts.next().filter(|_| panels.slopes).unwrap_or_default();
-        p.activation.apply_all(isa, sums, slopes);
-        for (lane, sum) in sums.iter().enumerate() {
-            at[last] = unit + lane;
-            *output.at(&at) = *sum;
-        }
-    });
-}
-
-/// Makes those units of [`gemm`] that belong to `tiles`, of [`Gemm::tiles`]; `output` is of one row of as many pixels as
-/// `input` has rows. The bytes are those of [`gemm`] however tiles are divided.
-///
-/// # Safety
-/// No one else reads or writes these elements of `output` at the same time.
-///
-/// # Panics
-/// As [`gemm`].
-#[inline]
-#[allow(unsafe_code, reason = "several workers write one tensor")]
-pub unsafe fn gemm_shared(
-    isa: Isa,
-    p: &Gemm,
-    tiles: Range<usize>,
-    input: &[f32],
-    weights: &[f32],
-    output: SharedRows<'_>,
-) {
-    let input = Rows { data: Span::new(input), shape: Gemm::dense(input.len(), p.inner) };
-    // SAFETY: the caller's.
-    unsafe { conv_shared(isa, &p.as_conv(), 0..1, tiles, &[input], weights, output) }
 }
 
 #[cfg(test)]
@@ -148,6 +104,10 @@ mod tests {
     use std::vec;
     use std::vec::Vec;
 
+    use super::super::arch::Isa;
+    use super::super::kernel::RowKernel;
+    use super::super::rows::{RowShape, Rows, RowsMut};
+    use super::super::span::SpanMut;
     use super::super::testing::{Random, close};
     use super::*;
 
@@ -172,23 +132,19 @@ mod tests {
                 }));
             }
             for isa in Isa::all() {
+                let context = &mut Context::alone(isa);
                 let mut got = vec![f32::NAN; rows * units];
-                gemm(isa, &p, &input, &packed, &mut got);
+                let x = Rows { data: input.as_slice().into(), shape: RowShape::dense(1, rows, inner, 1) };
+                let shape = RowShape::dense(1, rows, units, 1);
+                let output = &mut RowsMut { data: SpanMut::new(&mut got), shape };
+                p.as_conv().rows(context, 0..1, &[x], &[Rows::line(&packed)], output);
                 close(&got, &want, || std::format!("case {case} {}", isa.name()));
 
-                let mut halves = vec![f32::NAN; rows * units];
-                let cut = random.within(0, p.tiles());
-                let mut output =
-                    RowsMut { data: SpanMut::new(&mut halves), shape: RowShape::dense(1, rows, units, 1) };
-                let shared = SharedRows::new(&mut output);
-                for tiles in [0..cut, cut..p.tiles()] {
-                    #[allow(unsafe_code)]
-                    // SAFETY: one after the other.
-                    unsafe {
-                        gemm_shared(isa, &p, tiles, &input, &packed, shared);
-                    }
-                }
-                assert_eq!(got, halves, "case {case} {} cut at {cut}", isa.name());
+                let mut by_elements = vec![f32::NAN; rows * units];
+                let output = &mut ElementsMut::dense(&mut by_elements, &[rows, units]);
+                let x = Elements::dense(&input, &[rows, inner]);
+                p.elements(context, 0..1, &[x], &[Elements::dense(&packed, &[packed.len()])], output);
+                close(&by_elements, &want, || std::format!("case {case} {}, elements", isa.name()));
             }
         }
     }

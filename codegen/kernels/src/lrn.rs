@@ -4,12 +4,14 @@
 use core::ops::Range;
 
 use super::elements::{Elements, ElementsMut};
+use super::kernel::{Context, ElementKernel, RowKernel};
 use super::math;
 use super::pixels::{pixels, pixels_mut};
 use super::rows::{Rows, RowsMut};
 
 /// A local response normalisation, by its ONNX definition.
 #[derive(Debug, Clone, Copy)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[allow(missing_docs, reason = "each is ONNX's attribute of that name")]
 pub struct Lrn {
     pub size: usize,
@@ -18,30 +20,50 @@ pub struct Lrn {
     pub bias: f32,
 }
 
-/// Output rows `y` of a normalised image.
-#[inline]
-pub fn lrn(p: &Lrn, y: Range<usize>, input: Rows<'_>, output: &mut RowsMut<'_>) {
-    let (shape, out) = (input.shape, output.shape);
-    for y in y {
-        for (pixel, result) in pixels(input.row(y), &shape).zip(pixels_mut(output.row(y), &out)) {
-            for (channel, (r, &x)) in result.iter_mut().zip(pixel).enumerate() {
-                *r = p.normalise(x, pixel[p.around(channel, pixel.len())].iter().copied());
+/// One operand, by rows.
+impl RowKernel for Lrn {
+    #[inline]
+    fn rows(
+        &self,
+        _: &mut Context<'_>,
+        y: Range<usize>,
+        operands: &[Rows<'_>],
+        _: &[Rows<'_>],
+        output: &mut RowsMut<'_>,
+    ) {
+        let input = operands[0];
+        let (shape, out) = (input.shape, output.shape);
+        for y in y {
+            for (pixel, result) in pixels(input.row(y), &shape).zip(pixels_mut(output.row(y), &out)) {
+                for (channel, (r, &x)) in result.iter_mut().zip(pixel).enumerate() {
+                    *r = self.normalise(x, pixel[self.around(channel, pixel.len())].iter().copied());
+                }
             }
         }
     }
 }
 
-/// Output rows `y` of a normalised tensor; dimension 1 counts the channels.
-#[inline]
-pub fn lrn_elements(p: &Lrn, y: Range<usize>, input: &Elements<'_>, output: &mut ElementsMut<'_>) {
-    output.fill(y, |index| {
-        let around = p.around(index[1], input.seen.sizes[1]).map(|channel| {
-            let mut at = *index;
-            at[1] = channel;
-            input.at(&at)
+/// One operand, whose dimension 1 counts the channels.
+impl ElementKernel for Lrn {
+    #[inline]
+    fn elements(
+        &self,
+        _: &mut Context<'_>,
+        y: Range<usize>,
+        operands: &[Elements<'_>],
+        _: &[Elements<'_>],
+        output: &mut ElementsMut<'_>,
+    ) {
+        let input = &operands[0];
+        output.fill(y, |index| {
+            let around = self.around(index[1], input.seen.sizes[1]).map(|channel| {
+                let mut at = *index;
+                at[1] = channel;
+                input.at(&at)
+            });
+            self.normalise(input.at(index), around)
         });
-        p.normalise(input.at(index), around)
-    });
+    }
 }
 
 impl Lrn {

@@ -5,14 +5,35 @@ use core::ops::Range;
 
 use super::arch::{Isa, Job, PANEL, Simd};
 use super::elements::{Dims, Elements, ElementsMut, Index};
+use super::kernel::{Context, ElementKernel};
 use super::tile::{Ending, TileWork, accumulate, call, finish, panel_vectors};
+
+/// `a · b` of two operands.
+#[derive(Debug, Clone, Copy)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct MatMul;
+
+/// Two operands.
+impl ElementKernel for MatMul {
+    #[inline]
+    fn elements(
+        &self,
+        context: &mut Context<'_>,
+        y: Range<usize>,
+        operands: &[Elements<'_>],
+        _: &[Elements<'_>],
+        output: &mut ElementsMut<'_>,
+    ) {
+        mat_mul(context.isa, y, &operands[0], &operands[1], output);
+    }
+}
 
 /// Makes rows `y` of `a · b` over the last two dimensions of the operands as seen, the others broadcast; a first operand
 /// of rank 1 is a row, a second one a column, and the output lacks that dimension. An output that is one row is made whole.
 ///
 /// # Panics
 /// If a slice is shorter than the shapes say.
-pub fn mat_mul(isa: Isa, y: Range<usize>, a: &Elements<'_>, b: &Elements<'_>, output: &mut ElementsMut<'_>) {
+fn mat_mul(isa: Isa, y: Range<usize>, a: &Elements<'_>, b: &Elements<'_>, output: &mut ElementsMut<'_>) {
     let (a_batch, b_batch) = (a.seen.rank.saturating_sub(2), b.seen.rank.saturating_sub(2));
     let batch = a_batch.max(b_batch);
     let shape = output.shape.dims;

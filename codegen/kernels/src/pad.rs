@@ -2,12 +2,14 @@
 
 use core::ops::Range;
 
-use super::elements::{Elements, ElementsMut};
+use super::elements::{Elements, ElementsMut, MAX_RANK};
+use super::kernel::{Context, ElementKernel, RowKernel};
 use super::pixels::{pixel, pixel_mut};
 use super::rows::{Rows, RowsMut};
 
 /// What padded elements hold.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub enum PadMode {
     /// A constant.
     Constant(f32),
@@ -19,6 +21,7 @@ pub enum PadMode {
 
 /// Padding of an image, for `[row, column, channel]`.
 #[derive(Debug, Clone, Copy)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Pad {
     /// What padded elements hold.
     pub mode: PadMode,
@@ -28,54 +31,81 @@ pub struct Pad {
     pub after: [i64; 3],
 }
 
-/// Output rows `y` of a padded image.
-#[inline]
-pub fn pad(p: &Pad, y: Range<usize>, input: Rows<'_>, output: &mut RowsMut<'_>) {
-    let (shape, out) = (input.shape, output.shape);
-    let value = if let PadMode::Constant(value) = p.mode { value } else { 0.0 };
-    let from = |axis: usize, size, i| source(p.mode, p.before[axis], p.after[axis], size, i);
-    for y in y {
-        let row = from(0, shape.height, y).map(|y| input.row(y));
-        let result = output.row(y);
-        for x in 0..out.width {
-            let result = pixel_mut(result, &out, x);
-            let (Some(row), Some(x)) = (row, from(1, shape.width, x)) else {
-                result.fill(value);
-                continue;
-            };
-            let pixel = pixel(row, &shape, x);
-            if p.before[2] == 0 && p.after[2] == 0 {
-                result.copy_from_slice(pixel);
-                continue;
-            }
-            for (channel, r) in result.iter_mut().enumerate() {
-                *r = from(2, shape.channels, channel).map_or(value, |channel| pixel[channel]);
+/// One operand.
+impl RowKernel for Pad {
+    #[inline]
+    fn rows(
+        &self,
+        _: &mut Context<'_>,
+        y: Range<usize>,
+        operands: &[Rows<'_>],
+        _: &[Rows<'_>],
+        output: &mut RowsMut<'_>,
+    ) {
+        let input = operands[0];
+        let (shape, out) = (input.shape, output.shape);
+        let value = if let PadMode::Constant(value) = self.mode { value } else { 0.0 };
+        let from = |axis: usize, size, i| source(self.mode, self.before[axis], self.after[axis], size, i);
+        for y in y {
+            let row = from(0, shape.height, y).map(|y| input.row(y));
+            let result = output.row(y);
+            for x in 0..out.width {
+                let result = pixel_mut(result, &out, x);
+                let (Some(row), Some(x)) = (row, from(1, shape.width, x)) else {
+                    result.fill(value);
+                    continue;
+                };
+                let pixel = pixel(row, &shape, x);
+                if self.before[2] == 0 && self.after[2] == 0 {
+                    result.copy_from_slice(pixel);
+                    continue;
+                }
+                for (channel, r) in result.iter_mut().enumerate() {
+                    *r = from(2, shape.channels, channel).map_or(value, |channel| pixel[channel]);
+                }
             }
         }
     }
 }
 
-/// Output rows `y` of a padded tensor, with elements added before and after for each dimension.
-#[inline]
-pub fn pad_elements(
-    mode: PadMode,
-    before: &[i64],
-    after: &[i64],
-    y: Range<usize>,
-    input: &Elements<'_>,
-    output: &mut ElementsMut<'_>,
-) {
-    let value = if let PadMode::Constant(value) = mode { value } else { 0.0 };
-    output.fill(y, |index| {
-        let mut at = *index;
-        for (axis, (&before, &after)) in before.iter().zip(after).enumerate() {
-            match source(mode, before, after, input.seen.sizes[axis], index[axis]) {
-                Some(i) => at[axis] = i,
-                None => return value,
+/// Padding of a tensor of any rank, for each dimension; 0 beyond the rank.
+#[derive(Debug, Clone, Copy)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct PadElements {
+    /// What padded elements hold.
+    pub mode: PadMode,
+    /// Elements added before; negative crops.
+    pub before: [i64; MAX_RANK],
+    /// Elements added after; negative crops.
+    pub after: [i64; MAX_RANK],
+}
+
+/// One operand.
+impl ElementKernel for PadElements {
+    #[inline]
+    fn elements(
+        &self,
+        _: &mut Context<'_>,
+        y: Range<usize>,
+        operands: &[Elements<'_>],
+        _: &[Elements<'_>],
+        output: &mut ElementsMut<'_>,
+    ) {
+        let input = &operands[0];
+        let value = if let PadMode::Constant(value) = self.mode { value } else { 0.0 };
+        output.fill(y, |index| {
+            let mut at = *index;
+            for (axis, (&before, &after)) in
+                self.before.iter().zip(&self.after).enumerate().take(input.seen.rank)
+            {
+                match source(self.mode, before, after, input.seen.sizes[axis], index[axis]) {
+                    Some(i) => at[axis] = i,
+                    None => return value,
+                }
             }
-        }
-        input.at(&at)
-    });
+            input.at(&at)
+        });
+    }
 }
 
 /// The input index that output index `i` shows; none for a constant. What is cropped is gone before the mode looks

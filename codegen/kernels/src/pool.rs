@@ -2,14 +2,16 @@
 
 use core::ops::Range;
 
-use super::arch::{Isa, Job, Simd};
+use super::arch::{Job, Simd};
 use super::elements::{Elements, ElementsMut};
+use super::kernel::{Context, ElementKernel, RowKernel};
 use super::math;
 use super::pixels::{pixel, pixel_mut};
 use super::rows::{Rows, RowsMut};
 
 /// A pooling window.
 #[derive(Debug, Clone, Copy)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Pool {
     /// What becomes of a window.
     pub kind: PoolKind,
@@ -25,6 +27,7 @@ pub struct Pool {
 
 /// What becomes of a pooling window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub enum PoolKind {
     /// Largest element.
     Max,
@@ -39,13 +42,22 @@ pub enum PoolKind {
     },
 }
 
-/// Output rows `y` of a pooling by rows.
-#[inline]
-pub fn pool(isa: Isa, p: &Pool, y: Range<usize>, input: Rows<'_>, output: &mut RowsMut<'_>) {
-    isa.run(PoolRows { p, y, input, output });
+/// One operand, by rows.
+impl RowKernel for Pool {
+    #[inline]
+    fn rows(
+        &self,
+        context: &mut Context<'_>,
+        y: Range<usize>,
+        operands: &[Rows<'_>],
+        _: &[Rows<'_>],
+        output: &mut RowsMut<'_>,
+    ) {
+        context.isa.run(PoolRows { p: self, y, input: operands[0], output });
+    }
 }
 
-/// [`pool`] as work for an instruction set.
+/// A pooling by rows as work for an instruction set.
 struct PoolRows<'a, 'o, 'd> {
     p: &'a Pool,
     y: Range<usize>,
@@ -77,24 +89,34 @@ impl Job for PoolRows<'_, '_, '_> {
     }
 }
 
-/// Output rows `y` of a pooling of `[N, C, H, W]`, whatever the batch.
-#[inline]
-pub fn pool_elements(p: &Pool, y: Range<usize>, input: &Elements<'_>, output: &mut ElementsMut<'_>) {
-    output.fill(y, |index| {
-        let rows = Taps::of(p, 0, index[2], input.seen.sizes[2]);
-        let columns = Taps::of(p, 1, index[3], input.seen.sizes[3]);
-        let mut result = [p.kind.start()];
-        let mut at = *index;
-        for ky in rows.inside.clone() {
-            at[2] = rows.at(ky);
-            for kx in columns.inside.clone() {
-                at[3] = columns.at(kx);
-                p.kind.accumulate(&mut result, &[input.at(&at)]);
+/// One operand, `[N, C, H, W]`, whatever the batch.
+impl ElementKernel for Pool {
+    #[inline]
+    fn elements(
+        &self,
+        _: &mut Context<'_>,
+        y: Range<usize>,
+        operands: &[Elements<'_>],
+        _: &[Elements<'_>],
+        output: &mut ElementsMut<'_>,
+    ) {
+        let input = &operands[0];
+        output.fill(y, |index| {
+            let rows = Taps::of(self, 0, index[2], input.seen.sizes[2]);
+            let columns = Taps::of(self, 1, index[3], input.seen.sizes[3]);
+            let mut result = [self.kind.start()];
+            let mut at = *index;
+            for ky in rows.inside.clone() {
+                at[2] = rows.at(ky);
+                for kx in columns.inside.clone() {
+                    at[3] = columns.at(kx);
+                    self.kind.accumulate(&mut result, &[input.at(&at)]);
+                }
             }
-        }
-        p.kind.finish(&mut result, divisor(p.kind, &rows, &columns));
-        result[0]
-    });
+            self.kind.finish(&mut result, divisor(self.kind, &rows, &columns));
+            result[0]
+        });
+    }
 }
 
 /// The taps of a window in one direction.

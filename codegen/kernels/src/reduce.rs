@@ -5,14 +5,16 @@
 
 use core::ops::Range;
 
-use super::arch::{Isa, Job, Simd};
-use super::elements::{Dims, Elements, ElementsMut, MAX_RANK};
+use super::arch::{Job, Simd};
+use super::elements::{Axes, Dims, Elements, ElementsMut, MAX_RANK};
+use super::kernel::{Context, ElementKernel, RowKernel};
 use super::math;
 use super::pixels::{is_dense, pixel, pixel_mut};
 use super::rows::{RowShape, Rows, RowsMut};
 
 /// A reduction, by its ONNX definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[allow(missing_docs, reason = "each is the ONNX reduction of that name")]
 pub enum ReduceFunction {
     Mean,
@@ -34,52 +36,83 @@ pub enum ReduceFunction {
 /// Elements reduced together before they join the others.
 pub(crate) const LANES: usize = 16;
 
-/// Output rows `y` of a reduction within each row: over its columns, its channels, or both, which stay as dimensions of
-/// size 1.
-#[inline]
-pub fn reduce_rows(
-    function: ReduceFunction,
-    columns: bool,
-    channels: bool,
-    y: Range<usize>,
-    input: Rows<'_>,
-    output: &mut RowsMut<'_>,
-) {
-    let (shape, out) = (input.shape, output.shape);
-    for y in y {
-        let (row, result) = (input.row(y), output.row(y));
-        match (columns, channels) {
-            (false, _) => {
-                for x in 0..shape.width {
-                    let pixel = pixel(row, &shape, x);
-                    let result = pixel_mut(result, &out, x);
-                    if channels {
-                        result[0] = fold_slice(function, pixel);
-                    } else {
-                        result.iter_mut().zip(pixel).for_each(|(r, &x)| *r = fold_slice(function, &[x]));
+/// A reduction within each row: over its columns, its channels, or both, which stay as dimensions of size 1.
+#[derive(Debug, Clone, Copy)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct ReduceRows {
+    /// What becomes of the elements.
+    pub function: ReduceFunction,
+    /// Whether it is over the columns.
+    pub columns: bool,
+    /// Whether it is over the channels.
+    pub channels: bool,
+}
+
+/// One operand.
+impl RowKernel for ReduceRows {
+    #[inline]
+    fn rows(
+        &self,
+        _: &mut Context<'_>,
+        y: Range<usize>,
+        operands: &[Rows<'_>],
+        _: &[Rows<'_>],
+        output: &mut RowsMut<'_>,
+    ) {
+        let (&ReduceRows { function, columns, channels }, input) = (self, operands[0]);
+        let (shape, out) = (input.shape, output.shape);
+        for y in y {
+            let (row, result) = (input.row(y), output.row(y));
+            match (columns, channels) {
+                (false, _) => {
+                    for x in 0..shape.width {
+                        let pixel = pixel(row, &shape, x);
+                        let result = pixel_mut(result, &out, x);
+                        if channels {
+                            result[0] = fold_slice(function, pixel);
+                        } else {
+                            result.iter_mut().zip(pixel).for_each(|(r, &x)| *r = fold_slice(function, &[x]));
+                        }
                     }
                 }
-            }
-            (true, false) => {
-                let rows = Planes { rows: 1, row: |_| row, shape };
-                rows.reduce(function, pixel_mut(result, &out, 0));
-            }
-            (true, true) if is_dense(&shape) => pixel_mut(result, &out, 0)[0] = fold_slice(function, row),
-            (true, true) => {
-                let at = |i: usize| pixel(row, &shape, i / shape.channels)[i % shape.channels];
-                pixel_mut(result, &out, 0)[0] = fold(function, shape.width * shape.channels, at);
+                (true, false) => {
+                    let rows = Planes { rows: 1, row: |_| row, shape };
+                    rows.reduce(function, pixel_mut(result, &out, 0));
+                }
+                (true, true) if is_dense(&shape) => pixel_mut(result, &out, 0)[0] = fold_slice(function, row),
+                (true, true) => {
+                    let at = |i: usize| pixel(row, &shape, i / shape.channels)[i % shape.channels];
+                    pixel_mut(result, &out, 0)[0] = fold(function, shape.width * shape.channels, at);
+                }
             }
         }
     }
 }
 
-/// Reduction of every channel over all rows and columns: global pooling. The output is one pixel.
-#[inline]
-pub fn reduce_frame(isa: Isa, function: ReduceFunction, input: Rows<'_>, output: &mut RowsMut<'_>) {
-    isa.run(Frame { function, input, output });
+/// A reduction of every channel over all rows and columns: global pooling. The output is one pixel.
+#[derive(Debug, Clone, Copy)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct ReduceFrame {
+    /// What becomes of the elements.
+    pub function: ReduceFunction,
 }
 
-/// [`reduce_frame`] as work for an instruction set.
+/// One operand.
+impl RowKernel for ReduceFrame {
+    #[inline]
+    fn rows(
+        &self,
+        context: &mut Context<'_>,
+        _: Range<usize>,
+        operands: &[Rows<'_>],
+        _: &[Rows<'_>],
+        output: &mut RowsMut<'_>,
+    ) {
+        context.isa.run(Frame { function: self.function, input: operands[0], output });
+    }
+}
+
+/// [`ReduceFrame`] as work for an instruction set.
 struct Frame<'a, 'o, 'd> {
     function: ReduceFunction,
     input: Rows<'a>,
@@ -102,40 +135,56 @@ impl Job for Frame<'_, '_, '_> {
     }
 }
 
-/// Output rows `y` of a reduction over `axes`, ascending,.
-#[inline]
-pub fn reduce_elements(
-    function: ReduceFunction,
-    axes: &[usize],
-    keep_dims: bool,
-    y: Range<usize>,
-    input: &Elements<'_>,
-    output: &mut ElementsMut<'_>,
-) {
-    let mut reduced = Dims { rank: axes.len(), sizes: [1; MAX_RANK] };
-    for (size, &axis) in reduced.sizes.iter_mut().zip(axes) {
-        *size = input.seen.sizes[axis];
-    }
-    // Dimensions of the input that are those of the output, in order.
-    let mut kept = [0; MAX_RANK];
-    let mut rank = 0;
-    for axis in (0..input.seen.rank).filter(|axis| keep_dims || !axes.contains(axis)) {
-        kept[rank] = axis;
-        rank += 1;
-    }
-    let count = reduced.elements();
-    output.fill(y, |index| {
-        let mut at = [0; MAX_RANK];
-        for (&axis, &i) in kept[..rank].iter().zip(index) {
-            at[axis] = i;
+/// A reduction of a tensor of any rank.
+#[derive(Debug, Clone, Copy)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct ReduceElements {
+    /// What becomes of the elements.
+    pub function: ReduceFunction,
+    /// The dimensions that it is over.
+    pub axes: Axes,
+    /// Whether these stay, with size 1.
+    pub keep_dims: bool,
+}
+
+/// One operand.
+impl ElementKernel for ReduceElements {
+    #[inline]
+    fn elements(
+        &self,
+        _: &mut Context<'_>,
+        y: Range<usize>,
+        operands: &[Elements<'_>],
+        _: &[Elements<'_>],
+        output: &mut ElementsMut<'_>,
+    ) {
+        let (&ReduceElements { function, ref axes, keep_dims }, input) = (self, &operands[0]);
+        let axes = axes.as_slice();
+        let mut reduced = Dims { rank: axes.len(), sizes: [1; MAX_RANK] };
+        for (size, &axis) in reduced.sizes.iter_mut().zip(axes) {
+            *size = input.seen.sizes[axis];
         }
-        fold(function, count, |i| {
-            for (&axis, &i) in axes.iter().zip(&reduced.index(i)) {
+        // Dimensions of the input that are those of the output, in order.
+        let mut kept = [0; MAX_RANK];
+        let mut rank = 0;
+        for axis in (0..input.seen.rank).filter(|axis| keep_dims || !axes.contains(axis)) {
+            kept[rank] = axis;
+            rank += 1;
+        }
+        let count = reduced.elements();
+        output.fill(y, |index| {
+            let mut at = [0; MAX_RANK];
+            for (&axis, &i) in kept[..rank].iter().zip(index) {
                 at[axis] = i;
             }
-            input.at(&at)
-        })
-    });
+            fold(function, count, |i| {
+                for (&axis, &i) in axes.iter().zip(&reduced.index(i)) {
+                    at[axis] = i;
+                }
+                input.at(&at)
+            })
+        });
+    }
 }
 
 /// Rows of pixels whose channels are reduced channel by channel.

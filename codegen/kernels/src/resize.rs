@@ -4,11 +4,13 @@
 use core::ops::Range;
 
 use super::elements::{Elements, ElementsMut};
+use super::kernel::{Context, ElementKernel, RowKernel};
 use super::pixels::{pixel, pixel_mut};
 use super::rows::{Rows, RowsMut};
 
 /// A resampling.
 #[derive(Debug, Clone, Copy)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Resize {
     /// How an output element is made.
     pub mode: ResizeMode,
@@ -20,6 +22,7 @@ pub struct Resize {
 
 /// Output coordinate y lies at input coordinate `(start + y · step) / over`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Line {
     /// Where coordinate 0 lies, times `over`.
     pub start: i64,
@@ -31,6 +34,7 @@ pub struct Line {
 
 /// How a resize makes an output element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub enum ResizeMode {
     /// The nearest input element.
     Nearest(Rounding),
@@ -40,6 +44,7 @@ pub enum ResizeMode {
 
 /// Rounding of a nearest-neighbour coordinate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[allow(missing_docs, reason = "each is ONNX's nearest_mode of that name")]
 pub enum Rounding {
     RoundPreferFloor,
@@ -48,58 +53,78 @@ pub enum Rounding {
     Ceil,
 }
 
-/// Output rows `y` of a resampled image.
-#[inline]
-pub fn resize(p: &Resize, y: Range<usize>, input: Rows<'_>, output: &mut RowsMut<'_>) {
-    let (shape, out) = (input.shape, output.shape);
-    for y in y {
-        let rows = Between::of(p.mode, p.rows.place(y), shape.height);
-        let above = input.row(rows.below);
-        let columns = p.columns.places().map(|place| Between::of(p.mode, place, shape.width));
-        if let ResizeMode::Nearest(_) = p.mode {
+/// One operand, by rows.
+impl RowKernel for Resize {
+    #[inline]
+    fn rows(
+        &self,
+        _: &mut Context<'_>,
+        y: Range<usize>,
+        operands: &[Rows<'_>],
+        _: &[Rows<'_>],
+        output: &mut RowsMut<'_>,
+    ) {
+        let input = operands[0];
+        let (shape, out) = (input.shape, output.shape);
+        for y in y {
+            let rows = Between::of(self.mode, self.rows.place(y), shape.height);
+            let above = input.row(rows.below);
+            let columns = self.columns.places().map(|place| Between::of(self.mode, place, shape.width));
+            if let ResizeMode::Nearest(_) = self.mode {
+                let result = output.row(y);
+                for (x, columns) in (0..out.width).zip(columns) {
+                    pixel_mut(result, &out, x).copy_from_slice(pixel(above, &shape, columns.below));
+                }
+                continue;
+            }
+            let beneath = input.row(rows.above);
             let result = output.row(y);
             for (x, columns) in (0..out.width).zip(columns) {
-                pixel_mut(result, &out, x).copy_from_slice(pixel(above, &shape, columns.below));
-            }
-            continue;
-        }
-        let beneath = input.row(rows.above);
-        let result = output.row(y);
-        for (x, columns) in (0..out.width).zip(columns) {
-            let weights = columns.weights(&rows);
-            let [a, b] = [columns.below, columns.above].map(|x| pixel(above, &shape, x));
-            let [c, d] = [columns.below, columns.above].map(|x| pixel(beneath, &shape, x));
-            let corners = a.iter().zip(b).zip(c.iter().zip(d));
-            for (r, ((&a, &b), (&c, &d))) in pixel_mut(result, &out, x).iter_mut().zip(corners) {
-                *r = mix(weights, [a, b, c, d]);
+                let weights = columns.weights(&rows);
+                let [a, b] = [columns.below, columns.above].map(|x| pixel(above, &shape, x));
+                let [c, d] = [columns.below, columns.above].map(|x| pixel(beneath, &shape, x));
+                let corners = a.iter().zip(b).zip(c.iter().zip(d));
+                for (r, ((&a, &b), (&c, &d))) in pixel_mut(result, &out, x).iter_mut().zip(corners) {
+                    *r = mix(weights, [a, b, c, d]);
+                }
             }
         }
     }
 }
 
-/// Output rows `y` of a resampling of `[N, C, H, W]`, whatever the batch.
-#[inline]
-pub fn resize_elements(p: &Resize, y: Range<usize>, input: &Elements<'_>, output: &mut ElementsMut<'_>) {
-    let from = input.seen.sizes;
-    output.fill(y, |index| {
-        let rows = Between::of(p.mode, p.rows.place(index[2]), from[2]);
-        let columns = Between::of(p.mode, p.columns.place(index[3]), from[3]);
-        let at = |y, x| {
-            let mut at = *index;
-            (at[2], at[3]) = (y, x);
-            input.at(&at)
-        };
-        if let ResizeMode::Nearest(_) = p.mode {
-            return at(rows.below, columns.below);
-        }
-        let corners = [
-            at(rows.below, columns.below),
-            at(rows.below, columns.above),
-            at(rows.above, columns.below),
-            at(rows.above, columns.above),
-        ];
-        mix(columns.weights(&rows), corners)
-    });
+/// One operand, `[N, C, H, W]`, whatever the batch.
+impl ElementKernel for Resize {
+    #[inline]
+    fn elements(
+        &self,
+        _: &mut Context<'_>,
+        y: Range<usize>,
+        operands: &[Elements<'_>],
+        _: &[Elements<'_>],
+        output: &mut ElementsMut<'_>,
+    ) {
+        let input = &operands[0];
+        let from = input.seen.sizes;
+        output.fill(y, |index| {
+            let rows = Between::of(self.mode, self.rows.place(index[2]), from[2]);
+            let columns = Between::of(self.mode, self.columns.place(index[3]), from[3]);
+            let at = |y, x| {
+                let mut at = *index;
+                (at[2], at[3]) = (y, x);
+                input.at(&at)
+            };
+            if let ResizeMode::Nearest(_) = self.mode {
+                return at(rows.below, columns.below);
+            }
+            let corners = [
+                at(rows.below, columns.below),
+                at(rows.below, columns.above),
+                at(rows.above, columns.below),
+                at(rows.above, columns.above),
+            ];
+            mix(columns.weights(&rows), corners)
+        });
+    }
 }
 
 /// An input coordinate: `whole + rest / over`, where 0 ≤ rest < over.

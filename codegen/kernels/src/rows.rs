@@ -72,6 +72,11 @@ pub struct RowsMut<'a, T = f32> {
 }
 
 impl<'a, T> Rows<'a, T> {
+    /// Constants that are no image: one row of one pixel.
+    pub const fn line(data: &'a [T]) -> Self {
+        Rows { data: Span::new(data), shape: RowShape::dense(1, 1, data.len(), 1) }
+    }
+
     /// All elements of row `y`: pixel x's channels are at `x · pixel_stride + channel_offset`.
     #[inline]
     pub fn row(&self, y: usize) -> &'a [T] {

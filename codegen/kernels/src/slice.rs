@@ -2,12 +2,14 @@
 
 use core::ops::Range;
 
-use super::elements::{Elements, ElementsMut};
+use super::elements::{Elements, ElementsMut, Index, MAX_RANK};
+use super::kernel::{Context, ElementKernel, RowKernel};
 use super::pixels::{pixel, pixels_mut};
 use super::rows::{Rows, RowsMut};
 
 /// A sub-grid of an image: `output[i] = input[starts[i] + i·steps[i]]`, for `[row, column, channel]`.
 #[derive(Debug, Clone, Copy)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Slice {
     /// First index taken.
     pub starts: [usize; 3],
@@ -15,41 +17,65 @@ pub struct Slice {
     pub steps: [i64; 3],
 }
 
-/// Output rows `y` of a sub-grid of an image.
-#[inline]
-pub fn slice<T: Copy>(p: &Slice, y: Range<usize>, input: Rows<'_, T>, output: &mut RowsMut<'_, T>) {
-    let (shape, out) = (input.shape, output.shape);
-    for y in y {
-        let row = input.row(source(p.starts[0], p.steps[0], y));
-        for (x, result) in pixels_mut(output.row(y), &out).enumerate() {
-            let pixel = pixel(row, &shape, source(p.starts[1], p.steps[1], x));
-            if p.steps[2] == 1 {
-                result.copy_from_slice(&pixel[p.starts[2]..][..result.len()]);
-            } else {
-                for (channel, r) in result.iter_mut().enumerate() {
-                    *r = pixel[source(p.starts[2], p.steps[2], channel)];
+/// One operand.
+impl RowKernel for Slice {
+    #[inline]
+    fn rows(
+        &self,
+        _: &mut Context<'_>,
+        y: Range<usize>,
+        operands: &[Rows<'_>],
+        _: &[Rows<'_>],
+        output: &mut RowsMut<'_>,
+    ) {
+        let input = operands[0];
+        let (shape, out) = (input.shape, output.shape);
+        for y in y {
+            let row = input.row(source(self.starts[0], self.steps[0], y));
+            for (x, result) in pixels_mut(output.row(y), &out).enumerate() {
+                let pixel = pixel(row, &shape, source(self.starts[1], self.steps[1], x));
+                if self.steps[2] == 1 {
+                    result.copy_from_slice(&pixel[self.starts[2]..][..result.len()]);
+                } else {
+                    for (channel, r) in result.iter_mut().enumerate() {
+                        *r = pixel[source(self.starts[2], self.steps[2], channel)];
+                    }
                 }
             }
         }
     }
 }
 
-/// Output rows `y` of a sub-grid, with a start and a step for each dimension.
-#[inline]
-pub fn slice_elements<T: Copy>(
-    starts: &[usize],
-    steps: &[i64],
-    y: Range<usize>,
-    input: &Elements<'_, T>,
-    output: &mut ElementsMut<'_, T>,
-) {
-    output.fill(y, |index| {
-        let mut at = *index;
-        for ((i, &start), &step) in at.iter_mut().zip(starts).zip(steps) {
-            *i = source(start, step, *i);
-        }
-        input.at(&at)
-    });
+/// A sub-grid of a tensor of any rank: `output[i] = input[starts[i] + i·steps[i]]`, for each dimension; 0 and 1 beyond the rank.
+#[derive(Debug, Clone, Copy)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct SliceElements {
+    /// First index taken.
+    pub starts: Index,
+    /// Distance between indices taken; negative walks backwards.
+    pub steps: [i64; MAX_RANK],
+}
+
+/// One operand.
+impl ElementKernel for SliceElements {
+    #[inline]
+    fn elements(
+        &self,
+        _: &mut Context<'_>,
+        y: Range<usize>,
+        operands: &[Elements<'_>],
+        _: &[Elements<'_>],
+        output: &mut ElementsMut<'_>,
+    ) {
+        let input = &operands[0];
+        output.fill(y, |index| {
+            let mut at = *index;
+            for ((i, &start), &step) in at.iter_mut().zip(&self.starts).zip(&self.steps) {
+                *i = source(start, step, *i);
+            }
+            input.at(&at)
+        });
+    }
 }
 
 /// The index taken for output index `i`; the operator's shape keeps it in the input.

@@ -2,8 +2,9 @@
 
 use core::ops::Range;
 
-use super::arch::{Isa, Job, Simd};
-use super::elements::{Dims, Elements, ElementsMut, Index, MAX_RANK};
+use super::arch::{Job, Simd};
+use super::elements::{Axes, Dims, Elements, ElementsMut, Index, MAX_RANK};
+use super::kernel::{Context, ElementKernel, RowKernel};
 use super::math;
 use super::pixels::{is_dense, pixel, pixel_mut, pixels, pixels_mut};
 use super::reduce::{ReduceFunction, fold, fold_slice};
@@ -11,6 +12,7 @@ use super::rows::{Rows, RowsMut};
 
 /// A softmax within each row.
 #[derive(Debug, Clone, Copy)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Softmax {
     /// Whether the logarithm is taken.
     pub log: bool,
@@ -20,42 +22,55 @@ pub struct Softmax {
     pub channels: bool,
 }
 
-/// Output rows `y` of a softmax within each row: over its columns, its channels, or both.
-#[inline]
-pub fn softmax(isa: Isa, p: &Softmax, y: Range<usize>, input: Rows<'_>, output: &mut RowsMut<'_>) {
-    let (shape, out) = (input.shape, output.shape);
-    let &Softmax { log, columns, channels } = p;
-    for y in y {
-        let (row, result) = (input.row(y), output.row(y));
-        match (columns, channels) {
-            (false, true) => {
-                for (pixel, result) in pixels(row, &shape).zip(pixels_mut(result, &out)) {
-                    isa.run(Slice { log, input: pixel, output: result });
-                }
-            }
-            (true, true) if is_dense(&shape) && is_dense(&out) => {
-                isa.run(Slice { log, input: row, output: result });
-            }
-            _ => {
-                // Each channel over the columns, or all elements of a row with gaps.
-                let (groups, members) =
-                    if channels { (1, shape.width * shape.channels) } else { (shape.channels, shape.width) };
-                let place = |group: usize, member: usize| {
-                    if channels {
-                        (member / shape.channels, member % shape.channels)
-                    } else {
-                        (member, group)
+/// One operand.
+impl RowKernel for Softmax {
+    #[inline]
+    fn rows(
+        &self,
+        context: &mut Context<'_>,
+        y: Range<usize>,
+        operands: &[Rows<'_>],
+        _: &[Rows<'_>],
+        output: &mut RowsMut<'_>,
+    ) {
+        let input = operands[0];
+        let (shape, out) = (input.shape, output.shape);
+        let &Softmax { log, columns, channels } = self;
+        for y in y {
+            let (row, result) = (input.row(y), output.row(y));
+            match (columns, channels) {
+                (false, true) => {
+                    for (pixel, result) in pixels(row, &shape).zip(pixels_mut(result, &out)) {
+                        context.isa.run(Slice { log, input: pixel, output: result });
                     }
-                };
-                for group in 0..groups {
-                    let get = |member| {
-                        let (x, channel) = place(group, member);
-                        pixel(row, &shape, x)[channel]
+                }
+                (true, true) if is_dense(&shape) && is_dense(&out) => {
+                    context.isa.run(Slice { log, input: row, output: result });
+                }
+                _ => {
+                    // Each channel over the columns, or all elements of a row with gaps.
+                    let (groups, members) = if channels {
+                        (1, shape.width * shape.channels)
+                    } else {
+                        (shape.channels, shape.width)
                     };
-                    let group_of = Group::of(log, members, get);
-                    for member in 0..members {
-                        let (x, channel) = place(group, member);
-                        pixel_mut(result, &out, x)[channel] = group_of.value(get(member));
+                    let place = |group: usize, member: usize| {
+                        if channels {
+                            (member / shape.channels, member % shape.channels)
+                        } else {
+                            (member, group)
+                        }
+                    };
+                    for group in 0..groups {
+                        let get = |member| {
+                            let (x, channel) = place(group, member);
+                            pixel(row, &shape, x)[channel]
+                        };
+                        let group_of = Group::of(log, members, get);
+                        for member in 0..members {
+                            let (x, channel) = place(group, member);
+                            pixel_mut(result, &out, x)[channel] = group_of.value(get(member));
+                        }
                     }
                 }
             }
@@ -63,42 +78,56 @@ pub fn softmax(isa: Isa, p: &Softmax, y: Range<usize>, input: Rows<'_>, output: 
     }
 }
 
-/// Output rows `y` of a softmax over `axes`, ascending,.
-#[inline]
-pub fn softmax_elements(
-    log: bool,
-    axes: &[usize],
-    y: Range<usize>,
-    input: &Elements<'_>,
-    output: &mut ElementsMut<'_>,
-) {
-    let mut members = Dims { rank: axes.len(), sizes: [1; MAX_RANK] };
-    let mut groups = input.seen;
-    for (size, &axis) in members.sizes.iter_mut().zip(axes) {
-        *size = input.seen.sizes[axis];
-        groups.sizes[axis] = 1;
+/// A softmax of a tensor of any rank.
+#[derive(Debug, Clone, Copy)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct SoftmaxElements {
+    /// Whether the logarithm is taken.
+    pub log: bool,
+    /// The dimensions that it is over.
+    pub axes: Axes,
+}
+
+/// One operand.
+impl ElementKernel for SoftmaxElements {
+    #[inline]
+    fn elements(
+        &self,
+        _: &mut Context<'_>,
+        y: Range<usize>,
+        operands: &[Elements<'_>],
+        _: &[Elements<'_>],
+        output: &mut ElementsMut<'_>,
+    ) {
+        let (log, axes, input) = (self.log, self.axes.as_slice(), &operands[0]);
+        let mut members = Dims { rank: axes.len(), sizes: [1; MAX_RANK] };
+        let mut groups = input.seen;
+        for (size, &axis) in members.sizes.iter_mut().zip(axes) {
+            *size = input.seen.sizes[axis];
+            groups.sizes[axis] = 1;
+        }
+        let row_axis = output.shape.row_axis;
+        let is_made = |at: &Index| row_axis.is_none_or(|row| y.contains(&at[row]));
+        groups.for_each(|group| {
+            if row_axis.is_some_and(|row| !axes.contains(&row)) && !is_made(group) {
+                return;
+            }
+            let mut at = *group;
+            let mut member = |i: usize| {
+                for (&axis, &i) in axes.iter().zip(&members.index(i)) {
+                    at[axis] = i;
+                }
+                at
+            };
+            let group_of = Group::of(log, members.elements(), |i| input.at(&member(i)));
+            for i in 0..members.elements() {
+                let at = member(i);
+                if is_made(&at) {
+                    *output.at(&at) = group_of.value(input.at(&at));
+                }
+            }
+        });
     }
-    let row_axis = output.shape.row_axis;
-    let is_made = |at: &Index| row_axis.is_none_or(|row| y.contains(&at[row]));
-    groups.for_each(|group| {
-        if row_axis.is_some_and(|row| !axes.contains(&row)) && !is_made(group) {
-            return;
-        }
-        let mut at = *group;
-        let mut member = |i: usize| {
-            for (&axis, &i) in axes.iter().zip(&members.index(i)) {
-                at[axis] = i;
-            }
-            at
-        };
-        let group_of = Group::of(log, members.elements(), |i| input.at(&member(i)));
-        for i in 0..members.elements() {
-            let at = member(i);
-            if is_made(&at) {
-                *output.at(&at) = group_of.value(input.at(&at));
-            }
-        }
-    });
 }
 
 /// What the elements of a group have in common.

@@ -2,21 +2,35 @@
 
 use core::ops::Range;
 
-use super::elements::{Elements, ElementsMut};
+use super::elements::{Elements, ElementsMut, Index};
+use super::kernel::{Context, ElementKernel};
 
-/// Output rows `y` of a transpose: dimension i of the output is dimension `perm[i]` of the input.
-#[inline]
-pub fn transpose_elements<T: Copy>(
-    perm: &[usize],
-    y: Range<usize>,
-    input: &Elements<'_, T>,
-    output: &mut ElementsMut<'_, T>,
-) {
-    output.fill(y, |index| {
-        let mut at = *index;
-        for (&axis, &i) in perm.iter().zip(index) {
-            at[axis] = i;
-        }
-        input.at(&at)
-    });
+/// A transpose: dimension i of the output is dimension `perm[i]` of the input.
+#[derive(Debug, Clone, Copy)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct Transpose {
+    /// The permutation; 0 beyond the rank.
+    pub perm: Index,
+}
+
+/// One operand.
+impl ElementKernel for Transpose {
+    #[inline]
+    fn elements(
+        &self,
+        _: &mut Context<'_>,
+        y: Range<usize>,
+        operands: &[Elements<'_>],
+        _: &[Elements<'_>],
+        output: &mut ElementsMut<'_>,
+    ) {
+        let input = &operands[0];
+        output.fill(y, |index| {
+            let mut at = *index;
+            for (&axis, &i) in self.perm.iter().zip(index).take(input.seen.rank) {
+                at[axis] = i;
+            }
+            input.at(&at)
+        });
+    }
 }

@@ -1,22 +1,11 @@
 //! Workers that share one firing.
 //!
-//! A convolution's rows, or the panels of its output channels, are dealt out to threads that wait for work as long as
-//! there are [`Workers`]. Nothing is allocated once they are there. Without feature `std` there is one worker, the
+//! A kernel deals out its rows, or its output channels, to threads that wait for work as long as there are [`Workers`]. Nothing is allocated once they are there. Without feature `std` there is one worker, the
 //! caller, whatever the number asked for; the bytes are the same for every number.
 #![allow(unsafe_code, reason = "threads borrow what their caller waits for; each block says why it is sound")]
 
 #[cfg(any(test, feature = "std"))]
 extern crate std;
-
-use core::ops::Range;
-
-use super::arch::Isa;
-use super::conv::{self, Conv};
-use super::rows::{Rows, RowsMut};
-use super::shared::SharedRows;
-
-/// Multiplications from which on a firing is shared: below, waking the others takes longer than the work.
-const LEAST: usize = 1 << 14;
 
 /// The caller and the threads that work for it.
 #[derive(Debug, Default)]
@@ -56,54 +45,6 @@ impl Workers {
         }
         job(0);
     }
-}
-
-/// As [`conv::conv`], shared among workers.
-///
-/// # Panics
-/// As [`conv::conv`].
-pub fn conv(
-    workers: &mut Workers,
-    isa: Isa,
-    p: &Conv,
-    y: Range<usize>,
-    inputs: &[Rows<'_>],
-    weights: &[f32],
-    output: &mut RowsMut<'_>,
-) {
-    let steps = p.kernel[0] * p.kernel[1] * (p.channels / p.groups.max(1));
-    if workers.count() < 2 || y.len() * output.shape.width * p.filters * steps < LEAST {
-        return conv::conv(isa, p, y, inputs, weights, output);
-    }
-    share(workers, isa, p, y, inputs, weights, output);
-}
-
-/// As [`conv()`], whatever the work.
-fn share(
-    workers: &mut Workers,
-    isa: Isa,
-    p: &Conv,
-    y: Range<usize>,
-    inputs: &[Rows<'_>],
-    weights: &[f32],
-    output: &mut RowsMut<'_>,
-) {
-    let (count, output) = (workers.count(), SharedRows::new(output));
-    // Rows where there are enough of them, else output channels.
-    let by_rows = y.len() >= count;
-    workers.each(&|worker| {
-        let part = |of: Range<usize>| {
-            let at = |worker: usize| of.start + of.len() * worker / count;
-            at(worker)..at(worker + 1)
-        };
-        let (y, tiles) =
-            if by_rows { (part(y.clone()), 0..p.tiles()) } else { (y.clone(), part(0..p.tiles())) };
-        if !y.is_empty() && !tiles.is_empty() {
-            // SAFETY: rows or output channels are each of one worker only, and the caller's borrow of the output lasts
-            // until all are done.
-            unsafe { conv::conv_shared(isa, p, y, tiles, inputs, weights, output) }
-        }
-    });
 }
 
 #[cfg(any(test, feature = "std"))]
@@ -288,13 +229,8 @@ mod tests {
     extern crate std;
 
     use core::sync::atomic::{AtomicUsize, Ordering};
-    use std::vec;
     use std::vec::Vec;
 
-    use super::super::activation::Activation;
-    use super::super::rows::RowShape;
-    use super::super::span::{Span, SpanMut};
-    use super::super::testing::Random;
     use super::*;
 
     #[test]
@@ -325,48 +261,5 @@ mod tests {
             done.fetch_add(1, Ordering::Relaxed);
         });
         assert_eq!(done.load(Ordering::Relaxed), 3);
-    }
-
-    #[test]
-    fn the_bytes_are_those_of_one_worker() {
-        let mut random = Random(41);
-        let mut crews: Vec<Workers> = (1..5).map(Workers::new).collect();
-        for case in 0..60 {
-            let (height, width) = (random.within(1, 9), random.within(1, 9));
-            let (groups, per_group) = (random.within(1, 3), random.within(1, 20));
-            let depthwise = random.within(0, 2) == 0;
-            let (channels, groups) = if depthwise { (per_group, per_group) } else { (groups * 2, groups) };
-            let filters = if depthwise { channels } else { groups * per_group };
-            let p = Conv {
-                channels,
-                filters,
-                kernel: [3, 3],
-                stride: [1, 1],
-                dilation: [1, 1],
-                pads: [1; 4],
-                groups,
-                pre: None,
-                residual: false,
-                activation: Activation::None,
-            };
-            let input = random.floats(height * width * channels);
-            let weights = random.floats(filters * channels / groups * 9);
-            let mut packed = vec![f32::NAN; p.packed_len()];
-            p.pack(&weights, &[], &[], [&[]; 2], &mut packed);
-            let input =
-                Rows { data: Span::new(&input), shape: RowShape::dense(height, width, channels, height) };
-            let shape = RowShape::dense(height, width, filters, height);
-            let y = random.within(0, height - 1)..height;
-            let make = |workers: &mut Workers| {
-                let mut made = vec![f32::NAN; height * width * filters];
-                let mut output = RowsMut { data: SpanMut::new(&mut made), shape };
-                share(workers, Isa::detect(), &p, y.clone(), &[input], &packed, &mut output);
-                made.iter().map(|x| x.to_bits()).collect::<Vec<u32>>()
-            };
-            let alone = make(&mut crews[0]);
-            for workers in &mut crews[1..] {
-                assert_eq!(make(workers), alone, "case {case}, {} workers", workers.count());
-            }
-        }
     }
 }

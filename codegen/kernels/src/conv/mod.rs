@@ -2,7 +2,7 @@
 
 mod dense;
 mod depthwise;
-mod pre;
+pub mod pre;
 #[cfg(test)]
 mod tests;
 pub mod transpose;
@@ -14,13 +14,19 @@ use core::ops::Range;
 
 use super::activation::Activation;
 use super::arch::Isa;
+use super::kernel::{Context, RowKernel};
 use super::panel::Panels;
 use super::rows::{Rows, RowsMut};
 use super::shared::SharedRows;
+use super::workers::Workers;
+
+/// Multiplications from which on a firing is shared: below, waking the others takes longer than the work.
+const LEAST: usize = 1 << 14;
 
 /// A 2-D convolution, `[H, W, channels]` → `[H', W', filters]`. Its operands are the image or, if it has one group, parts
 /// of it, which hold its channels in this order; then what is added, if there is a [`Conv::residual`].
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Conv {
     /// Input channels.
     pub channels: usize,
@@ -109,37 +115,83 @@ fn inside(at: usize, pad: usize, kernel: usize, dilation: usize, size: usize) ->
     start..end.max(start)
 }
 
-/// Makes rows `y` of the convolution. `weights` are packed by [`Conv::pack`].
+/// The operands of [`Conv`]; the constant is packed by [`Conv::pack`].
 ///
-/// # Panics
-/// If a slice is shorter than the shapes say, the operands are not those of [`Conv`], or the convolution is depthwise and
-/// [`Conv::pre`] does not suit it.
-#[inline]
-pub fn conv(
-    isa: Isa,
-    p: &Conv,
-    y: Range<usize>,
-    inputs: &[Rows<'_>],
-    weights: &[f32],
-    output: &mut RowsMut<'_>,
-) {
-    #[allow(unsafe_code, reason = "the only worker")]
-    // SAFETY: no one else has the rows.
-    unsafe {
-        conv_shared(isa, p, y, 0..p.tiles(), inputs, weights, SharedRows::new(output));
+/// A firing of some work is shared among the workers; the bytes are those of one.
+impl RowKernel for Conv {
+    /// # Panics
+    /// Also if the convolution is depthwise and [`Conv::pre`] does not suit it.
+    #[inline]
+    fn rows(
+        &self,
+        context: &mut Context<'_>,
+        y: Range<usize>,
+        operands: &[Rows<'_>],
+        constants: &[Rows<'_>],
+        output: &mut RowsMut<'_>,
+    ) {
+        let (isa, weights, output) = (context.isa, constants[0].row(0), SharedRows::new(output));
+        if let Some(workers) = &mut context.workers
+            && self.is_worth_sharing(workers.count(), y.len() * output.width())
+        {
+            return self.share(workers, isa, y, operands, weights, output);
+        }
+        #[allow(unsafe_code, reason = "the only worker")]
+        // SAFETY: no one else has the rows.
+        unsafe {
+            conv_shared(isa, self, y, 0..self.tiles(), operands, weights, output);
+        }
     }
 }
 
-/// Makes those output channels of rows `y` that belong to `tiles`, of [`Conv::tiles`]. The bytes are those of [`conv`]
+impl Conv {
+    /// Whether sharing a firing that makes so many pixels takes less time than waking those who share it.
+    fn is_worth_sharing(&self, workers: usize, pixels: usize) -> bool {
+        let steps = self.kernel[0] * self.kernel[1] * (self.channels / self.groups.max(1));
+        workers > 1 && pixels * self.filters * steps >= LEAST
+    }
+
+    /// Makes rows `y`, shared among workers: rows where there are enough of them, else output channels.
+    fn share(
+        &self,
+        workers: &mut Workers,
+        isa: Isa,
+        y: Range<usize>,
+        operands: &[Rows<'_>],
+        weights: &[f32],
+        output: SharedRows<'_>,
+    ) {
+        let count = workers.count();
+        let by_rows = y.len() >= count;
+        workers.each(&|worker| {
+            let part = |of: Range<usize>| {
+                let at = |worker: usize| of.start + of.len() * worker / count;
+                at(worker)..at(worker + 1)
+            };
+            let (y, tiles) =
+                if by_rows { (part(y.clone()), 0..self.tiles()) } else { (y.clone(), part(0..self.tiles())) };
+            if !y.is_empty() && !tiles.is_empty() {
+                #[allow(unsafe_code, reason = "several workers write one tensor")]
+                // SAFETY: rows or output channels are each of one worker only, and the caller's borrow of the output
+                // lasts until all are done.
+                unsafe {
+                    conv_shared(isa, self, y, tiles, operands, weights, output);
+                }
+            }
+        });
+    }
+}
+
+/// Makes those output channels of rows `y` that belong to `tiles`, of [`Conv::tiles`]. The bytes are the same
 /// however rows and tiles are divided.
 ///
 /// # Safety
 /// No one else reads or writes these elements of `output` at the same time.
 ///
 /// # Panics
-/// As [`conv`].
+/// As the kernel.
 #[allow(unsafe_code, reason = "several workers write one tensor")]
-pub unsafe fn conv_shared(
+unsafe fn conv_shared(
     isa: Isa,
     p: &Conv,
     y: Range<usize>,

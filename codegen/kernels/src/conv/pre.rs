@@ -8,6 +8,7 @@ use super::super::indirect::{Load, MOST_PIXELS, PADDED_SPAN, zeros};
 
 /// A batch norm, an activation, or one after the other, of the input of a convolution: zeros beyond the input stay zeros.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Pre {
     /// Whether each channel is multiplied by a scale, and a shift added.
     pub affine: bool,

@@ -4,8 +4,8 @@ extern crate std;
 use std::vec;
 use std::vec::Vec;
 
-use super::super::binary::{Binary, BinaryFunction, binary};
-use super::super::element_wise::{batch_norm, p_relu_in_place};
+use super::super::binary::{Binary, BinaryFunction};
+use super::super::element_wise::{BatchNorm, PReluInPlace};
 use super::super::rows::RowShape;
 use super::super::span::{Span, SpanMut};
 use super::super::testing::{Random, close, ring};
@@ -297,11 +297,12 @@ fn what_comes_before_is_as_in_layers_of_its_own() {
             let mut before = vec![f32::NAN; input.len()];
             let mut rows = RowsMut { data: SpanMut::new(&mut before), shape: dense };
             let x = Rows { data: Span::new(&input), shape: dense };
-            batch_norm(isa, activation, 0..size[0], x, &scale, &shift, &mut rows);
+            let constants = [&scale, &shift].map(|c| Rows::line(c));
+            BatchNorm { activation }.rows(&mut Context::alone(isa), 0..size[0], &[x], &constants, &mut rows);
             let mut want = vec![f32::NAN; out[0] * out[1] * p.filters];
             let mut output = RowsMut { data: SpanMut::new(&mut want), shape: whole };
             let x = Rows { data: Span::new(&before), shape: dense };
-            conv(isa, &p, 0..out[0], &[x], &packed, &mut output);
+            p.rows(&mut Context::alone(isa), 0..out[0], &[x], &[Rows::line(&packed)], &mut output);
 
             let mut got = vec![f32::NAN; want.len()];
             let mut output = RowsMut { data: SpanMut::new(&mut got), shape: whole };
@@ -383,7 +384,8 @@ fn operands_are_read_where_they_lie() {
             let mut want = vec![f32::NAN; residual.len()];
             let mut output = RowsMut { data: SpanMut::new(&mut want), shape: whole };
             let x = Rows { data: Span::new(&image), shape: dense(size, p.channels) };
-            conv(isa, &plain, 0..out[0], &[x], &packed(&plain, &[]), &mut output);
+            let weights = packed(&plain, &[]);
+            plain.rows(&mut Context::alone(isa), 0..out[0], &[x], &[Rows::line(&weights)], &mut output);
             let sums = want.clone();
             let zeros = vec![-0.0; residual.len()];
             let added = if p.residual { &residual } else { &zeros };
@@ -391,11 +393,12 @@ fn operands_are_read_where_they_lie() {
             let is_p_relu = p.activation == Activation::PRelu;
             let activation = if is_p_relu { Activation::None } else { p.activation };
             let mut output = RowsMut { data: SpanMut::new(&mut want), shape: whole };
-            let add = Binary { function: BinaryFunction::Add, activation };
-            binary(isa, &add, 0..out[0], x, r, &mut output);
+            let add = Binary { function: BinaryFunction::Add, constant_first: false, activation };
+            add.rows(&mut Context::alone(isa), 0..out[0], &[x, r], &[], &mut output);
             if is_p_relu {
                 let shape = RowShape::dense(1, 1, p.filters, 1);
-                p_relu_in_place(0..out[0], Rows { data: Span::new(&slopes), shape }, &mut output);
+                let slopes = Rows { data: Span::new(&slopes), shape };
+                PReluInPlace.rows(&mut Context::alone(isa), 0..out[0], &[], &[slopes], &mut output);
             }
 
             let mut got = vec![f32::NAN; want.len()];
@@ -428,6 +431,48 @@ fn operands_are_read_where_they_lie() {
             }
             let bits = |v: &[f32]| v.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
             assert_eq!(bits(&got), bits(&want), "case {case} {} rows {rows} {p:?} {cuts:?}", isa.name());
+        }
+    }
+}
+
+#[test]
+fn the_bytes_are_those_of_one_worker() {
+    let mut random = Random(41);
+    let mut crews: Vec<Workers> = (1..5).map(Workers::new).collect();
+    for case in 0..60 {
+        let (height, width) = (random.within(1, 9), random.within(1, 9));
+        let (groups, per_group) = (random.within(1, 3), random.within(1, 20));
+        let depthwise = random.within(0, 2) == 0;
+        let (channels, groups) = if depthwise { (per_group, per_group) } else { (groups * 2, groups) };
+        let filters = if depthwise { channels } else { groups * per_group };
+        let p = Conv {
+            channels,
+            filters,
+            kernel: [3, 3],
+            stride: [1, 1],
+            dilation: [1, 1],
+            pads: [1; 4],
+            groups,
+            pre: None,
+            residual: false,
+            activation: Activation::None,
+        };
+        let input = random.floats(height * width * channels);
+        let weights = random.floats(filters * channels / groups * 9);
+        let mut packed = vec![f32::NAN; p.packed_len()];
+        p.pack(&weights, &[], &[], [&[]; 2], &mut packed);
+        let input = Rows { data: Span::new(&input), shape: RowShape::dense(height, width, channels, height) };
+        let shape = RowShape::dense(height, width, filters, height);
+        let y = random.within(0, height - 1)..height;
+        let make = |workers: &mut Workers| {
+            let mut made = vec![f32::NAN; height * width * filters];
+            let mut output = RowsMut { data: SpanMut::new(&mut made), shape };
+            p.share(workers, Isa::detect(), y.clone(), &[input], &packed, SharedRows::new(&mut output));
+            made.iter().map(|x| x.to_bits()).collect::<Vec<u32>>()
+        };
+        let alone = make(&mut crews[0]);
+        for workers in &mut crews[1..] {
+            assert_eq!(make(workers), alone, "case {case}, {} workers", workers.count());
         }
     }
 }

@@ -6,12 +6,14 @@ use core::ops::Range;
 use super::super::activation::Activation;
 use super::super::arch::{Isa, Job, Simd};
 use super::super::indirect::{InPlace, PADDED_SPAN, Spans, Sums, Table};
+use super::super::kernel::{Context, RowKernel};
 use super::super::panel::Panels;
 use super::super::rows::{Rows, RowsMut};
 use super::super::shared::SharedRows;
 
 /// A 2-D transposed convolution, `[H, W, channels]` → `[H', W', filters]`.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct ConvTranspose {
     /// Input channels.
     pub channels: usize,
@@ -65,12 +67,27 @@ impl ConvTranspose {
     }
 }
 
+/// One operand; the constant is packed by [`ConvTranspose::pack`].
+impl RowKernel for ConvTranspose {
+    #[inline]
+    fn rows(
+        &self,
+        context: &mut Context<'_>,
+        y: Range<usize>,
+        operands: &[Rows<'_>],
+        constants: &[Rows<'_>],
+        output: &mut RowsMut<'_>,
+    ) {
+        conv_transpose(context.isa, self, y, operands[0], constants[0].row(0), output);
+    }
+}
+
 /// Makes rows `y` of the transposed convolution. `weights` are packed by [`ConvTranspose::pack`].
 ///
 /// # Panics
 /// If a slice is shorter than the shapes say.
 #[inline]
-pub fn conv_transpose(
+pub(super) fn conv_transpose(
     isa: Isa,
     p: &ConvTranspose,
     y: Range<usize>,
@@ -90,7 +107,7 @@ pub fn conv_transpose(
 ///
 /// # Panics
 /// As [`conv_transpose`].
-pub unsafe fn conv_transpose_shared(
+pub(super) unsafe fn conv_transpose_shared(
     isa: Isa,
     p: &ConvTranspose,
     y: Range<usize>,

@@ -1,14 +1,13 @@
 use super::super::activation::Activation;
 use super::super::arch::Isa;
-use super::super::binary::{Binary, BinaryFunction, binary, binary_elements};
-use super::super::element_wise::{
-    batch_norm, batch_norm_elements, element_wise, element_wise_elements, p_relu, p_relu_elements,
-    p_relu_in_place, p_relu_in_place_elements,
-};
+use super::super::binary::{Binary, BinaryFunction};
+use super::super::element_wise::{BatchNorm, ElementWise, PRelu, PReluInPlace};
 use super::super::elements::{Elements, ElementsMut};
-use super::super::instance_norm::{instance_norm, instance_norm_elements};
+use super::super::instance_norm::InstanceNorm;
+use super::super::kernel::{Context, ElementKernel, RowKernel};
+use super::super::rows::Rows;
 use super::super::testing::Random;
-use super::{Case, Image, Tensor, check_dense, std};
+use super::{Case, Image, Tensor, alone, check_dense, std};
 
 fn binary_of(function: BinaryFunction, a: f64, b: f64) -> f64 {
     match function {
@@ -55,7 +54,7 @@ fn operands_broadcast_by_rows() {
         tame(function, &mut left.data);
         tame(function, &mut right.data);
         let activation = *random.pick(&[Activation::None, Activation::Relu]);
-        let p = Binary { function, activation };
+        let p = Binary { function, constant_first: false, activation };
         let inputs = [&left, &right];
         let case = Case {
             what: &std::format!("{p:?} of {:?} and {:?}", left.size, right.size),
@@ -68,10 +67,10 @@ fn operands_broadcast_by_rows() {
             },
         };
         case.by_rows(&mut random, |y, inputs, output| {
-            binary(Isa::compiled(), &p, y, inputs[0], inputs[1], output);
+            p.rows(&mut Context::alone(Isa::compiled()), y, inputs, &[], output);
         });
         case.by_elements(&mut random, |y, inputs, output| {
-            binary_elements(&p, y, &inputs[0], &inputs[1], output);
+            p.elements(&mut alone(), y, inputs, &[], output);
         });
     }
 }
@@ -90,7 +89,8 @@ fn operands_of_any_rank_broadcast() {
         let function = FUNCTIONS[round % 7];
         tame(function, &mut left.values);
         tame(function, &mut right);
-        let p = Binary { function, activation: Activation::None };
+        let p = Binary { function, constant_first: false, activation: Activation::None };
+        let constant_first = Binary { constant_first: true, ..p };
         let what = std::format!("{p:?} of {dims:?} and {right_dims:?}");
         let constant = Elements::dense(&right, &right_dims);
         let of_right = |index: &[usize; 6]| {
@@ -103,16 +103,20 @@ fn operands_of_any_rank_broadcast() {
         };
         let mut order = Random(round as u64);
         left.with(&mut order, |x| {
-            let run = |output: &mut ElementsMut<'_>| binary_elements(&p, 0..1, x, &constant, output);
+            let run =
+                |output: &mut ElementsMut<'_>| p.elements(&mut alone(), 0..1, &[*x], &[constant], output);
             check_dense(&what, &dims, run, |i| binary_of(function, left.at(i), of_right(i)));
-            let run = |output: &mut ElementsMut<'_>| binary_elements(&p, 0..1, &constant, x, output);
+            let run = |output: &mut ElementsMut<'_>| {
+                constant_first.elements(&mut alone(), 0..1, &[*x], &[constant], output)
+            };
             check_dense(&what, &dims, run, |i| binary_of(function, of_right(i), left.at(i)));
             let p_relu_of = |x: f64, slope: f64| if x < 0.0 { x * slope } else { x };
-            let run = |output: &mut ElementsMut<'_>| p_relu_elements(0..1, x, &constant, output);
+            let run =
+                |output: &mut ElementsMut<'_>| PRelu.elements(&mut alone(), 0..1, &[*x], &[constant], output);
             check_dense(&what, &dims, run, |i| p_relu_of(left.at(i), of_right(i)));
             let run = |output: &mut ElementsMut<'_>| {
-                element_wise_elements(Activation::Neg, 0..1, x, output);
-                p_relu_in_place_elements(0..1, &constant, output);
+                ElementWise { function: Activation::Neg }.elements(&mut alone(), 0..1, &[*x], &[], output);
+                PReluInPlace.elements(&mut alone(), 0..1, &[], &[constant], output);
             };
             check_dense(&what, &dims, run, |i| p_relu_of(-left.at(i), of_right(i)));
         });
@@ -137,9 +141,13 @@ fn functions_of_each_element() {
             want: |y, x, c| input.at(y, x, c).abs(),
         };
         let isa = Isa::compiled();
-        of_each.by_rows(&mut random, |y, x, output| element_wise(isa, Activation::Abs, y, x[0], output));
+        let [abs, copy] = [Activation::Abs, Activation::None].map(|function| ElementWise { function });
+        let batch_norm = BatchNorm { activation: Activation::Relu };
+        let by_channel = [&scale, &shift].map(|c| Rows::line(c));
+        let by_element = [&scale, &shift].map(|c| Elements::dense(c, &[c.len()]));
+        of_each.by_rows(&mut random, |y, x, output| abs.rows(&mut Context::alone(isa), y, x, &[], output));
         of_each.by_elements(&mut random, |y, x, output| {
-            element_wise_elements(Activation::Abs, y, &x[0], output);
+            abs.elements(&mut alone(), y, x, &[], output);
         });
         let norm = Case {
             what: "batch norm",
@@ -149,10 +157,10 @@ fn functions_of_each_element() {
             want: |y, x, c| (input.at(y, x, c) * f64::from(scale[c]) + f64::from(shift[c])).max(0.0),
         };
         norm.by_rows(&mut random, |y, x, output| {
-            batch_norm(isa, Activation::Relu, y, x[0], &scale, &shift, output);
+            batch_norm.rows(&mut Context::alone(isa), y, x, &by_channel, output);
         });
         norm.by_elements(&mut random, |y, x, output| {
-            batch_norm_elements(Activation::Relu, y, &x[0], &scale, &shift, output);
+            batch_norm.elements(&mut alone(), y, x, &by_element, output);
         });
         let slope = Case {
             what: "PRelu",
@@ -162,11 +170,13 @@ fn functions_of_each_element() {
             want: |y, x, c| relu(input.at(y, x, c), slopes.broadcast([y, x, c])),
         };
         for isa in Isa::all() {
-            slope.by_rows(&mut random, |y, x, output| p_relu(isa, y, x[0], x[1], output));
+            slope.by_rows(&mut random, |y, x, output| {
+                PRelu.rows(&mut Context::alone(isa), y, &x[..1], &x[1..], output)
+            });
         }
         slope.by_rows(&mut random, |y, x, output| {
-            element_wise(isa, Activation::None, y.clone(), x[0], output);
-            p_relu_in_place(y, x[1], output);
+            copy.rows(&mut Context::alone(isa), y.clone(), &x[..1], &[], output);
+            PReluInPlace.rows(&mut Context::alone(isa), y, &[], &x[1..], output);
         });
     }
 }
@@ -195,9 +205,12 @@ fn instances_are_normalised() {
                     + f64::from(shift[c])
             },
         };
-        case.by_rows(&mut random, |y, x, output| instance_norm(0.01, y, x[0], &scale, &shift, output));
+        let norm = InstanceNorm { epsilon: 0.01 };
+        let by_channel = [&scale, &shift].map(|c| Rows::line(c));
+        let by_element = [&scale, &shift].map(|c| Elements::dense(c, &[c.len()]));
+        case.by_rows(&mut random, |y, x, output| norm.rows(&mut alone(), y, x, &by_channel, output));
         case.by_elements(&mut random, |y, x, output| {
-            instance_norm_elements(0.01, y, &x[0], &scale, &shift, output);
+            norm.elements(&mut alone(), y, x, &by_element, output);
         });
     }
 }

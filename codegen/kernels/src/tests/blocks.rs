@@ -1,8 +1,7 @@
-use super::super::depth_space::{
-    DepthToSpace, depth_to_space, depth_to_space_elements, space_to_depth, space_to_depth_elements,
-};
+use super::super::depth_space::{DepthToSpace, SpaceToDepth};
+use super::super::kernel::{ElementKernel, RowKernel};
 use super::super::testing::Random;
-use super::{Case, Image, std};
+use super::{Case, Image, alone, std};
 
 /// ONNX: reshape to blocks, transpose, reshape.
 #[test]
@@ -29,8 +28,8 @@ fn channels_become_pixels_and_pixels_channels() {
                 deep.at(y / block, x / block, from)
             },
         };
-        case.by_rows(&mut random, |y, x, output| depth_to_space(&p, y, x[0], output));
-        case.by_elements(&mut random, |y, x, output| depth_to_space_elements(&p, y, &x[0], output));
+        case.by_rows(&mut random, |y, x, output| p.rows(&mut alone(), y, x, &[], output));
+        case.by_elements(&mut random, |y, x, output| p.elements(&mut alone(), y, x, &[], output));
         let wide = Image::random(&mut random, [h * block, w * block, c]);
         let case = Case {
             what: &std::format!("space to depth by {block}"),
@@ -42,7 +41,11 @@ fn channels_become_pixels_and_pixels_channels() {
                 wide.at(y * block + i, x * block + j, channel % c)
             },
         };
-        case.by_rows(&mut random, |y, x, output| space_to_depth(block, y, x[0], output));
-        case.by_elements(&mut random, |y, x, output| space_to_depth_elements(block, y, &x[0], output));
+        case.by_rows(&mut random, |y, x, output| {
+            SpaceToDepth { block }.rows(&mut alone(), y, x, &[], output)
+        });
+        case.by_elements(&mut random, |y, x, output| {
+            SpaceToDepth { block }.elements(&mut alone(), y, x, &[], output)
+        });
     }
 }

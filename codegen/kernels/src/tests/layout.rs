@@ -1,12 +1,13 @@
 use super::std::vec::Vec;
 
-use super::super::concat::{ImageAxis, concat, concat_elements};
-use super::super::elements::{Dims, ElementsMut};
-use super::super::pad::{Pad, PadMode, pad, pad_elements};
-use super::super::slice::{Slice, slice, slice_elements};
+use super::super::concat::{ConcatElements, ImageAxis, copy_elements, copy_image};
+use super::super::elements::{Dims, ElementsMut, MAX_RANK};
+use super::super::kernel::{ElementKernel, RowKernel};
+use super::super::pad::{Pad, PadElements, PadMode};
+use super::super::slice::{Slice, SliceElements};
 use super::super::testing::Random;
-use super::super::transpose::transpose_elements;
-use super::{Case, Image, Tensor, check_dense, std};
+use super::super::transpose::Transpose;
+use super::{Case, Image, Tensor, alone, check_dense, std};
 
 #[test]
 fn parts_follow_each_other() {
@@ -48,12 +49,12 @@ fn parts_follow_each_other() {
         case.by_rows(&mut random, |y, inputs, output| {
             // Backwards, so that nothing hides what is written beyond a part.
             for (input, start) in inputs.iter().zip(&starts).rev() {
-                concat(axis, *start, y.clone(), *input, output);
+                copy_image(axis, *start, y.clone(), *input, output);
             }
         });
         case.by_elements(&mut random, |y, inputs, output| {
             for (input, start) in inputs.iter().zip(&starts) {
-                concat_elements([2, 3, 1][dim], *start, y.clone(), input, output);
+                copy_elements([2, 3, 1][dim], *start, y.clone(), input, output);
             }
         });
     }
@@ -72,8 +73,7 @@ fn parts_of_any_rank_follow_each_other() {
         let mut order = Random(random.next());
         part.with(&mut order, |x| {
             let run = |output: &mut ElementsMut<'_>| {
-                concat_elements(axis, 0, 0..1, x, output);
-                concat_elements(axis, half, 0..1, x, output);
+                ConcatElements { axis }.elements(&mut alone(), 0..1, &[*x, *x], &[], output);
             };
             check_dense("concat", &dims, run, |index| {
                 let mut at = *index;
@@ -115,11 +115,12 @@ fn slices_step_in_every_direction() {
             need: |_, y| stepped(grid[0], y)..stepped(grid[0], y) + 1,
             want: |y, x, c| input.at(stepped(grid[0], y), stepped(grid[1], x), stepped(grid[2], c)),
         };
-        case.by_rows(&mut random, |y, inputs, output| slice(&p, y, inputs[0], output));
+        case.by_rows(&mut random, |y, inputs, output| p.rows(&mut alone(), y, inputs, &[], output));
         let [rows, columns, channels] = grid;
-        let (starts, steps) = ([0, channels.0, rows.0, columns.0], [1, channels.1, rows.1, columns.1]);
+        let (starts, steps) =
+            ([0, channels.0, rows.0, columns.0, 0, 0], [1, channels.1, rows.1, columns.1, 1, 1]);
         case.by_elements(&mut random, |y, inputs, output| {
-            slice_elements(&starts, &steps, y, &inputs[0], output)
+            SliceElements { starts, steps }.elements(&mut alone(), y, inputs, &[], output)
         });
     }
 }
@@ -183,12 +184,18 @@ fn padding_in_every_mode() {
                 }
             },
         };
-        case.by_rows(&mut random, |y, inputs, output| pad(&p, y, inputs[0], output));
-        let order = |of: [i64; 3]| [0, of[2], of[0], of[1]];
+        case.by_rows(&mut random, |y, inputs, output| p.rows(&mut alone(), y, inputs, &[], output));
+        let order = |of: [i64; 3]| [0, of[2], of[0], of[1], 0, 0];
+        let any = PadElements { mode, before: order(p.before), after: order(p.after) };
         case.by_elements(&mut random, |y, inputs, output| {
-            pad_elements(mode, &order(p.before), &order(p.after), y, &inputs[0], output);
+            any.elements(&mut alone(), y, inputs, &[], output);
         });
     }
+}
+
+/// A value for each dimension, this one beyond the rank.
+fn filled<T: Copy>(values: &[T], beyond: T) -> [T; MAX_RANK] {
+    core::array::from_fn(|i| values.get(i).copied().unwrap_or(beyond))
 }
 
 #[test]
@@ -206,7 +213,9 @@ fn tensors_of_any_rank_move() {
         let of: Vec<_> = x.dims.iter().map(|&d| pads(&mut random, d)).collect();
         x.with(&mut order, |input| {
             let moved: Vec<usize> = perm.iter().map(|axis| x.dims[*axis]).collect();
-            let run = |output: &mut ElementsMut<'_>| transpose_elements(&perm, 0..1, input, output);
+            let transpose = Transpose { perm: filled(&perm, 0) };
+            let run =
+                |output: &mut ElementsMut<'_>| transpose.elements(&mut alone(), 0..1, &[*input], &[], output);
             check_dense("transpose", &moved, run, |index| {
                 let mut at = [0; 6];
                 (0..rank).for_each(|i| at[perm[i]] = index[i]);
@@ -215,7 +224,9 @@ fn tensors_of_any_rank_move() {
             let lengths: Vec<usize> = grid.iter().map(|g| g.2).collect();
             let starts: Vec<usize> = grid.iter().map(|g| g.0).collect();
             let steps: Vec<i64> = grid.iter().map(|g| g.1).collect();
-            let run = |output: &mut ElementsMut<'_>| slice_elements(&starts, &steps, 0..1, input, output);
+            let slice = SliceElements { starts: filled(&starts, 0), steps: filled(&steps, 1) };
+            let run =
+                |output: &mut ElementsMut<'_>| slice.elements(&mut alone(), 0..1, &[*input], &[], output);
             check_dense("slice", &lengths, run, |index| {
                 let mut at = [0; 6];
                 (0..rank).for_each(|i| at[i] = stepped(grid[i], index[i]));
@@ -224,9 +235,10 @@ fn tensors_of_any_rank_move() {
             let mode = MODES[round % 4];
             let before: Vec<i64> = of.iter().map(|p| p.0).collect();
             let after: Vec<i64> = of.iter().map(|p| p.1).collect();
+            let pad = PadElements { mode, before: filled(&before, 0), after: filled(&after, 0) };
             let padded_dims: Vec<usize> =
                 (0..rank).map(|i| (x.dims[i] as i64 + before[i] + after[i]) as usize).collect();
-            let run = |output: &mut ElementsMut<'_>| pad_elements(mode, &before, &after, 0..1, input, output);
+            let run = |output: &mut ElementsMut<'_>| pad.elements(&mut alone(), 0..1, &[*input], &[], output);
             check_dense("pad", &padded_dims, run, |index| {
                 let mut at = [0; 6];
                 for i in 0..rank {
@@ -256,6 +268,6 @@ fn a_transpose_is_made_by_rows() {
         want: |y, x, c| input.at(x, y, c),
     };
     case.by_elements(&mut random, |y, inputs, output| {
-        transpose_elements(&[0, 1, 3, 2], y, &inputs[0], output);
+        Transpose { perm: [0, 1, 3, 2, 0, 0] }.elements(&mut alone(), y, inputs, &[], output);
     });
 }

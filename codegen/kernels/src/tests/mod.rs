@@ -4,7 +4,6 @@ extern crate std;
 
 mod arithmetic;
 mod blocks;
-mod camera;
 mod layout;
 mod reductions;
 mod windows;
@@ -13,10 +12,17 @@ use core::ops::Range;
 use std::vec;
 use std::vec::Vec;
 
+use super::arch::Isa;
 use super::elements::{Dims, Elements, ElementsMut, Index};
+use super::kernel::Context;
 use super::rows::{RowShape, Rows, RowsMut};
 use super::span::{Span, SpanMut};
 use super::testing::Random;
+
+/// A firing by the instruction set that this is compiled for.
+pub fn alone() -> Context<'static> {
+    Context::alone(Isa::compiled())
+}
 
 /// Rows of pixels of channels.
 pub struct Image {

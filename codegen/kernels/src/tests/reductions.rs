@@ -1,15 +1,16 @@
 use super::std::vec::Vec;
 
 use super::super::arch::Isa;
-use super::super::arg_max::{arg_max, arg_max_elements};
+use super::super::arg_max::{ArgMax, ArgMaxElements};
 use super::super::concat::ImageAxis;
-use super::super::elements::{Dims, Elements, ElementsMut};
-use super::super::reduce::{ReduceFunction, reduce_elements, reduce_frame, reduce_rows};
+use super::super::elements::{Axes, Dims, Elements, ElementsMut};
+use super::super::kernel::{Context, ElementKernel, RowKernel};
+use super::super::reduce::{ReduceElements, ReduceFrame, ReduceFunction, ReduceRows};
 use super::super::rows::{RowShape, Rows, RowsMut};
-use super::super::softmax::{Softmax, softmax, softmax_elements};
+use super::super::softmax::{Softmax, SoftmaxElements};
 use super::super::span::{Span, SpanMut};
 use super::super::testing::Random;
-use super::{Case, Image, Tensor, check_dense, std};
+use super::{Case, Image, Tensor, alone, check_dense, std};
 
 const FUNCTIONS: [ReduceFunction; 13] = [
     ReduceFunction::Mean,
@@ -83,7 +84,7 @@ fn images_reduce_within_rows_and_whole() {
                 },
             };
             case.by_rows(&mut random, |y, inputs, output| {
-                reduce_rows(function, columns, channels, y, inputs[0], output);
+                ReduceRows { function, columns, channels }.rows(&mut alone(), y, inputs, &[], output);
             });
             let axes: &[usize] = match (columns, channels) {
                 (true, true) => &[1, 3],
@@ -91,7 +92,8 @@ fn images_reduce_within_rows_and_whole() {
                 _ => &[1],
             };
             case.by_elements(&mut random, |y, inputs, output| {
-                reduce_elements(function, axes, true, y, &inputs[0], output);
+                let p = ReduceElements { function, axes: Axes::new(axes), keep_dims: true };
+                p.elements(&mut alone(), y, inputs, &[], output);
             });
         }
         let case = Case {
@@ -101,11 +103,15 @@ fn images_reduce_within_rows_and_whole() {
             need: |_, _| 0..size[0],
             want: |_, _, c| reduced(function, &elements(&input, [None, None, Some(c)])),
         };
+        let frame = ReduceFrame { function };
         for isa in Isa::all() {
-            case.by_rows(&mut random, |_, inputs, output| reduce_frame(isa, function, inputs[0], output));
+            case.by_rows(&mut random, |y, inputs, output| {
+                frame.rows(&mut Context::alone(isa), y, inputs, &[], output)
+            });
         }
         case.by_elements(&mut random, |y, inputs, output| {
-            reduce_elements(function, &[2, 3], true, y, &inputs[0], output);
+            let p = ReduceElements { function, axes: Axes::new(&[2, 3]), keep_dims: true };
+            p.elements(&mut alone(), y, inputs, &[], output);
         });
     }
 }
@@ -142,19 +148,20 @@ fn tensors_of_any_rank_reduce() {
         let mut order = Random(random.next());
         x.with(&mut order, |input| {
             let kept: Vec<usize> = (0..rank).map(|i| if axes.contains(&i) { 1 } else { x.dims[i] }).collect();
-            let run =
-                |output: &mut ElementsMut<'_>| reduce_elements(function, &axes, true, 0..1, input, output);
+            let p = ReduceElements { function, axes: Axes::new(&axes), keep_dims: true };
+            let run = |output: &mut ElementsMut<'_>| p.elements(&mut alone(), 0..1, &[*input], &[], output);
             check_dense("reduce", &kept, run, |index| reduced(function, &along(&x, index, &axes)));
             let others: Vec<usize> = (0..rank).filter(|i| !axes.contains(i)).collect();
             let dropped: Vec<usize> = others.iter().map(|i| x.dims[*i]).collect();
-            let run =
-                |output: &mut ElementsMut<'_>| reduce_elements(function, &axes, false, 0..1, input, output);
+            let p = ReduceElements { keep_dims: false, ..p };
+            let run = |output: &mut ElementsMut<'_>| p.elements(&mut alone(), 0..1, &[*input], &[], output);
             check_dense("reduce", &dropped, run, |index| {
                 let mut at = [0; 6];
                 others.iter().zip(index).for_each(|(axis, i)| at[*axis] = *i);
                 reduced(function, &along(&x, &at, &axes))
             });
-            let run = |output: &mut ElementsMut<'_>| softmax_elements(log, &axes, 0..1, input, output);
+            let p = SoftmaxElements { log, axes: Axes::new(&axes) };
+            let run = |output: &mut ElementsMut<'_>| p.elements(&mut alone(), 0..1, &[*input], &[], output);
             check_dense("softmax", &x.dims, run, |index| {
                 normalised(log, x.at(index), &along(&x, index, &axes))
             });
@@ -189,7 +196,7 @@ fn softmax_within_rows() {
                 },
             };
             case.by_rows(&mut random, |y, inputs, output| {
-                softmax(Isa::compiled(), &p, y, inputs[0], output);
+                p.rows(&mut alone(), y, inputs, &[], output);
             });
         }
         let case = Case {
@@ -200,7 +207,8 @@ fn softmax_within_rows() {
             want: |y, x, c| normalised(log, input.at(y, x, c), &elements(&input, [None, Some(x), Some(c)])),
         };
         case.by_elements(&mut random, |y, inputs, output| {
-            softmax_elements(log, &[2], y, &inputs[0], output);
+            let p = SoftmaxElements { log, axes: Axes::new(&[2]) };
+            p.elements(&mut alone(), y, inputs, &[], output);
         });
     }
 }
@@ -216,8 +224,9 @@ fn a_long_sum_stays_exact() {
         need: |_, _| 0..200,
         want: |_, _, c| 3000.0 * reduced(ReduceFunction::Mean, &elements(&input, [None, None, Some(c)])),
     };
-    case.by_rows(&mut random, |_, inputs, output| {
-        reduce_frame(Isa::detect(), ReduceFunction::Mean, inputs[0], output);
+    case.by_rows(&mut random, |y, inputs, output| {
+        let mean = ReduceFrame { function: ReduceFunction::Mean };
+        mean.rows(&mut Context::alone(Isa::detect()), y, inputs, &[], output);
         output.row(0).iter_mut().for_each(|x| *x *= 3000.0);
     });
 }
@@ -244,10 +253,12 @@ fn the_largest_is_found() {
             let mut by_elements = by_rows.clone();
             for y in 0..h {
                 let shape = RowShape::dense(h, width, channels, h);
-                arg_max(axis, last, y..y + 1, rows, &mut RowsMut { data: SpanMut::new(&mut by_rows), shape });
+                let output = &mut RowsMut { data: SpanMut::new(&mut by_rows), shape };
+                ArgMax { axis, select_last: last }.rows(&mut alone(), y..y + 1, &[rows], &[], output);
                 let mut output =
                     ElementsMut::channels_first(RowsMut { data: SpanMut::new(&mut by_elements), shape });
-                arg_max_elements(dim, true, last, y..y + 1, &Elements::channels_first(rows), &mut output);
+                let p = ArgMaxElements { axis: dim, keep_dims: true, select_last: last };
+                p.elements(&mut alone(), y..y + 1, &[Elements::channels_first(rows)], &[], &mut output);
             }
             for (i, got) in by_rows.iter().enumerate() {
                 let (y, x, channel) = (i / width / channels, i / channels % width, i % channels);
@@ -263,7 +274,9 @@ fn the_largest_is_found() {
         x.with(&mut order, |input| {
             let dims: Vec<usize> = (0..rank).filter(|i| *i != axis).map(|i| x.dims[i]).collect();
             let mut data = std::vec![-1; Dims::new(&dims).elements()];
-            arg_max_elements(axis, false, last, 0..1, input, &mut ElementsMut::dense(&mut data, &dims));
+            let p = ArgMaxElements { axis, keep_dims: false, select_last: last };
+            let output = &mut ElementsMut::dense(&mut data, &dims);
+            p.elements(&mut alone(), 0..1, &[*input], &[], output);
             for (i, got) in data.iter().enumerate() {
                 let mut at: Vec<usize> = Dims::new(&dims).index(i)[..rank - 1].to_vec();
                 at.insert(axis, 0);

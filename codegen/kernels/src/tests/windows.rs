@@ -1,9 +1,10 @@
 use super::super::arch::Isa;
-use super::super::lrn::{Lrn, lrn, lrn_elements};
-use super::super::pool::{Pool, PoolKind, pool, pool_elements};
-use super::super::resize::{Line, Resize, ResizeMode, Rounding, resize, resize_elements};
+use super::super::kernel::{Context, ElementKernel, RowKernel};
+use super::super::lrn::Lrn;
+use super::super::pool::{Pool, PoolKind};
+use super::super::resize::{Line, Resize, ResizeMode, Rounding};
 use super::super::testing::Random;
-use super::{Case, Image, std};
+use super::{Case, Image, alone, std};
 
 /// Every tap of the window, counted one by one.
 fn pooled(p: &Pool, input: &Image, y: usize, x: usize, c: usize) -> f64 {
@@ -65,9 +66,11 @@ fn pools_are_those_of_the_textbook() {
             want: |y, x, c| pooled(&p, &input, y, x, c),
         };
         for isa in Isa::all() {
-            case.by_rows(&mut random, |y, inputs, output| pool(isa, &p, y, inputs[0], output));
+            case.by_rows(&mut random, |y, inputs, output| {
+                p.rows(&mut Context::alone(isa), y, inputs, &[], output)
+            });
         }
-        case.by_elements(&mut random, |y, inputs, output| pool_elements(&p, y, &inputs[0], output));
+        case.by_elements(&mut random, |y, inputs, output| p.elements(&mut alone(), y, inputs, &[], output));
     }
 }
 
@@ -134,8 +137,8 @@ fn resizes_are_those_of_the_textbook() {
                 sum
             },
         };
-        case.by_rows(&mut random, |y, inputs, output| resize(&p, y, inputs[0], output));
-        case.by_elements(&mut random, |y, inputs, output| resize_elements(&p, y, &inputs[0], output));
+        case.by_rows(&mut random, |y, inputs, output| p.rows(&mut alone(), y, inputs, &[], output));
+        case.by_elements(&mut random, |y, inputs, output| p.elements(&mut alone(), y, inputs, &[], output));
     }
 }
 
@@ -167,7 +170,7 @@ fn local_responses_are_normalised_across_channels() {
                 input.at(y, x, c) / base.powf(f64::from(p.beta))
             },
         };
-        case.by_rows(&mut random, |y, inputs, output| lrn(&p, y, inputs[0], output));
-        case.by_elements(&mut random, |y, inputs, output| lrn_elements(&p, y, &inputs[0], output));
+        case.by_rows(&mut random, |y, inputs, output| p.rows(&mut alone(), y, inputs, &[], output));
+        case.by_elements(&mut random, |y, inputs, output| p.elements(&mut alone(), y, inputs, &[], output));
     }
 }

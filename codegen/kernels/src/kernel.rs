@@ -1,0 +1,61 @@
+//! What a kernel is: parameters, and a method that makes rows.
+//!
+//! Whoever runs a layer builds the structure of its kernel once and calls the method firing by firing. An emitted crate
+//! calls the same method of the same structure. A kernel that sees its tensors by rows is a [`RowKernel`], one that sees
+//! them element by element an [`ElementKernel`], and some are both; a kernel is never given tensors that it does not know
+//! how to see, for that does not compile.
+
+use core::ops::Range;
+
+use super::arch::Isa;
+use super::elements::{Elements, ElementsMut};
+use super::rows::{Rows, RowsMut};
+use super::workers::Workers;
+
+/// What a firing has beside its tensors.
+#[derive(Debug)]
+pub struct Context<'a> {
+    /// The instruction set of vector code.
+    pub isa: Isa,
+    /// Who shares the firing; nobody but the caller if there are none.
+    pub workers: Option<&'a mut Workers>,
+}
+
+impl Context<'_> {
+    /// A firing that the caller makes alone.
+    pub const fn alone(isa: Isa) -> Self {
+        Context { isa, workers: None }
+    }
+}
+
+/// A kernel that sees tensors by rows and makes elements `T`.
+pub trait RowKernel<T = f32> {
+    /// Makes rows `rows` of the output. The constants are packed as the kernel's documentation says.
+    ///
+    /// # Panics
+    /// If operands or constants are fewer than the kernel's documentation says, or smaller than their shapes.
+    fn rows(
+        &self,
+        context: &mut Context<'_>,
+        rows: Range<usize>,
+        operands: &[Rows<'_>],
+        constants: &[Rows<'_>],
+        output: &mut RowsMut<'_, T>,
+    );
+}
+
+/// A kernel that sees tensors element by element and makes elements `T`.
+pub trait ElementKernel<T = f32> {
+    /// Makes rows `rows` of the output; all of it if the output is one row.
+    ///
+    /// # Panics
+    /// As [`RowKernel::rows`].
+    fn elements(
+        &self,
+        context: &mut Context<'_>,
+        rows: Range<usize>,
+        operands: &[Elements<'_>],
+        constants: &[Elements<'_>],
+        output: &mut ElementsMut<'_, T>,
+    );
+}
