@@ -12,11 +12,11 @@ use std::ops::Range;
 use csdfc_kernels::activation::Activation;
 use csdfc_kernels::conv::transpose::ConvTranspose;
 use csdfc_kernels::conv::{Conv, Pre};
-use csdfc_kernels::elements::{Dims, ElementShape};
+use csdfc_kernels::elements::{ElementShape, MAX_RANK};
 use csdfc_kernels::gemm::Gemm;
 use csdfc_kernels::rows::RowShape;
 
-use crate::bind::{Access, Call, activation, pre};
+use crate::bind::{Call, View, activation, pre};
 use crate::operator::{self, Function, Operator};
 use crate::shape::Shape;
 
@@ -95,14 +95,21 @@ impl Packing {
         self.len() == 0
     }
 
-    /// How kernels see it; `None` for panels, and for what has more dimensions than they know.
-    pub fn access(&self) -> Option<Access> {
+    /// How kernels see it that see tensors by rows: what is no image is one row of one pixel.
+    pub fn rows(&self) -> RowShape {
         match self {
-            Packing::Conv { .. } | Packing::ConvTranspose { .. } | Packing::Gemm { .. } => None,
-            Packing::Image { rows } | Packing::Row { rows } => Some(Access::Rows(*rows)),
-            Packing::Plain { dims } if dims.len() > csdfc_kernels::elements::MAX_RANK => None,
-            Packing::Plain { dims } => Some(Access::Elements(ElementShape::dense(dims), Dims::new(dims))),
+            Packing::Image { rows } | Packing::Row { rows } => *rows,
+            _ => RowShape::dense(1, 1, self.len(), 1),
         }
+    }
+
+    /// How kernels see it that see tensors element by element: what has no dimensions of its own in one.
+    pub fn elements(&self) -> View {
+        let shape = match self {
+            Packing::Plain { dims } if dims.len() <= MAX_RANK => ElementShape::dense(dims),
+            _ => ElementShape::flat(self.len()),
+        };
+        View { shape, seen: shape.dims }
     }
 
     /// Packs parameters, in the order of the operator's documentation, into as many elements as they take.

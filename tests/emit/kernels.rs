@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use csdfc::app::partition::Partition;
 use csdfc::app::resolve::{Application, Cnn, RowsChoice};
 use csdfc::network::{LayerId, Network, NetworkOutput, Operand};
-use csdfc_codegen::bind::{self, Access, Call, Kernel, Site};
+use csdfc_codegen::bind::{self, Call, Form, Literal, Site};
 use csdfc_codegen::operator::{
     ArgMax, BatchNorm, Binary, BinaryFunction, Concat, ConstantOperand, Conv, ConvTranspose, Coordinates,
     DepthToSpace, ElementWise, Function, Gemm, InstanceNorm, Lrn, Operator, Pad, PadMode, Pool, PoolKind,
@@ -14,56 +14,24 @@ use csdfc_codegen::operator::{
 };
 use csdfc_codegen::plan::StorageModel;
 use csdfc_codegen::shape::{Order, Shape};
+use csdfc_kernels::sources::SOURCES;
 use csdfc_tests::generate;
 
 /// The forms in which kernels see tensors.
 const ROWS: &str = "rows";
 const ELEMENTS: &str = "elements";
-const BOTH: &[&str] = &[ROWS, ELEMENTS];
 
-/// Names of kernels, and a list of all of them with the forms that `bind` chooses. A new kernel does not compile until
-/// it has a line, and the test fails until a network calls it.
-macro_rules! kernels {
-    ($($pattern:pat => $name:literal $forms:expr;)*) => {
-        fn name(kernel: &Kernel) -> &'static str {
-            match kernel { $($pattern => $name),* }
+/// Every kernel with the forms that it has, from the kernels' sources: the test fails until a network calls a new one.
+fn kernels() -> BTreeSet<(String, &'static str)> {
+    let mut all = BTreeSet::new();
+    for line in SOURCES.iter().flat_map(|(_, text)| text.lines()) {
+        for (kind, form) in [("RowKernel", ROWS), ("ElementKernel", ELEMENTS)] {
+            let made = ["", "<i64>"].map(|element| format!("impl {kind}{element} for "));
+            let name = made.iter().find_map(|start| line.strip_prefix(start.as_str()));
+            all.extend(name.map(|name| (name.trim_end_matches(" {").to_owned(), form)));
         }
-
-        const KERNELS: &[(&str, &[&str])] = &[$(($name, $forms)),*];
-    };
-}
-
-kernels! {
-    Kernel::Conv(_) => "conv" &[ROWS];
-    Kernel::ConvTranspose(_) => "conv_transpose" &[ROWS];
-    Kernel::GemmElements(_) => "gemm" &[ELEMENTS];
-    Kernel::MatMul => "mat_mul" &[ELEMENTS];
-    Kernel::ElementWise(_) => "element_wise" BOTH;
-    Kernel::PRelu => "p_relu" BOTH;
-    Kernel::BatchNorm(_) => "batch_norm" BOTH;
-    Kernel::Binary(_) => "binary" BOTH;
-    Kernel::BinaryConstant { left: true, .. } => "constant_first" BOTH;
-    Kernel::BinaryConstant { left: false, .. } => "constant_last" BOTH;
-    Kernel::Pool(_) => "pool" BOTH;
-    Kernel::ReduceRows { .. } => "reduce_rows" &[ROWS];
-    Kernel::ReduceFrame(_) => "reduce_frame" &[ROWS];
-    Kernel::ReduceElements { .. } => "reduce" &[ELEMENTS];
-    Kernel::ArgMax { .. } => "arg_max" &[ROWS];
-    Kernel::ArgMaxElements { .. } => "arg_max" &[ELEMENTS];
-    Kernel::Concat { .. } => "concat" &[ROWS];
-    Kernel::ConcatElements { .. } => "concat" &[ELEMENTS];
-    Kernel::Slice(_) => "slice" &[ROWS];
-    Kernel::SliceElements { .. } => "slice" &[ELEMENTS];
-    Kernel::Pad(_) => "pad" &[ROWS];
-    Kernel::PadElements { .. } => "pad" &[ELEMENTS];
-    Kernel::Resize(_) => "resize" BOTH;
-    Kernel::TransposeElements { .. } => "transpose" &[ELEMENTS];
-    Kernel::Softmax(_) => "softmax" &[ROWS];
-    Kernel::SoftmaxElements { .. } => "softmax" &[ELEMENTS];
-    Kernel::Lrn(_) => "lrn" BOTH;
-    Kernel::InstanceNorm { .. } => "instance_norm" BOTH;
-    Kernel::DepthToSpace(_) => "depth_to_space" BOTH;
-    Kernel::SpaceToDepth { .. } => "space_to_depth" BOTH;
+    }
+    all
 }
 
 /// Layers that read the same inputs, each of which is an output of the network.
@@ -544,35 +512,35 @@ fn call(network: &Network, id: LayerId) -> Option<Call> {
     if layer.is_input() {
         return None;
     }
-    let operand = |operand: &Operand| network.layer(operand.layer).shape.clone();
-    let own: Vec<Shape> = layer.inputs.iter().map(operand).collect();
-    let inputs = layer.inputs.iter().zip(&own);
-    let inputs =
-        inputs.map(|(operand, own)| bind::Operand { own, seen: &operand.shape, ring_rows: own.rows() });
-    let site = Site {
-        operator: &layer.operator,
-        inputs: inputs.collect(),
-        output: &layer.shape,
-        ring_rows: layer.shape.rows(),
-    };
-    Some(bind::bind(&site).expect("a kernel"))
+    let inputs = layer.inputs.iter().map(|operand| (&network.layer(operand.layer).shape, &operand.shape));
+    Some(bind::bind(&Site::whole(&layer.operator, inputs, &layer.shape)).expect("a kernel"))
+}
+
+/// The side of a binary function on which its constant is, if it has one.
+fn constant_first(call: &Call) -> Option<bool> {
+    let Literal::Type { name: "Binary", fields, .. } = call.literal() else { return None };
+    let first = fields.iter().any(|field| *field == ("constant_first", Literal::Scalar("true".into())));
+    (call.constants.len() > usize::from(call.slopes)).then_some(first)
 }
 
 #[test]
 fn every_kernel_is_called_from_a_crate() {
     let application = application();
-    let mut called = BTreeSet::new();
+    let (mut called, mut constants) = (BTreeSet::new(), BTreeSet::new());
     for cnn in &application.cnns {
         for call in cnn.network.ids().filter_map(|id| call(&cnn.network, id)) {
-            let form = if matches!(call.output, Access::Rows(_)) { ROWS } else { ELEMENTS };
-            called.insert((name(&call.kernel), form));
-            if call.p_relu {
-                called.insert(("p_relu_in_place", form));
+            let form = if matches!(call.form, Form::Rows(_)) { ROWS } else { ELEMENTS };
+            called.insert((call.literal().type_name().to_owned(), form));
+            if call.slopes {
+                called.insert(("PReluInPlace".to_owned(), form));
             }
+            constants.extend(constant_first(&call).map(|first| (form, first)));
         }
     }
-    let all = KERNELS.iter().flat_map(|(name, forms)| forms.iter().map(move |form| (*name, *form)));
-    let expected: BTreeSet<_> = all.chain(BOTH.iter().map(|form| ("p_relu_in_place", *form))).collect();
-    assert_eq!(called, expected);
+    let all = kernels();
+    assert!(all.len() > 30, "{all:?}");
+    assert_eq!(called, all);
+    let sides = [ROWS, ELEMENTS].map(|form| [(form, false), (form, true)]);
+    assert_eq!(constants, sides.into_iter().flatten().collect());
     super::check(&application);
 }

@@ -7,30 +7,30 @@ use crate::shape::{Order, Shape};
 
 use super::kernel::Operand;
 
-/// How a kernel sees a tensor.
+/// A tensor that a kernel sees element by element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
-    /// By rows.
-    Rows(RowShape),
-    /// Element by element: where they are, and the dimensions seen.
-    Elements(ElementShape, Dims),
+pub struct View {
+    /// Where the elements are.
+    pub shape: ElementShape,
+    /// The dimensions seen.
+    pub seen: Dims,
 }
 
-/// How a kernel sees an operand.
+/// How a kernel sees an operand: its rows ([`RowShape`]) or its elements ([`View`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Input {
-    /// By rows or elements.
-    pub access: Access,
-    /// Rows of the tensor that are [`Input::into`] rows of the access, where these are other ones: then all are there.
-    /// Without rows an access counts as one.
+pub struct Input<S> {
+    /// The rows or elements.
+    pub shape: S,
+    /// Rows of the tensor that are [`Input::into`] rows of the shape, where these are other ones: then all are there.
+    /// A shape without rows counts as one.
     pub fold: usize,
-    /// Rows of the access that they are: the slot of the first is to be divided by the one and multiplied by the other.
+    /// Rows of the shape that they are: the slot of the first is to be divided by the one and multiplied by the other.
     pub into: usize,
 }
 
-impl Input {
-    pub(super) fn of(access: Access) -> Self {
-        Input { access, fold: 1, into: 1 }
+impl<S> Input<S> {
+    fn of(shape: S) -> Self {
+        Input { shape, fold: 1, into: 1 }
     }
 }
 
@@ -43,24 +43,22 @@ pub(super) fn image_rows(shape: &Shape, ring_rows: usize) -> Option<RowShape> {
 impl Operand<'_> {
     /// The rows of an operand that is seen as the image that it is, perhaps in the other order, or as an image whose
     /// rows its elements happen to lie as.
-    pub(super) fn image(&self) -> Option<(RowShape, Input)> {
+    pub(super) fn image(&self) -> Option<Input<RowShape>> {
         let rows = image_rows(self.seen, self.seen.rows())?;
         let (own, ring_rows) = (self.own.rows(), self.ring_rows);
         if self.own.keeps_rows(self.seen) {
-            let rows = RowShape { ring_rows, ..rows };
-            return Some((rows, Input::of(Access::Rows(rows))));
+            return Some(Input::of(RowShape { ring_rows, ..rows }));
         }
         // One row of what is no image of several, so that the choice of a kernel never hangs on the ring.
         let one_row = self.seen.rows() == 1 && (own == 1 || !self.own.is_image());
         let lies_so = is_row_major(self.own, self.order()) && is_row_major(self.seen, self.seen.order);
-        let rows = RowShape { ring_rows: ring_rows / own, ..rows };
-        let input = Input { access: Access::Rows(rows), fold: own, into: 1 };
-        (one_row && lies_so && ring_rows.is_multiple_of(own)).then_some((rows, input))
+        let input = Input { shape: RowShape { ring_rows: ring_rows / own, ..rows }, fold: own, into: 1 };
+        (one_row && lies_so && ring_rows.is_multiple_of(own)).then_some(input)
     }
 
     /// An operand whose elements lie in the row-major order in which they are seen, as `rows` rows of `pixels` pixels in
     /// all; a single pixel is one row.
-    pub(super) fn flat(&self, rows: usize, pixels: usize) -> Option<Input> {
+    pub(super) fn flat(&self, rows: usize, pixels: usize) -> Option<Input<RowShape>> {
         if !is_row_major(self.own, self.order()) {
             return None;
         }
@@ -75,34 +73,29 @@ impl Operand<'_> {
             false => (self.ring_rows / own * rows, own, rows),
         };
         let shape = RowShape::dense(rows, pixels / rows, channels, ring_rows);
-        (pixels.is_multiple_of(rows) && (own == rows || is_whole)).then_some(Input {
-            access: Access::Rows(shape),
-            fold,
-            into,
-        })
+        (pixels.is_multiple_of(rows) && (own == rows || is_whole)).then_some(Input { shape, fold, into })
     }
 
     /// An operand of which all elements lie in one piece, in whatever order, as one row of `pixels` pixels.
-    pub(super) fn block(&self, pixels: usize) -> Option<Input> {
+    pub(super) fn block(&self, pixels: usize) -> Option<Input<RowShape>> {
         let rows = self.own.rows();
         let channels = self.own.elements() / pixels.max(1);
         let shape = RowShape::dense(1, pixels, channels, self.ring_rows / rows);
         // A ring of whole frames.
         let is_whole = self.ring_rows.is_multiple_of(rows);
-        is_whole.then_some(Input { access: Access::Rows(shape), fold: rows, into: 1 })
+        is_whole.then_some(Input { shape, fold: rows, into: 1 })
     }
 
     /// The operand element by element, of a layer with this output.
-    pub(super) fn elements(&self, output: &Shape) -> Result<Input, String> {
+    pub(super) fn elements(&self, output: &Shape) -> Result<Input<View>, String> {
         let by_rows = self.own.keeps_rows(self.seen) && self.seen.row_axis() == output.row_axis();
         let rows = self.own.rows();
         if !self.own.is_image() && !by_rows && self.ring_rows.is_multiple_of(rows) {
             // Nothing makes less of it than the whole.
-            let access = elements(&Shape::new([self.own.elements()]), Order::ChannelsFirst, self.seen, 1)?;
-            return Ok(Input { access, fold: rows, into: 1 });
+            let shape = elements(&Shape::new([self.own.elements()]), Order::ChannelsFirst, self.seen, 1)?;
+            return Ok(Input { shape, fold: rows, into: 1 });
         }
-        let access = elements(self.own, self.order(), self.seen, self.ring_rows)?;
-        Ok(Input::of(access))
+        elements(self.own, self.order(), self.seen, self.ring_rows).map(Input::of)
     }
 
     /// The order of dimensions in which its elements are dealt out.
@@ -113,7 +106,7 @@ impl Operand<'_> {
 }
 
 /// The elements of a tensor, its own dimensions in this order, seen in these dimensions.
-pub(super) fn elements(own: &Shape, order: Order, seen: &Shape, ring_rows: usize) -> Result<Access, String> {
+pub(super) fn elements(own: &Shape, order: Order, seen: &Shape, ring_rows: usize) -> Result<View, String> {
     if seen.rank() > MAX_RANK {
         return Err(format!(
             "a tensor of {} dimensions has more than the {MAX_RANK} of kernels",
@@ -131,7 +124,7 @@ pub(super) fn elements(own: &Shape, order: Order, seen: &Shape, ring_rows: usize
             (None, _) => ElementShape::dense(&seen.dims),
         },
     };
-    Ok(Access::Elements(shape, dims))
+    Ok(View { shape, seen: dims })
 }
 
 /// Whether the elements of a whole tensor lie in the row-major order of its dimensions in this order.

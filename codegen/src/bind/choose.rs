@@ -1,30 +1,35 @@
 //! Which kernel computes a layer.
 
-use csdfc_kernels::activation::Activation;
+use csdfc_kernels::arg_max::{ArgMax, ArgMaxElements};
 use csdfc_kernels::binary::Binary;
-use csdfc_kernels::concat::ImageAxis;
-use csdfc_kernels::depth_space::DepthToSpace;
+use csdfc_kernels::concat::{Concat, ConcatElements, ImageAxis};
+use csdfc_kernels::depth_space::{DepthToSpace, SpaceToDepth};
+use csdfc_kernels::element_wise::{BatchNorm, ElementWise, PRelu};
+use csdfc_kernels::elements::{Axes, MAX_RANK};
+use csdfc_kernels::instance_norm::InstanceNorm;
+use csdfc_kernels::kernel::{ElementKernel, RowKernel};
 use csdfc_kernels::lrn::Lrn;
-use csdfc_kernels::pad::Pad;
+use csdfc_kernels::mat_mul::MatMul;
+use csdfc_kernels::pad::{Pad, PadElements};
+use csdfc_kernels::reduce::{ReduceElements, ReduceFrame, ReduceRows};
 use csdfc_kernels::rows::RowShape;
-use csdfc_kernels::slice::Slice;
-use csdfc_kernels::softmax::Softmax;
+use csdfc_kernels::slice::{Slice, SliceElements};
+use csdfc_kernels::softmax::{Softmax, SoftmaxElements};
+use csdfc_kernels::transpose::Transpose;
 
 use crate::operator::{self, Function, Operator};
 use crate::shape::{Order, Shape};
 use crate::weights::{Packing, Part};
 
-use super::access::{self, Access, Input, image_rows};
-use super::kernel::{Kernel, Operand, Site};
+use super::access::{self, Input, image_rows};
+use super::kernel::{Bound, ElementCall, Form, Kernel, Operand, Parameters, RowCall, Site};
 use super::{products, translate};
 
 /// A kernel with its constants not yet placed; fields as in [`super::Call`].
 pub(super) struct Choice {
-    pub kernel: Kernel,
-    pub inputs: Vec<Input>,
-    pub output: Access,
+    pub form: Form,
     pub parts: Vec<Part>,
-    pub p_relu: bool,
+    pub slopes: bool,
 }
 
 /// Chooses the kernel of a layer.
@@ -38,7 +43,7 @@ pub(super) fn choose(site: &Site<'_>) -> Result<Choice, String> {
         Operator::ElementWise(element_wise) => self::element_wise(site, x, &element_wise.function),
         Operator::BatchNorm(norm) => batch_norm(site, x, norm),
         Operator::Binary(binary) => self::binary(site, binary),
-        Operator::MatMul => site.by_elements(Kernel::MatMul),
+        Operator::MatMul => site.by_elements(MatMul),
         Operator::InstanceNorm(norm) => instance_norm(site, x, norm),
         Operator::Concat(concat) => self::concat(site, concat.axis),
         _ => unary(site, x),
@@ -52,30 +57,37 @@ impl Site<'_> {
     }
 
     /// The output as so many pixels, dealt out among its rows, if its elements lie in row-major order.
-    pub(super) fn flat(&self, pixels: usize) -> Option<Access> {
+    pub(super) fn flat(&self, pixels: usize) -> Option<RowShape> {
         let (rows, channels) = (self.output.rows(), self.output.elements() / pixels.max(1));
         let is_flat = access::is_row_major(self.output, self.output.order) && pixels.is_multiple_of(rows);
         let is_line = rows == 1 || !self.output.is_image();
-        (is_flat && is_line)
-            .then(|| Access::Rows(RowShape::dense(rows, pixels / rows, channels, self.ring_rows)))
+        (is_flat && is_line).then(|| RowShape::dense(rows, pixels / rows, channels, self.ring_rows))
     }
 
     /// A kernel by rows of images, if operand and output are such.
-    fn by_rows(&self, x: &Operand<'_>, kernel: impl FnOnce() -> Kernel) -> Option<Choice> {
-        let ((_, input), output) = (x.image()?, self.image()?);
-        Some(Choice::new(kernel(), vec![input], Access::Rows(output)))
+    fn by_rows(&self, x: &Operand<'_>, kernel: impl RowKernel + Parameters) -> Option<Choice> {
+        Some(Choice::by_rows(kernel, vec![x.image()?], self.image()?))
     }
 
     /// A kernel on rows of `pixels` pixels, if operand and output lie in row-major order.
-    fn by_pixels(&self, x: &Operand<'_>, pixels: usize, kernel: impl FnOnce() -> Kernel) -> Option<Choice> {
-        Some(Choice::new(kernel(), vec![x.flat(self.output.rows(), pixels)?], self.flat(pixels)?))
+    fn by_pixels(
+        &self,
+        x: &Operand<'_>,
+        pixels: usize,
+        kernel: impl RowKernel + Parameters,
+    ) -> Option<Choice> {
+        Some(Choice::by_rows(kernel, vec![x.flat(self.output.rows(), pixels)?], self.flat(pixels)?))
     }
 
     /// A kernel element by element.
-    pub(super) fn by_elements(&self, kernel: Kernel) -> Result<Choice, String> {
+    pub(super) fn by_elements(&self, kernel: impl ElementKernel + Parameters) -> Result<Choice, String> {
+        self.elements(Kernel::F32(Bound::elements(kernel)))
+    }
+
+    fn elements(&self, kernel: ElementKernels) -> Result<Choice, String> {
         let inputs = self.inputs.iter().map(|x| x.elements(self.output)).collect::<Result<_, _>>()?;
-        let output = access::elements(self.output, self.output.order, self.output, self.ring_rows)?;
-        Ok(Choice::new(kernel, inputs, output))
+        let output = access::elements(self.output, self.output.order, self.output, self.ring_rows)?.shape;
+        Ok(Choice::new(Form::Elements(ElementCall { kernel, inputs, output })))
     }
 
     /// The row, column and channel of each dimension of an image, by the order of this shape.
@@ -103,8 +115,17 @@ impl Site<'_> {
 }
 
 impl Choice {
-    pub(super) fn new(kernel: Kernel, inputs: Vec<Input>, output: Access) -> Self {
-        Choice { kernel, inputs, output, parts: Vec::new(), p_relu: false }
+    fn new(form: Form) -> Self {
+        Choice { form, parts: Vec::new(), slopes: false }
+    }
+
+    /// A kernel by rows.
+    pub(super) fn by_rows(
+        kernel: impl RowKernel + Parameters,
+        inputs: Vec<Input<RowShape>>,
+        output: RowShape,
+    ) -> Self {
+        Choice::new(Form::Rows(RowCall { kernel: Kernel::F32(Bound::rows(kernel)), inputs, output }))
     }
 
     fn with(mut self, packing: Packing, parameters: std::ops::Range<usize>) -> Self {
@@ -123,26 +144,31 @@ impl Choice {
     fn with_p_relu(self, site: &Site<'_>, function: Option<&Function>, index: usize) -> Result<Self, String> {
         let Some(Function::PRelu { slope }) = function else { return Ok(self) };
         let packing = self.constant(site.output, slope)?;
-        Ok(Choice { p_relu: true, ..self.with(packing, index..index + 1) })
+        Ok(Choice { slopes: true, ..self.with(packing, index..index + 1) })
     }
 
     /// How a constant of these dimensions, which broadcasts to the output, is packed for this kernel.
     fn constant(&self, output: &Shape, dims: &[usize]) -> Result<Packing, String> {
-        let plain = Packing::Plain { dims: dims.to_vec() };
-        match self.output {
-            Access::Elements(..) if plain.access().is_none() => {
+        match &self.form {
+            Form::Elements(_) if dims.len() > MAX_RANK => {
                 Err(format!("a constant of {} dimensions has more than kernels know", dims.len()))
             }
-            Access::Elements(..) => Ok(plain),
-            Access::Rows(rows) => {
+            Form::Elements(_) => Ok(Packing::Plain { dims: dims.to_vec() }),
+            Form::Rows(call) => {
                 let is_image = output.is_image();
-                let packing =
-                    if is_image { image_constant(output, dims) } else { row_constant(output, rows, dims) };
+                let packing = if is_image {
+                    image_constant(output, dims)
+                } else {
+                    row_constant(output, call.output, dims)
+                };
                 packing.ok_or_else(|| format!("a constant {} does not fit {output}", Shape::new(dims)))
             }
         }
     }
 }
+
+/// Kernels that see tensors element by element.
+type ElementKernels = Kernel<dyn ElementKernel + Send + Sync, dyn ElementKernel<i64> + Send + Sync>;
 
 /// A constant that broadcasts to an image.
 fn image_constant(output: &Shape, dims: &[usize]) -> Option<Packing> {
@@ -177,63 +203,58 @@ fn split(output: &[usize], dims: &[usize], channels: usize) -> Option<[usize; 2]
 }
 
 fn element_wise(site: &Site<'_>, x: &Operand<'_>, function: &Function) -> Result<Choice, String> {
-    let p_relu = match function {
-        Function::PRelu { slope } => Some(slope),
-        _ => None,
-    };
-    let kernel = || match p_relu {
-        Some(_) => Kernel::PRelu,
-        None => Kernel::ElementWise(translate::activation(Some(function))),
-    };
-    let with_slopes = |choice: Choice| match p_relu {
+    match function {
+        Function::PRelu { slope } => of_each_element(site, x, PRelu, Some(slope)),
+        _ => of_each_element(site, x, ElementWise { function: translate::activation(Some(function)) }, None),
+    }
+}
+
+/// A function of each element, with slopes perhaps.
+fn of_each_element<K: RowKernel + ElementKernel + Parameters + Copy>(
+    site: &Site<'_>,
+    x: &Operand<'_>,
+    kernel: K,
+    slope: Option<&Vec<usize>>,
+) -> Result<Choice, String> {
+    let with_slopes = |choice: Choice| match slope {
         Some(slope) => choice.constant(site.output, slope).map(|packing| choice.with(packing, 0..1)),
         None => Ok(choice),
     };
     let by_rows = site.by_rows(x, kernel).filter(|_| x.seen.order == site.output.order);
     let last = site.output.dims.last().copied().unwrap_or(1).max(1);
     let by_pixels = || site.by_pixels(x, site.output.elements() / last, kernel);
-    if let Some(Ok(choice)) = by_rows.or_else(by_pixels).map(with_slopes) {
-        return Ok(choice);
-    }
-    let choice = site.by_elements(kernel())?;
-    match p_relu {
-        Some(slope) => choice.constant(site.output, slope).map(|packing| choice.with(packing, 0..1)),
-        None => Ok(choice),
+    match by_rows.or_else(by_pixels).map(with_slopes) {
+        Some(Ok(choice)) => Ok(choice),
+        _ => with_slopes(site.by_elements(kernel)?),
     }
 }
 
 fn batch_norm(site: &Site<'_>, x: &Operand<'_>, norm: &operator::BatchNorm) -> Result<Choice, String> {
-    let is_p_relu = matches!(norm.activation, Some(Function::PRelu { .. }));
-    let activation =
-        if is_p_relu { Activation::None } else { translate::activation(norm.activation.as_ref()) };
-    let kernel = || Kernel::BatchNorm(activation);
+    let kernel = BatchNorm { activation: translate::fused(norm.activation.as_ref()) };
     let rank_2 = || site.by_pixels(x, x.seen.dims[0], kernel).filter(|_| x.seen.rank() == 2);
     let choice = match site.by_rows(x, kernel).or_else(rank_2) {
         Some(choice) => choice,
-        None => site.by_elements(kernel())?,
+        None => site.by_elements(kernel)?,
     };
     let dims = || Packing::Plain { dims: vec![norm.channels] };
     choice.with(dims(), 0..1).with(dims(), 1..2).with_p_relu(site, norm.activation.as_ref(), 2)
 }
 
 fn instance_norm(site: &Site<'_>, x: &Operand<'_>, norm: &operator::InstanceNorm) -> Result<Choice, String> {
-    let kernel = || Kernel::InstanceNorm { epsilon: norm.epsilon };
+    let kernel = InstanceNorm { epsilon: norm.epsilon };
     let choice = match site.by_rows(x, kernel) {
         Some(choice) => choice,
-        None => site.by_elements(kernel())?,
+        None => site.by_elements(kernel)?,
     };
     let dims = || Packing::Plain { dims: vec![norm.channels] };
     Ok(choice.with(dims(), 0..1).with(dims(), 1..2))
 }
 
 fn binary(site: &Site<'_>, binary: &operator::Binary) -> Result<Choice, String> {
-    let is_p_relu = matches!(binary.activation, Some(Function::PRelu { .. }));
-    let activation =
-        if is_p_relu { Activation::None } else { translate::activation(binary.activation.as_ref()) };
-    let p = Binary { function: translate::binary(binary.function), activation };
-    let kernel = match &binary.constant {
-        Some(constant) => Kernel::BinaryConstant { binary: p, left: constant.left },
-        None => Kernel::Binary(p),
+    let kernel = Binary {
+        function: translate::binary(binary.function),
+        constant_first: binary.constant.as_ref().is_some_and(|constant| constant.left),
+        activation: translate::fused(binary.activation.as_ref()),
     };
     let constant = binary.constant.as_ref().map(|constant| constant.dims.as_slice());
     let finish = |choice: Choice| {
@@ -243,7 +264,7 @@ fn binary(site: &Site<'_>, binary: &operator::Binary) -> Result<Choice, String> 
         };
         choice.with_p_relu(site, binary.activation.as_ref(), usize::from(constant.is_some()))
     };
-    let candidates = [binary_by_rows(site, &kernel), binary_by_pixels(site, &kernel, constant)];
+    let candidates = [binary_by_rows(site, kernel), binary_by_pixels(site, kernel, constant)];
     for choice in candidates.into_iter().flatten() {
         if let Ok(choice) = finish(choice) {
             return Ok(choice);
@@ -252,10 +273,11 @@ fn binary(site: &Site<'_>, binary: &operator::Binary) -> Result<Choice, String> 
     finish(site.by_elements(kernel)?)
 }
 
-fn binary_by_rows(site: &Site<'_>, kernel: &Kernel) -> Option<Choice> {
+fn binary_by_rows(site: &Site<'_>, kernel: Binary) -> Option<Choice> {
     let output = site.image()?;
     let input = |x: &Operand<'_>| {
-        let (rows, input) = x.image().filter(|_| x.seen.order == site.output.order)?;
+        let input = x.image().filter(|_| x.seen.order == site.output.order)?;
+        let rows = input.shape;
         let fits = |own: usize, all: usize| own == 1 || own == all;
         let all_fit = fits(rows.height, output.height)
             && fits(rows.width, output.width)
@@ -263,11 +285,11 @@ fn binary_by_rows(site: &Site<'_>, kernel: &Kernel) -> Option<Choice> {
         all_fit.then_some(input)
     };
     let inputs = site.inputs.iter().map(input).collect::<Option<_>>()?;
-    Some(Choice::new(kernel.clone(), inputs, Access::Rows(output)))
+    Some(Choice::by_rows(kernel, inputs, output))
 }
 
 /// As rows of pixels, cut where every operand is whole or one element on both sides, and in no row of the output.
-fn binary_by_pixels(site: &Site<'_>, kernel: &Kernel, constant: Option<&[usize]>) -> Option<Choice> {
+fn binary_by_pixels(site: &Site<'_>, kernel: Binary, constant: Option<&[usize]>) -> Option<Choice> {
     if site.image().is_some() {
         return None;
     }
@@ -277,36 +299,24 @@ fn binary_by_pixels(site: &Site<'_>, kernel: &Kernel, constant: Option<&[usize]>
         let input = |x: &Operand<'_>| {
             let [pixels, own] = split(dims, &x.seen.dims, channels)?;
             let input = x.flat(site.output.rows(), pixels)?;
-            matches!(input.access, Access::Rows(rows) if rows.channels == own).then_some(input)
+            (input.shape.channels == own).then_some(input)
         };
         let inputs = site.inputs.iter().map(input).collect::<Option<_>>()?;
         if let Some(constant) = constant {
             split(dims, constant, channels)?;
         }
         let output = site.flat(site.output.elements() / channels)?;
-        Some(Choice::new(kernel.clone(), inputs, output))
+        Some(Choice::by_rows(kernel, inputs, output))
     })
 }
 
 fn concat(site: &Site<'_>, axis: usize) -> Result<Choice, String> {
-    let starts: Vec<usize> = site
-        .inputs
-        .iter()
-        .scan(0, |next, x| {
-            let start = *next;
-            *next += x.seen.dims.get(axis).copied().unwrap_or(0);
-            Some(start)
-        })
-        .collect();
     let by_rows = || {
         let output = site.image()?;
         let axis = Site::image_axis(site.output, axis)?;
-        let input = |x: &Operand<'_>| {
-            let (_, input) = x.image().filter(|_| x.seen.order == site.output.order)?;
-            Some(input)
-        };
+        let input = |x: &Operand<'_>| x.image().filter(|_| x.seen.order == site.output.order);
         let inputs = site.inputs.iter().map(input).collect::<Option<_>>()?;
-        Some(Choice::new(Kernel::Concat { axis, starts: starts.clone() }, inputs, Access::Rows(output)))
+        Some(Choice::by_rows(Concat { axis }, inputs, output))
     };
     let by_pixels = || {
         if site.image().is_some() {
@@ -316,19 +326,20 @@ fn concat(site: &Site<'_>, axis: usize) -> Result<Choice, String> {
             // Each row is one of an operand.
             let input = |x: &Operand<'_>| x.flat(x.seen.dims[axis], x.seen.dims[axis]);
             let inputs = site.inputs.iter().map(input).collect::<Option<_>>()?;
-            let kernel = Kernel::Concat { axis: ImageAxis::Rows, starts: starts.clone() };
-            return Some(Choice::new(kernel, inputs, site.flat(site.output.rows())?));
+            return Some(Choice::by_rows(
+                Concat { axis: ImageAxis::Rows },
+                inputs,
+                site.flat(site.output.rows())?,
+            ));
         }
         let pixels: usize = site.output.dims[..axis].iter().product();
-        let inner: usize = site.output.dims[axis + 1..].iter().product();
         let rows = site.output.rows();
         let inputs = site.inputs.iter().map(|x| x.flat(rows, pixels)).collect::<Option<_>>()?;
-        let starts = starts.iter().map(|start| start * inner).collect();
-        Some(Choice::new(Kernel::Concat { axis: ImageAxis::Channels, starts }, inputs, site.flat(pixels)?))
+        Some(Choice::by_rows(Concat { axis: ImageAxis::Channels }, inputs, site.flat(pixels)?))
     };
     match by_rows().or_else(by_pixels) {
         Some(choice) => Ok(choice),
-        None => site.by_elements(Kernel::ConcatElements { axis, starts: starts.clone() }),
+        None => site.by_elements(ConcatElements { axis }),
     }
 }
 
@@ -345,50 +356,61 @@ fn unary(site: &Site<'_>, x: &Operand<'_>) -> Result<Choice, String> {
     };
     // Of `[row, column, channel]`, the dimensions in this order.
     let places = if order == Order::ChannelsFirst { [2, 3, 1] } else { [1, 2, 3] };
-    let by_rows = |kernel: Kernel| site.by_rows(x, || kernel);
     let choice = match site.operator {
-        Operator::Pool(pool) => by_rows(Kernel::Pool(translate::pool(pool))),
-        Operator::Resize(resize) => by_rows(self::resize(site, x, resize)?),
-        Operator::Lrn(lrn) => {
-            let &operator::Lrn { size, alpha, beta, bias } = lrn;
-            by_rows(Kernel::Lrn(Lrn { size, alpha, beta, bias }))
+        Operator::Pool(pool) => site.by_rows(x, translate::pool(pool)),
+        Operator::Resize(resize) => site.by_rows(x, self::resize(site, x, resize)?),
+        Operator::Lrn(lrn) => site.by_rows(x, self::lrn(lrn)),
+        Operator::DepthToSpace(blocks) => site.by_rows(x, depth_to_space(blocks)),
+        Operator::SpaceToDepth(blocks) => site.by_rows(x, SpaceToDepth { block: blocks.block }),
+        Operator::Slice(slice) if same_order && slice.starts.len() == 4 => {
+            let starts = places.map(|axis| slice.starts[axis]);
+            site.by_rows(x, Slice { starts, steps: places.map(|axis| slice.steps[axis]) })
         }
-        Operator::DepthToSpace(blocks) => {
-            let &operator::DepthToSpace { block, depth_first } = blocks;
-            by_rows(Kernel::DepthToSpace(DepthToSpace { block, depth_first }))
-        }
-        Operator::SpaceToDepth(blocks) => by_rows(Kernel::SpaceToDepth { block: blocks.block }),
-        Operator::Slice(slice) if same_order && slice.starts.len() == 4 => by_rows(Kernel::Slice(Slice {
-            starts: places.map(|axis| slice.starts[axis]),
-            steps: places.map(|axis| slice.steps[axis]),
-        })),
         Operator::Pad(pad)
             if same_order && pad.before.len() == 4 && pad.before[0] == 0 && pad.after[0] == 0 =>
         {
-            by_rows(Kernel::Pad(Pad {
-                mode: translate::pad_mode(&pad.mode),
-                before: places.map(|axis| pad.before[axis]),
-                after: places.map(|axis| pad.after[axis]),
-            }))
+            let [before, after] = [&pad.before, &pad.after].map(|pads| places.map(|axis| pads[axis]));
+            site.by_rows(x, Pad { mode: translate::pad_mode(&pad.mode), before, after })
         }
         Operator::Reduce(reduce) => self::reduce(site, x, reduce, image_axes(&reduce.axes)),
         Operator::ArgMax(arg_max) => {
             let axis = Site::image_axis(x.seen, arg_max.axis).filter(|axis| *axis != ImageAxis::Rows);
-            axis.filter(|_| arg_max.keep_dims && same_order && x.seen.rank() == 4)
-                .and_then(|axis| by_rows(Kernel::ArgMax { axis, select_last: arg_max.select_last }))
+            let is_kept = arg_max.keep_dims && same_order && x.seen.rank() == 4;
+            axis.filter(|_| is_kept).and_then(|axis| {
+                let kernel = Kernel::I64(Bound::rows(ArgMax { axis, select_last: arg_max.select_last }));
+                Some(Choice::new(Form::Rows(RowCall {
+                    kernel,
+                    inputs: vec![x.image()?],
+                    output: site.image()?,
+                })))
+            })
         }
         Operator::Softmax(softmax) => self::softmax(site, x, softmax, image_axes(&softmax.axes)),
         _ => None,
     };
     match choice {
         Some(choice) => Ok(choice),
-        None => by_elements(site),
+        None => by_elements(site, x),
     }
 }
 
-fn resize(site: &Site<'_>, x: &Operand<'_>, resize: &operator::Resize) -> Result<Kernel, String> {
+fn lrn(lrn: &operator::Lrn) -> Lrn {
+    let &operator::Lrn { size, alpha, beta, bias } = lrn;
+    Lrn { size, alpha, beta, bias }
+}
+
+fn depth_to_space(blocks: &operator::DepthToSpace) -> DepthToSpace {
+    let &operator::DepthToSpace { block, depth_first } = blocks;
+    DepthToSpace { block, depth_first }
+}
+
+fn resize(
+    site: &Site<'_>,
+    x: &Operand<'_>,
+    resize: &operator::Resize,
+) -> Result<csdfc_kernels::resize::Resize, String> {
     match x.seen.dims[..] {
-        [_, _, height, width] => translate::resize(resize, [height, width]).map(Kernel::Resize),
+        [_, _, height, width] => translate::resize(resize, [height, width]),
         _ => None,
     }
     .map_or_else(|| site.unsupported(), Ok)
@@ -401,21 +423,21 @@ fn reduce(
     image: Option<[bool; 3]>,
 ) -> Option<Choice> {
     let function = translate::reduce(&reduce.function);
-    if let (Some((rows, input)), Some(image)) = (x.image(), image.filter(|_| x.seen.rank() == 4)) {
+    if let (Some(input), Some(image)) = (x.image(), image.filter(|_| x.seen.rank() == 4)) {
+        let channels_of_all = input.shape.channels;
         let [channels, columns] = [image[ImageAxis::Channels as usize], image[ImageAxis::Columns as usize]];
         if image[ImageAxis::Rows as usize] {
             // One pixel of channels, whatever its dimensions.
-            let output = RowShape::dense(1, 1, rows.channels, site.ring_rows);
-            let is_frame = columns && !channels && site.output.elements() == rows.channels;
-            let kernel = Kernel::ReduceFrame(function);
-            return is_frame.then(|| Choice::new(kernel, vec![input], Access::Rows(output)));
+            let output = RowShape::dense(1, 1, channels_of_all, site.ring_rows);
+            let is_frame = columns && !channels && site.output.elements() == channels_of_all;
+            return is_frame.then(|| Choice::by_rows(ReduceFrame { function }, vec![input], output));
         }
         let is_kept = reduce.keep_dims && x.seen.order == site.output.order;
-        return site.by_rows(x, || Kernel::ReduceRows { function, columns, channels }).filter(|_| is_kept);
+        return site.by_rows(x, ReduceRows { function, columns, channels }).filter(|_| is_kept);
     }
     let pixels = trailing(&x.seen.dims, &reduce.axes)?;
     let (input, output) = (x.flat(site.output.rows(), pixels)?, site.flat(pixels)?);
-    Some(Choice::new(Kernel::ReduceRows { function, columns: false, channels: true }, vec![input], output))
+    Some(Choice::by_rows(ReduceRows { function, columns: false, channels: true }, vec![input], output))
 }
 
 fn softmax(
@@ -429,11 +451,11 @@ fn softmax(
         && x.image().is_some()
     {
         let [channels, columns] = [image[ImageAxis::Channels as usize], image[ImageAxis::Columns as usize]];
-        let by_rows = site.by_rows(x, || Kernel::Softmax(Softmax { log, columns, channels }));
+        let by_rows = site.by_rows(x, Softmax { log, columns, channels });
         return by_rows.filter(|_| x.seen.order == site.output.order);
     }
     let pixels = trailing(&x.seen.dims, &softmax.axes)?;
-    site.by_pixels(x, pixels, || Kernel::Softmax(Softmax { log, columns: false, channels: true }))
+    site.by_pixels(x, pixels, Softmax { log, columns: false, channels: true })
 }
 
 /// The product of the dimensions before the last, if these axes are the last ones.
@@ -442,42 +464,52 @@ fn trailing(dims: &[usize], axes: &[usize]) -> Option<usize> {
     axes.iter().copied().eq(start..dims.len()).then(|| dims[..start].iter().product())
 }
 
-fn by_elements(site: &Site<'_>) -> Result<Choice, String> {
-    let kernel = match site.operator {
-        Operator::Pool(pool) => Kernel::Pool(translate::pool(pool)),
-        Operator::Resize(resize) => self::resize(site, &site.inputs[0], resize)?,
-        Operator::Lrn(lrn) => {
-            let &operator::Lrn { size, alpha, beta, bias } = lrn;
-            Kernel::Lrn(Lrn { size, alpha, beta, bias })
-        }
-        Operator::DepthToSpace(blocks) => {
-            let &operator::DepthToSpace { block, depth_first } = blocks;
-            Kernel::DepthToSpace(DepthToSpace { block, depth_first })
-        }
-        Operator::SpaceToDepth(blocks) => Kernel::SpaceToDepth { block: blocks.block },
-        Operator::Slice(slice) => {
-            Kernel::SliceElements { starts: slice.starts.clone(), steps: slice.steps.clone() }
-        }
-        Operator::Pad(pad) => Kernel::PadElements {
+fn by_elements(site: &Site<'_>, x: &Operand<'_>) -> Result<Choice, String> {
+    match site.operator {
+        Operator::Pool(pool) => site.by_elements(translate::pool(pool)),
+        Operator::Resize(resize) => site.by_elements(self::resize(site, x, resize)?),
+        Operator::Lrn(lrn) => site.by_elements(self::lrn(lrn)),
+        Operator::DepthToSpace(blocks) => site.by_elements(depth_to_space(blocks)),
+        Operator::SpaceToDepth(blocks) => site.by_elements(SpaceToDepth { block: blocks.block }),
+        Operator::Slice(slice) => site.by_elements(SliceElements {
+            starts: per_axis(&slice.starts, 0)?,
+            steps: per_axis(&slice.steps, 1)?,
+        }),
+        Operator::Pad(pad) => site.by_elements(PadElements {
             mode: translate::pad_mode(&pad.mode),
-            before: pad.before.clone(),
-            after: pad.after.clone(),
-        },
-        Operator::Reduce(reduce) => Kernel::ReduceElements {
+            before: per_axis(&pad.before, 0)?,
+            after: per_axis(&pad.after, 0)?,
+        }),
+        Operator::Reduce(reduce) => site.by_elements(ReduceElements {
             function: translate::reduce(&reduce.function),
-            axes: reduce.axes.clone(),
+            axes: axes(&reduce.axes)?,
             keep_dims: reduce.keep_dims,
-        },
-        Operator::ArgMax(arg_max) => Kernel::ArgMaxElements {
-            axis: arg_max.axis,
-            keep_dims: arg_max.keep_dims,
-            select_last: arg_max.select_last,
-        },
-        Operator::Transpose(transpose) => Kernel::TransposeElements { perm: transpose.perm.clone() },
-        Operator::Softmax(softmax) => {
-            Kernel::SoftmaxElements { log: softmax.log, axes: softmax.axes.clone() }
+        }),
+        Operator::ArgMax(arg_max) => {
+            let &operator::ArgMax { axis, keep_dims, select_last } = arg_max;
+            site.elements(Kernel::I64(Bound::elements(ArgMaxElements { axis, keep_dims, select_last })))
         }
-        _ => return site.unsupported(),
-    };
-    site.by_elements(kernel)
+        Operator::Transpose(transpose) => site.by_elements(Transpose { perm: per_axis(&transpose.perm, 0)? }),
+        Operator::Softmax(softmax) => {
+            site.by_elements(SoftmaxElements { log: softmax.log, axes: axes(&softmax.axes)? })
+        }
+        _ => site.unsupported(),
+    }
+}
+
+/// A value for each dimension, and this one beyond the rank.
+fn per_axis<T: Copy>(values: &[T], beyond: T) -> Result<[T; MAX_RANK], String> {
+    fits(values.len())?;
+    Ok(std::array::from_fn(|axis| values.get(axis).copied().unwrap_or(beyond)))
+}
+
+fn axes(list: &[usize]) -> Result<Axes, String> {
+    fits(list.len()).map(|()| Axes::new(list))
+}
+
+fn fits(dimensions: usize) -> Result<(), String> {
+    match dimensions {
+        0..=MAX_RANK => Ok(()),
+        _ => Err(format!("{dimensions} dimensions are more than the {MAX_RANK} of kernels")),
+    }
 }

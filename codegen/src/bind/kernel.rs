@@ -1,27 +1,19 @@
 //! The kernels, and what they are called with.
 
 use std::ops::Range;
+use std::sync::Arc;
 
-use csdfc_kernels::activation::Activation;
-use csdfc_kernels::binary::Binary;
-use csdfc_kernels::concat::ImageAxis;
-use csdfc_kernels::conv::Conv;
-use csdfc_kernels::conv::transpose::ConvTranspose;
-use csdfc_kernels::depth_space::DepthToSpace;
-use csdfc_kernels::gemm::Gemm;
-use csdfc_kernels::lrn::Lrn;
-use csdfc_kernels::pad::{Pad, PadMode};
-use csdfc_kernels::pool::Pool;
-use csdfc_kernels::reduce::ReduceFunction;
-use csdfc_kernels::resize::Resize;
-use csdfc_kernels::slice::Slice;
-use csdfc_kernels::softmax::Softmax;
+use csdfc_kernels::elements::ElementShape;
+use csdfc_kernels::kernel::{ElementKernel, RowKernel};
+use csdfc_kernels::rows::RowShape;
+use serde::Serialize;
 
 use crate::operator::Operator;
 use crate::shape::Shape;
 use crate::weights::Packing;
 
-use super::access::{Access, Input};
+use super::access::{Input, View};
+use super::literal::Literal;
 
 /// A layer as it stands among the rings that it reads and writes.
 #[derive(Debug, Clone)]
@@ -34,6 +26,18 @@ pub struct Site<'a> {
     pub output: &'a Shape,
     /// Rows of the ring that it writes.
     pub ring_rows: usize,
+}
+
+impl<'a> Site<'a> {
+    /// A layer of which every tensor is stored whole. The operands are tensors as they are, and as they are seen.
+    pub fn whole(
+        operator: &'a Operator,
+        operands: impl Iterator<Item = (&'a Shape, &'a Shape)>,
+        output: &'a Shape,
+    ) -> Self {
+        let inputs = operands.map(|(own, seen)| Operand { own, seen, ring_rows: own.rows() }).collect();
+        Site { operator, inputs, output, ring_rows: output.rows() }
+    }
 }
 
 /// An operand of a layer.
@@ -50,16 +54,136 @@ pub struct Operand<'a> {
 /// A layer bound to a kernel.
 #[derive(Debug, Clone)]
 pub struct Call {
-    /// What computes it.
-    pub kernel: Kernel,
-    /// How the kernel sees the operands: all by rows, or all element by element, and the output alike.
-    pub inputs: Vec<Input>,
-    /// How it sees the output.
-    pub output: Access,
+    /// What computes it, and how that sees its tensors.
+    pub form: Form,
     /// The parts of the layer's packed parameters.
     pub constants: Vec<Constant>,
-    /// Whether the last constant is the slopes of a PRelu that follows in place.
-    pub p_relu: bool,
+    /// Whether the last constant is the slopes of a [`csdfc_kernels::element_wise::PReluInPlace`] that follows the kernel.
+    pub slopes: bool,
+}
+
+/// How tensors are seen: all of a layer by rows, or all element by element.
+#[derive(Debug, Clone)]
+pub enum Form {
+    /// By rows.
+    Rows(RowCall),
+    /// Element by element.
+    Elements(ElementCall),
+}
+
+/// A kernel that sees tensors by rows.
+#[derive(Debug, Clone)]
+pub struct RowCall {
+    /// The kernel.
+    pub kernel: Kernel<dyn RowKernel + Send + Sync, dyn RowKernel<i64> + Send + Sync>,
+    /// How it sees the operands.
+    pub inputs: Vec<Input<RowShape>>,
+    /// How it sees the output.
+    pub output: RowShape,
+}
+
+/// A kernel that sees tensors element by element.
+#[derive(Debug, Clone)]
+pub struct ElementCall {
+    /// The kernel.
+    pub kernel: Kernel<dyn ElementKernel + Send + Sync, dyn ElementKernel<i64> + Send + Sync>,
+    /// How it sees the operands.
+    pub inputs: Vec<Input<View>>,
+    /// How it sees the output.
+    pub output: ElementShape,
+}
+
+/// A kernel by what it makes.
+pub enum Kernel<F: ?Sized, I: ?Sized> {
+    /// Floats.
+    F32(Bound<F>),
+    /// Indices.
+    I64(Bound<I>),
+}
+
+/// A kernel with its parameters: `run` calls it, `emit` prints it.
+pub struct Bound<K: ?Sized> {
+    /// The kernel.
+    pub kernel: Arc<K>,
+    /// The kernel as Rust writes it.
+    pub literal: Literal,
+}
+
+/// What parameters of kernels are.
+pub trait Parameters: Serialize + Send + Sync + 'static {}
+
+impl<K: Serialize + Send + Sync + 'static> Parameters for K {}
+
+impl<T: 'static> Bound<dyn RowKernel<T> + Send + Sync> {
+    /// A kernel by rows.
+    pub fn rows(kernel: impl RowKernel<T> + Parameters) -> Self {
+        Bound { literal: Literal::of(&kernel), kernel: Arc::new(kernel) }
+    }
+}
+
+impl<T: 'static> Bound<dyn ElementKernel<T> + Send + Sync> {
+    /// A kernel by elements.
+    pub fn elements(kernel: impl ElementKernel<T> + Parameters) -> Self {
+        Bound { literal: Literal::of(&kernel), kernel: Arc::new(kernel) }
+    }
+}
+
+impl Call {
+    /// The kernel as Rust writes it.
+    pub fn literal(&self) -> &Literal {
+        match &self.form {
+            Form::Rows(call) => call.kernel.literal(),
+            Form::Elements(call) => call.kernel.literal(),
+        }
+    }
+
+    /// Whether the kernel sees an operand as other rows than it is made of, and so takes it in one piece.
+    pub fn folds(&self, operand: usize) -> bool {
+        let rows = match &self.form {
+            Form::Rows(call) => call.inputs.get(operand).map(|input| [input.fold, input.into]),
+            Form::Elements(call) => call.inputs.get(operand).map(|input| [input.fold, input.into]),
+        };
+        rows.is_some_and(|rows| rows != [1, 1])
+    }
+
+    /// Whether it makes indices.
+    pub fn makes_indices(&self) -> bool {
+        match &self.form {
+            Form::Rows(call) => matches!(call.kernel, Kernel::I64(_)),
+            Form::Elements(call) => matches!(call.kernel, Kernel::I64(_)),
+        }
+    }
+}
+
+impl<F: ?Sized, I: ?Sized> Kernel<F, I> {
+    /// The kernel as Rust writes it.
+    pub fn literal(&self) -> &Literal {
+        match self {
+            Kernel::F32(bound) => &bound.literal,
+            Kernel::I64(bound) => &bound.literal,
+        }
+    }
+}
+
+impl<F: ?Sized, I: ?Sized> Clone for Kernel<F, I> {
+    fn clone(&self) -> Self {
+        match self {
+            Kernel::F32(bound) => Kernel::F32(bound.clone()),
+            Kernel::I64(bound) => Kernel::I64(bound.clone()),
+        }
+    }
+}
+
+impl<K: ?Sized> Clone for Bound<K> {
+    fn clone(&self) -> Self {
+        Bound { kernel: self.kernel.clone(), literal: self.literal.clone() }
+    }
+}
+
+impl<F: ?Sized, I: ?Sized> std::fmt::Debug for Kernel<F, I> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.literal().fmt(f)
+    }
 }
 
 /// A part of a layer's packed parameters.
@@ -71,90 +195,4 @@ pub struct Constant {
     pub parameters: Range<usize>,
     /// Its elements among those of the layer.
     pub range: Range<usize>,
-}
-
-/// A kernel, named after its function in the kernels' crate, and its constants.
-#[derive(Debug, Clone)]
-#[allow(missing_docs, reason = "the fields are the arguments of the kernel")]
-pub enum Kernel {
-    /// A convolution, or a matrix product by constants as a convolution of single pixels; it takes all operands. Constant
-    /// 0: panels.
-    Conv(Conv),
-    /// Constant 0: panels.
-    ConvTranspose(ConvTranspose),
-    /// Constant 0: panels.
-    GemmElements(Gemm),
-    /// A product of two tensors.
-    MatMul,
-    ElementWise(Activation),
-    /// Constant 0: slopes.
-    PRelu,
-    /// Constants 0 and 1: scale and shift.
-    BatchNorm(Activation),
-    Binary(Binary),
-    /// A function of an operand and constant 0.
-    BinaryConstant {
-        binary: Binary,
-        left: bool,
-    },
-    Pool(Pool),
-    ReduceRows {
-        function: ReduceFunction,
-        columns: bool,
-        channels: bool,
-    },
-    ReduceFrame(ReduceFunction),
-    ReduceElements {
-        function: ReduceFunction,
-        axes: Vec<usize>,
-        keep_dims: bool,
-    },
-    ArgMax {
-        axis: ImageAxis,
-        select_last: bool,
-    },
-    ArgMaxElements {
-        axis: usize,
-        keep_dims: bool,
-        select_last: bool,
-    },
-    /// One call for each operand.
-    Concat {
-        axis: ImageAxis,
-        starts: Vec<usize>,
-    },
-    /// One call for each operand.
-    ConcatElements {
-        axis: usize,
-        starts: Vec<usize>,
-    },
-    Slice(Slice),
-    SliceElements {
-        starts: Vec<usize>,
-        steps: Vec<i64>,
-    },
-    Pad(Pad),
-    PadElements {
-        mode: PadMode,
-        before: Vec<i64>,
-        after: Vec<i64>,
-    },
-    Resize(Resize),
-    TransposeElements {
-        perm: Vec<usize>,
-    },
-    Softmax(Softmax),
-    SoftmaxElements {
-        log: bool,
-        axes: Vec<usize>,
-    },
-    Lrn(Lrn),
-    /// Constants 0 and 1: scale and shift.
-    InstanceNorm {
-        epsilon: f32,
-    },
-    DepthToSpace(DepthToSpace),
-    SpaceToDepth {
-        block: usize,
-    },
 }

@@ -8,12 +8,14 @@ mod access;
 mod choose;
 mod fire;
 mod kernel;
+mod literal;
 mod products;
 mod translate;
 
-pub use access::{Access, Input};
-pub use fire::{Slots, Source, Target};
-pub use kernel::{Call, Constant, Kernel, Operand, Site};
+pub use access::{Input, View};
+pub use fire::{Slots, Source, Target, TargetData};
+pub use kernel::{Bound, Call, Constant, ElementCall, Form, Kernel, Operand, Parameters, RowCall, Site};
+pub use literal::Literal;
 pub(crate) use translate::{activation, pre};
 
 use crate::weights::Part;
@@ -23,12 +25,12 @@ use crate::weights::Part;
 /// # Errors
 /// When no kernel does.
 pub fn bind(site: &Site<'_>) -> Result<Call, String> {
-    let choose::Choice { kernel, inputs, output, parts, p_relu } = choose::choose(site)?;
+    let choose::Choice { form, parts, slopes } = choose::choose(site)?;
     let mut start = 0;
     let constants = parts.into_iter().map(|Part { packing, parameters }| {
         let range = start..start + packing.len();
         start = range.end;
         Constant { packing, parameters, range }
     });
-    Ok(Call { kernel, inputs, output, constants: constants.collect(), p_relu })
+    Ok(Call { form, constants: constants.collect(), slopes })
 }

@@ -7,23 +7,21 @@ use crate::operator;
 use crate::shape::Shape;
 use crate::weights::{self, Packing};
 
-use super::access::Access;
 use super::choose::Choice;
-use super::kernel::{Kernel, Operand, Site};
+use super::kernel::{Operand, Site};
 
 /// A convolution, of all its operands, or a transposed one.
 pub(super) fn convolution(site: &Site<'_>) -> Result<Choice, String> {
     let seen: Vec<&Shape> = site.inputs.iter().map(|x| x.seen).collect();
     let Some((part, in_place)) = weights::panels(site.operator, &seen) else { return site.unsupported() };
-    let kernel = match part.packing {
-        Packing::Conv { conv, .. } if !is_computed(&conv) => return site.unsupported(),
-        Packing::Conv { conv, .. } => Kernel::Conv(conv),
-        Packing::ConvTranspose { conv, .. } => Kernel::ConvTranspose(conv),
+    let inputs = site.inputs.iter().map(|x| x.image());
+    let (Some(inputs), Some(output)) = (inputs.collect(), site.image()) else { return site.unsupported() };
+    let choice = match part.packing {
+        Packing::Conv { conv, .. } if is_computed(&conv) => Choice::by_rows(conv, inputs, output),
+        Packing::ConvTranspose { conv, .. } => Choice::by_rows(conv, inputs, output),
         _ => return site.unsupported(),
     };
-    let inputs = site.inputs.iter().map(|x| x.image().map(|(_, input)| input));
-    let (Some(inputs), Some(output)) = (inputs.collect(), site.image()) else { return site.unsupported() };
-    Choice::new(kernel, inputs, Access::Rows(output)).with_panels(site, part, in_place)
+    choice.with_panels(site, part, in_place)
 }
 
 /// Whether the kernel does what becomes of the input: it knows no slopes there.
@@ -40,7 +38,7 @@ pub(super) fn gemm(site: &Site<'_>, x: &Operand<'_>, gemm: &operator::Gemm) -> R
     };
     let pixels = x.seen.elements() / gemm.inner.max(1);
     let Packing::Gemm { gemm, image, .. } = &mut part.packing else { return site.unsupported() };
-    let (kernel, by_elements) = (Kernel::Conv(gemm.as_conv()), Kernel::GemmElements(*gemm));
+    let gemm = *gemm;
     let mut input = x.flat(site.output.rows(), pixels);
     if input.is_none() && pixels == 1 && site.flat(1).is_some() {
         // An image seen as one vector: its elements are taken as they lie, and the weights in the same order.
@@ -49,8 +47,8 @@ pub(super) fn gemm(site: &Site<'_>, x: &Operand<'_>, gemm: &operator::Gemm) -> R
         input = x.block(1);
     }
     let choice = match (input, site.flat(pixels)) {
-        (Some(input), Some(output)) => Choice::new(kernel, vec![input], output),
-        _ => site.by_elements(by_elements)?,
+        (Some(input), Some(output)) => Choice::by_rows(gemm.as_conv(), vec![input], output),
+        _ => site.by_elements(gemm)?,
     };
     choice.with_panels(site, part, in_place)
 }
@@ -75,12 +73,11 @@ mod tests {
             residual: true,
             activation: None,
         };
-        let inputs = operands.iter().map(|[own, seen]| Operand { own, seen, ring_rows: own.rows() });
         let (operator, output) = (Operator::Conv(conv), Shape::image(4, 3, 5));
-        let site = Site { operator: &operator, inputs: inputs.collect(), output: &output, ring_rows: 3 };
-        let channels = convolution(&site).map(|choice| match choice.kernel {
-            Kernel::Conv(conv) => conv.channels,
-            other => panic!("{other:?}"),
+        let site = Site::whole(&operator, operands.iter().map(|[own, seen]| (own, seen)), &output);
+        let channels = convolution(&site).map(|choice| match choice.parts[0].packing {
+            Packing::Conv { conv, .. } => conv.channels,
+            ref other => panic!("{other:?}"),
         });
         assert_eq!(channels, expected.map_err(String::from));
     }

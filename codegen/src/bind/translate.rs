@@ -42,6 +42,14 @@ pub(crate) fn activation(function: Option<&Function>) -> Activation {
     }
 }
 
+/// A function that follows an operator within its kernel: none where a PRelu follows in place.
+pub(super) fn fused(function: Option<&Function>) -> Activation {
+    match function {
+        Some(Function::PRelu { .. }) => Activation::None,
+        function => activation(function),
+    }
+}
+
 /// What becomes of a convolution's input.
 pub(crate) fn pre(pre: &Pre) -> conv::Pre {
     conv::Pre { affine: pre.affine, activation: activation(pre.activation.as_ref()) }

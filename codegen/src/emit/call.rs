@@ -1,16 +1,13 @@
-//! Calls of kernels as Rust: the counterpart of `bind`'s own.
+//! Calls of kernels as Rust: the very calls that [`Call::fire`] makes.
 
-use std::fmt::Debug;
 use std::ops::Range;
 
-use csdfc_kernels::activation::Activation;
-use csdfc_kernels::conv::{Conv, Pre};
 use csdfc_kernels::elements::{Dims, ElementShape};
-use csdfc_kernels::resize::{Line, ResizeMode};
 use csdfc_kernels::rows::RowShape;
 
-use crate::bind::{Access, Call, Constant, Kernel};
+use crate::bind::{Call, Constant, Form, Input, Literal, View};
 
+use super::kernels;
 use super::source::Source;
 
 /// Rows as a kernel's argument: where their storage is, and where in it they are.
@@ -27,36 +24,13 @@ pub(super) enum Slots {
     Only(String),
 }
 
-/// A kernel's function and the arguments that come before the rows.
-struct Function {
-    module: &'static str,
-    name: &'static str,
-    /// Whether it takes the instruction set.
-    isa: bool,
-    arguments: Vec<Argument>,
-}
-
-/// An argument that is a constant.
-enum Argument {
-    /// Written where it stands.
-    Inline(String),
-    /// A structure: its type and fields.
-    Struct(&'static str, Vec<String>),
-}
+/// The kernel that applies slopes to what another has made.
+const SLOPES: &str = "PReluInPlace";
 
 /// The modules of the kernels that a call needs.
 pub(super) fn modules(call: &Call) -> impl Iterator<Item = &'static str> {
-    let activation = match &call.kernel {
-        Kernel::Conv(_) | Kernel::ConvTranspose(_) | Kernel::GemmElements(_) => Some("activation"),
-        Kernel::ElementWise(_) | Kernel::BatchNorm(_) => Some("activation"),
-        Kernel::Binary(_) | Kernel::BinaryConstant { .. } => Some("activation"),
-        _ => None,
-    };
-    let axis = matches!(call.kernel, Kernel::ArgMax { .. }).then_some("concat");
-    let elements = matches!(call.output, Access::Elements(..)).then_some("elements");
-    let slopes = call.p_relu.then_some("element_wise");
-    let own = function(call).module;
-    [Some(own), activation, axis, elements, slopes].into_iter().flatten()
+    let slopes = call.slopes.then_some(SLOPES);
+    [Some(call.literal().type_name()), slopes].into_iter().flatten().map(kernels::module_of)
 }
 
 /// Writes the call that makes rows `y` of a layer into `output`. `weights` are where the layer's parameters begin
@@ -69,286 +43,153 @@ pub(super) fn write(
     weights: usize,
     threads: usize,
 ) {
-    for (i, (operand, input)) in operands.iter().zip(&call.inputs).enumerate() {
-        let slots = match (&operand.slots, input.fold, input.into) {
+    let trait_name = match &call.form {
+        Form::Rows(form) => {
+            for (i, (operand, input)) in operands.iter().zip(&form.inputs).enumerate() {
+                let shape = row_shape(&input.shape, &operand.slots.of(input));
+                write_rows(source, &format!("x{}", i + 1), &operand.data, shape);
+            }
+            for (i, constant) in call.constants.iter().enumerate() {
+                let shape = row_shape(&constant.packing.rows(), &Slots::Ring("0".into()));
+                write_rows(source, &format!("c{}", i + 1), &constant_data(constant, weights), shape);
+            }
+            let fields = [
+                format!("data: {}", output.data),
+                format!("shape: {}", row_shape(&form.output, &output.slots)),
+            ];
+            source.list("let mut output = RowsMut {", &fields, ";");
+            "RowKernel::rows"
+        }
+        Form::Elements(form) => {
+            for (i, (operand, input)) in operands.iter().zip(&form.inputs).enumerate() {
+                let name = format!("x{}", i + 1);
+                write_elements(source, &name, &operand.data, &input.shape, &operand.slots.of(input));
+            }
+            for (i, constant) in call.constants.iter().enumerate() {
+                let (name, data) = (format!("c{}", i + 1), constant_data(constant, weights));
+                write_elements(source, &name, &data, &constant.packing.elements(), &Slots::Ring("0".into()));
+            }
+            let (data, shape) = element_shape(&form.output, &output.data, &output.slots);
+            let fields = [format!("data: {data}"), format!("shape: {shape}")];
+            source.list("let mut output = ElementsMut {", &fields, ";");
+            "ElementKernel::elements"
+        }
+    };
+    let kernel = call.literal();
+    let path = kernels::path_of(kernel.type_name());
+    write_literal(source, &format!("const P: {path} = "), kernel, ";");
+    let context = match threads {
+        ..=1 => "&mut Context::alone(self.isa)".to_owned(),
+        _ => {
+            source.line("let mut context = Context { isa: self.isa, workers: Some(&mut *self.workers) };");
+            "&mut context".into()
+        }
+    };
+    let inputs = match operands.len() {
+        0..MANY => list("x", 1..operands.len() + 1),
+        count => {
+            let names: Vec<String> = (1..=count).map(|i| format!("x{i}")).collect();
+            source.list("let operands = [", &names, ";");
+            "&operands".into()
+        }
+    };
+    let constants = call.constants.len() - usize::from(call.slopes);
+    let mut write = |kernel: String, inputs: String, constants: Range<usize>| {
+        let constants = list("c", constants);
+        let arguments =
+            [kernel, context.clone(), "y.clone()".into(), inputs, constants, "&mut output".into()];
+        source.list(&format!("{trait_name}("), &arguments, ";");
+    };
+    write("&P".into(), inputs, 1..constants + 1);
+    if call.slopes {
+        let last = call.constants.len();
+        write(format!("&{}", kernels::path_of(SLOPES)), "&[]".into(), last..last + 1);
+    }
+}
+
+/// From so many operands on they are a list of their own.
+const MANY: usize = 4;
+
+/// A slice of variables.
+fn list(name: &str, numbers: Range<usize>) -> String {
+    let names: Vec<String> = numbers.map(|i| format!("{name}{i}")).collect();
+    format!("&[{}]", names.join(", "))
+}
+
+impl Slots {
+    /// Those of the rows that a kernel sees of an operand.
+    fn of<S>(&self, input: &Input<S>) -> Slots {
+        match (self, input.fold, input.into) {
             (Slots::Only(rows), ..) => Slots::Only(rows.clone()),
             (Slots::Ring(first), 1, 1) => Slots::Ring(first.clone()),
             (Slots::Ring(first), ..) if first == "0" => Slots::Ring(first.clone()),
             (Slots::Ring(first), fold, 1) => Slots::Ring(format!("{first} / {fold}")),
             (Slots::Ring(first), fold, into) => Slots::Ring(format!("{first} / {fold} * {into}")),
-        };
-        write_access(source, &format!("x{}", i + 1), &operand.data, &slots, input.access, false);
-    }
-    for (i, constant) in call.constants.iter().enumerate() {
-        write_constant(source, &format!("c{}", i + 1), constant, weights, is_per_channel(call, i));
-    }
-    write_access(source, "output", &output.data, &output.slots, call.output, true);
-
-    let function = function(call);
-    let mut before = Vec::new();
-    if function.isa {
-        before.push("self.isa".to_owned());
-    }
-    if let Kernel::Conv(Conv { pre: Some(Pre { affine, activation }), .. }) = call.kernel {
-        let fields = [format!("affine: {affine}"), activation_field(activation)];
-        source.list("const PRE: kernels::conv::Pre = kernels::conv::Pre {", &fields, ";");
-    }
-    for argument in function.arguments {
-        match argument {
-            Argument::Inline(text) => before.push(text),
-            Argument::Struct(name, fields) => {
-                let path = format!("kernels::{}::{name}", function.module);
-                source.list(&format!("const P: {path} = {path} {{"), &fields, ";");
-                before.push("&P".into());
-            }
-        }
-    }
-    let by_elements = matches!(call.output, Access::Elements(..));
-    let is_product = matches!(call.kernel, Kernel::MatMul);
-    let is_shared = threads > 1 && matches!(call.kernel, Kernel::Conv(_));
-    if is_shared {
-        before.insert(0, "self.workers".to_owned());
-    }
-    let name = if is_shared {
-        "kernels::workers::conv(".to_owned()
-    } else if by_elements && !is_product && !function.name.ends_with("_elements") {
-        format!("kernels::{}::{}_elements(", function.module, function.name)
-    } else {
-        format!("kernels::{}::{}(", function.module, function.name)
-    };
-    let borrowed = if by_elements { "&" } else { "" };
-    let x = |i: usize| format!("{borrowed}x{}", i + 1);
-    let constant = |i: usize| match call.constants.get(i).map(|constant| constant.packing.access()) {
-        Some(Some(Access::Elements(..))) if by_elements && !is_per_channel(call, i) => format!("&c{}", i + 1),
-        _ => format!("c{}", i + 1),
-    };
-    let finish = |before: Vec<String>, rows: &[String]| {
-        let y = match call.kernel {
-            Kernel::ReduceFrame(_) => None,
-            _ => Some("y.clone()".to_owned()),
-        };
-        before
-            .into_iter()
-            .chain(y)
-            .chain(rows.iter().cloned())
-            .chain(["&mut output".to_owned()])
-            .collect::<Vec<_>>()
-    };
-    match &call.kernel {
-        Kernel::Concat { starts, .. } | Kernel::ConcatElements { starts, .. } => {
-            for (i, start) in starts.iter().enumerate() {
-                let before = before.iter().cloned().chain([start.to_string()]).collect();
-                source.list(&name, &finish(before, &[x(i)]), ";");
-            }
-        }
-        Kernel::Conv(_) => {
-            let read = match operands.len() {
-                1 => "&[x1]".to_owned(),
-                count => {
-                    source.list("let operands = [", &(0..count).map(x).collect::<Vec<_>>(), ";");
-                    "&operands".to_owned()
-                }
-            };
-            source.list(&name, &finish(before, &[read, constant(0)]), ";");
-        }
-        Kernel::ConvTranspose(_) | Kernel::GemmElements(_) | Kernel::PRelu => {
-            source.list(&name, &finish(before, &[x(0), constant(0)]), ";")
-        }
-        Kernel::BatchNorm(_) | Kernel::InstanceNorm { .. } => {
-            source.list(&name, &finish(before, &[x(0), constant(0), constant(1)]), ";")
-        }
-        Kernel::Binary(_) | Kernel::MatMul => source.list(&name, &finish(before, &[x(0), x(1)]), ";"),
-        Kernel::BinaryConstant { left: true, .. } => {
-            source.list(&name, &finish(before, &[constant(0), x(0)]), ";");
-        }
-        Kernel::BinaryConstant { left: false, .. } => {
-            source.list(&name, &finish(before, &[x(0), constant(0)]), ";");
-        }
-        _ => source.list(&name, &finish(before, &[x(0)]), ";"),
-    }
-    if call.p_relu {
-        let slopes = constant(call.constants.len().saturating_sub(1));
-        let suffix = if by_elements { "_elements" } else { "" };
-        let arguments = ["y.clone()".to_owned(), slopes, "&mut output".into()];
-        source.list(&format!("kernels::element_wise::p_relu_in_place{suffix}("), &arguments, ";");
-    }
-}
-
-fn function(call: &Call) -> Function {
-    let function = |module, name, arguments| Function { module, name, isa: false, arguments };
-    let vector = |module, name, arguments| Function { module, name, isa: true, arguments };
-    let by_rows = matches!(call.output, Access::Rows(_));
-    let text = |value: &dyn Debug| Argument::Inline(format!("{value:?}"));
-    let list = |value: &dyn Debug| Argument::Inline(format!("&{value:?}"));
-    let of = |kind: &str, value: &dyn Debug| Argument::Inline(format!("kernels::{kind}::{}", numbers(value)));
-    let field = |name: &str, value: &dyn Debug| format!("{name}: {}", numbers(value));
-    match &call.kernel {
-        Kernel::Conv(p) => {
-            let fields = vec![
-                field("channels", &p.channels),
-                field("filters", &p.filters),
-                field("kernel", &p.kernel),
-                field("stride", &p.stride),
-                field("dilation", &p.dilation),
-                field("pads", &p.pads),
-                field("groups", &p.groups),
-                if p.pre.is_some() { "pre: Some(PRE)" } else { "pre: None" }.to_owned(),
-                field("residual", &p.residual),
-                activation_field(p.activation),
-            ];
-            vector("conv", "conv", vec![Argument::Struct("Conv", fields)])
-        }
-        Kernel::ConvTranspose(p) => {
-            let fields = vec![
-                field("channels", &p.channels),
-                field("filters", &p.filters),
-                field("kernel", &p.kernel),
-                field("stride", &p.stride),
-                field("dilation", &p.dilation),
-                field("pads", &p.pads),
-                field("groups", &p.groups),
-                activation_field(p.activation),
-            ];
-            let arguments = vec![Argument::Struct("transpose::ConvTranspose", fields)];
-            vector("conv", "transpose::conv_transpose", arguments)
-        }
-        Kernel::GemmElements(p) => {
-            let fields =
-                vec![field("inner", &p.inner), field("units", &p.units), activation_field(p.activation)];
-            vector("gemm", "gemm_elements", vec![Argument::Struct("Gemm", fields)])
-        }
-        Kernel::MatMul => vector("mat_mul", "mat_mul", Vec::new()),
-        Kernel::ElementWise(function) => Function {
-            isa: by_rows,
-            ..vector("element_wise", "element_wise", vec![of("activation::Activation", function)])
-        },
-        Kernel::PRelu => Function { isa: by_rows, ..vector("element_wise", "p_relu", Vec::new()) },
-        Kernel::BatchNorm(activation) => Function {
-            isa: by_rows,
-            ..vector("element_wise", "batch_norm", vec![of("activation::Activation", activation)])
-        },
-        Kernel::Binary(p) | Kernel::BinaryConstant { binary: p, .. } => {
-            let function = format!("function: kernels::binary::BinaryFunction::{:?}", p.function);
-            let fields = vec![function, activation_field(p.activation)];
-            Function { isa: by_rows, ..vector("binary", "binary", vec![Argument::Struct("Binary", fields)]) }
-        }
-        Kernel::Pool(p) => {
-            let fields = vec![
-                format!("kind: kernels::pool::PoolKind::{:?}", p.kind),
-                field("kernel", &p.kernel),
-                field("stride", &p.stride),
-                field("dilation", &p.dilation),
-                field("pads", &p.pads),
-            ];
-            Function { isa: by_rows, ..vector("pool", "pool", vec![Argument::Struct("Pool", fields)]) }
-        }
-        Kernel::ReduceRows { function: f, columns, channels } => function(
-            "reduce",
-            "reduce_rows",
-            vec![of("reduce::ReduceFunction", f), text(columns), text(channels)],
-        ),
-        Kernel::ReduceFrame(f) => vector("reduce", "reduce_frame", vec![of("reduce::ReduceFunction", f)]),
-        Kernel::ReduceElements { function: f, axes, keep_dims } => {
-            let arguments = vec![of("reduce::ReduceFunction", f), list(axes), text(keep_dims)];
-            function("reduce", "reduce_elements", arguments)
-        }
-        Kernel::ArgMax { axis, select_last } => {
-            function("arg_max", "arg_max", vec![of("concat::ImageAxis", axis), text(select_last)])
-        }
-        Kernel::ArgMaxElements { axis, keep_dims, select_last } => {
-            function("arg_max", "arg_max_elements", vec![text(axis), text(keep_dims), text(select_last)])
-        }
-        Kernel::Concat { axis, .. } => function("concat", "concat", vec![of("concat::ImageAxis", axis)]),
-        Kernel::ConcatElements { axis, .. } => function("concat", "concat_elements", vec![text(axis)]),
-        Kernel::Slice(p) => {
-            let fields = vec![field("starts", &p.starts), field("steps", &p.steps)];
-            function("slice", "slice", vec![Argument::Struct("Slice", fields)])
-        }
-        Kernel::SliceElements { starts, steps } => {
-            function("slice", "slice_elements", vec![list(starts), list(steps)])
-        }
-        Kernel::Pad(p) => {
-            let mode = format!("mode: kernels::pad::PadMode::{}", numbers(&p.mode));
-            let fields = vec![mode, field("before", &p.before), field("after", &p.after)];
-            function("pad", "pad", vec![Argument::Struct("Pad", fields)])
-        }
-        Kernel::PadElements { mode, before, after } => {
-            function("pad", "pad_elements", vec![of("pad::PadMode", mode), list(before), list(after)])
-        }
-        Kernel::Resize(p) => {
-            let line = |line: Line| format!("kernels::resize::{line:?}");
-            let mode = match p.mode {
-                ResizeMode::Nearest(rounding) => format!("Nearest(kernels::resize::Rounding::{rounding:?})"),
-                ResizeMode::Linear => "Linear".into(),
-            };
-            let fields = vec![
-                format!("mode: kernels::resize::ResizeMode::{mode}"),
-                format!("rows: {}", line(p.rows)),
-                format!("columns: {}", line(p.columns)),
-            ];
-            function("resize", "resize", vec![Argument::Struct("Resize", fields)])
-        }
-        Kernel::TransposeElements { perm } => function("transpose", "transpose_elements", vec![list(perm)]),
-        Kernel::Softmax(p) => {
-            let fields =
-                vec![field("log", &p.log), field("columns", &p.columns), field("channels", &p.channels)];
-            vector("softmax", "softmax", vec![Argument::Struct("Softmax", fields)])
-        }
-        Kernel::SoftmaxElements { log, axes } => {
-            function("softmax", "softmax_elements", vec![text(log), list(axes)])
-        }
-        Kernel::Lrn(p) => {
-            let fields = vec![
-                field("size", &p.size),
-                field("alpha", &p.alpha),
-                field("beta", &p.beta),
-                field("bias", &p.bias),
-            ];
-            function("lrn", "lrn", vec![Argument::Struct("Lrn", fields)])
-        }
-        Kernel::DepthToSpace(p) => {
-            let fields = vec![field("block", &p.block), field("depth_first", &p.depth_first)];
-            function("depth_space", "depth_to_space", vec![Argument::Struct("DepthToSpace", fields)])
-        }
-        Kernel::InstanceNorm { epsilon } => function("instance_norm", "instance_norm", vec![text(epsilon)]),
-        Kernel::SpaceToDepth { block } => function("depth_space", "space_to_depth", vec![text(block)]),
-    }
-}
-
-/// Writes a variable that is the tensor as the kernel sees it.
-fn write_access(source: &mut Source, name: &str, data: &str, slots: &Slots, access: Access, is_output: bool) {
-    let (binding, suffix) = if is_output { (format!("mut {name}"), "Mut") } else { (name.to_owned(), "") };
-    match access {
-        Access::Rows(shape) => {
-            let fields = [format!("data: {data}"), format!("shape: {}", row_shape(&shape, slots))];
-            source.list(&format!("let {binding} = Rows{suffix} {{"), &fields, ";");
-        }
-        Access::Elements(shape, seen) => {
-            let (data, shape) = element_shape(&shape, data, slots);
-            let mut fields = vec![format!("data: {data}"), format!("shape: {shape}")];
-            if !is_output {
-                fields.push(format!("seen: {}", dims(&seen)));
-            }
-            source.list(&format!("let {binding} = Elements{suffix} {{"), &fields, ";");
         }
     }
 }
 
-/// Whether a constant is one of a norm's scales and shifts, which kernels take as slices.
-fn is_per_channel(call: &Call, constant: usize) -> bool {
-    constant < 2 && matches!(call.kernel, Kernel::BatchNorm(_) | Kernel::InstanceNorm { .. })
-}
-
-/// Writes a variable that is a part of the layer's parameters.
-fn write_constant(source: &mut Source, name: &str, constant: &Constant, weights: usize, is_slice: bool) {
+fn constant_data(constant: &Constant, weights: usize) -> String {
     let Range { start, end } = constant.range;
-    let data = format!("&self.weights[{}..{}]", weights + start, weights + end);
-    match constant.packing.access() {
-        Some(access) if !is_slice => {
-            write_access(source, name, &format!("Span::new({data})"), &Slots::Ring("0".into()), access, false)
+    format!("Span::new(&self.weights[{}..{}])", weights + start, weights + end)
+}
+
+fn write_rows(source: &mut Source, name: &str, data: &str, shape: String) {
+    source.list(&format!("let {name} = Rows {{"), &[format!("data: {data}"), format!("shape: {shape}")], ";");
+}
+
+fn write_elements(source: &mut Source, name: &str, data: &str, view: &View, slots: &Slots) {
+    let (data, shape) = element_shape(&view.shape, data, slots);
+    let fields = [format!("data: {data}"), format!("shape: {shape}"), format!("seen: {}", dims(&view.seen))];
+    source.list(&format!("let {name} = Elements {{"), &fields, ";");
+}
+
+/// Writes a value between two texts, on one line where it fits and else a field a line, as rustfmt does.
+fn write_literal(source: &mut Source, before: &str, literal: &Literal, after: &str) {
+    let one = format!("{before}{}{after}", text(literal));
+    match literal {
+        Literal::Type { name, variant, fields, .. } if !fields.is_empty() && !source.fits(&one) => {
+            if before.ends_with("= ") && source.fits(&format!("    {}{after}", text(literal))) {
+                source.open(before.trim_end());
+                source.line(format!("{}{after}", text(literal)));
+                source.dedent();
+                return;
+            }
+            source.open(format!("{before}{} {{", type_path(name, *variant)));
+            for (field, value) in fields {
+                write_literal(source, &format!("{field}: "), value, ",");
+            }
+            source.close(format!("}}{after}"));
         }
-        _ => source.line(format!("let {name} = {data};")),
+        Literal::Option(Some(value)) if !source.fits(&one) => {
+            write_literal(source, &format!("{before}Some("), value, &format!("){after}"));
+        }
+        _ => source.line(one),
     }
+}
+
+/// A value on one line.
+fn text(literal: &Literal) -> String {
+    match literal {
+        Literal::Scalar(text) => text.clone(),
+        Literal::Array(items) => format!("[{}]", items.iter().map(text).collect::<Vec<_>>().join(", ")),
+        Literal::Option(None) => "None".into(),
+        Literal::Option(Some(value)) => format!("Some({})", text(value)),
+        Literal::Type { name, variant, inner: Some(value), .. } => {
+            format!("{}({})", type_path(name, *variant), text(value))
+        }
+        Literal::Type { name, variant, fields, .. } if fields.is_empty() => type_path(name, *variant),
+        Literal::Type { name, variant, fields, .. } => {
+            let fields: Vec<String> =
+                fields.iter().map(|(field, value)| format!("{field}: {}", text(value))).collect();
+            format!("{} {{ {} }}", type_path(name, *variant), fields.join(", "))
+        }
+    }
+}
+
+fn type_path(name: &str, variant: Option<&str>) -> String {
+    let path = kernels::path_of(name);
+    variant.map_or(path.clone(), |variant| format!("{path}::{variant}"))
 }
 
 fn row_shape(shape: &RowShape, slots: &Slots) -> String {
@@ -392,38 +233,4 @@ fn element_shape(shape: &ElementShape, data: &str, slots: &Slots) -> (String, St
 
 fn dims(dims: &Dims) -> String {
     format!("Dims::new(&{:?})", &dims.sizes[..dims.rank])
-}
-
-fn activation_field(activation: Activation) -> String {
-    format!("activation: kernels::activation::Activation::{}", numbers(&activation))
-}
-
-/// The debug form of a constant, its numbers as Rust writes them.
-fn numbers(value: &dyn Debug) -> String {
-    let text = format!("{value:?}");
-    let mut numbers = String::new();
-    for word in text.split_inclusive([' ', ',', '(', '[', ')', ']']) {
-        let end = word.trim_end_matches([' ', ',', '(', '[', ')', ']']);
-        numbers += match end {
-            "inf" => "f32::INFINITY",
-            "-inf" => "f32::NEG_INFINITY",
-            "NaN" => "f32::NAN",
-            other => other,
-        };
-        numbers += &word[end.len()..];
-    }
-    numbers
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_are_those_of_rust() {
-        let clip = Activation::Clip { min: f32::NEG_INFINITY, max: 6.0 };
-        assert_eq!(numbers(&clip), "Clip { min: f32::NEG_INFINITY, max: 6.0 }");
-        assert_eq!(numbers(&[f32::INFINITY, -1e-12, 3e20]), "[f32::INFINITY, -1e-12, 3e20]");
-        assert_eq!(numbers(&[1usize, 2]), "[1, 2]");
-    }
 }

@@ -51,8 +51,7 @@ impl Crate<'_> {
         for model in self.models {
             add(&format!("src/{}.rs", model.module), self.head() + &model.write());
         }
-        let mut modules = BTreeSet::from(["arch", "rows", "span"]);
-        modules.extend((self.plan.threads > 1).then_some("workers"));
+        let mut modules = BTreeSet::from(["arch", "kernel", "rows", "span"]);
         modules.extend(self.models.iter().flat_map(Model::kernel_modules));
         files.extend(kernels::files(&modules));
         files.push(("weights.bin".into(), self.weights));

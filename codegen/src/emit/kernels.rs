@@ -1,7 +1,8 @@
 //! The sources of the kernels that a crate needs.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::sync::LazyLock;
 
 use csdfc_kernels::sources::SOURCES;
 
@@ -60,14 +61,38 @@ fn uses(text: &str, root: &str, module: &str) -> bool {
     })
 }
 
+/// The file of each public type of the kernels.
+static TYPES: LazyLock<BTreeMap<&'static str, &'static str>> = LazyLock::new(|| {
+    let types = |&(path, text): &(&'static str, &'static str)| {
+        text.lines().filter_map(move |line| {
+            let name = line.strip_prefix("pub struct ").or_else(|| line.strip_prefix("pub enum "))?;
+            Some((name.split(|c: char| !c.is_alphanumeric()).next()?, path))
+        })
+    };
+    SOURCES.iter().flat_map(types).collect()
+});
+
+/// The module of a type of the kernels, one of those that [`files`] takes.
+pub(super) fn module_of(name: &str) -> &'static str {
+    TYPES.get(name).map_or("", |path| module(path))
+}
+
+/// A type of the kernels as an emitted crate names it.
+pub(super) fn path_of(name: &str) -> String {
+    let file = TYPES.get(name).copied().unwrap_or_default();
+    let module = file.strip_suffix("/mod.rs").or(file.strip_suffix(".rs")).unwrap_or_default();
+    format!("kernels::{}::{name}", module.replace('/', "::"))
+}
+
 /// The module of a file: `conv` for `conv.rs`, `conv/mod.rs` and `conv/depthwise.rs`.
 fn module(path: &str) -> &str {
     path.split(['/', '.']).next().unwrap_or(path)
 }
 
-/// A file of the kernels' crate as one of the module `kernels`.
+/// A file of the kernels' crate as one of the module `kernels`; nothing writes down parameters there.
 fn adapt(text: &str) -> String {
-    without_tests(text).replace("crate::", "crate::kernels::")
+    let text = without_tests(text).replace("crate::", "crate::kernels::");
+    text.split_inclusive('\n').filter(|line| !line.starts_with("#[cfg_attr(feature = \"serde\"")).collect()
 }
 
 /// The text without the modules of its tests, in the file or beside it.

@@ -1,6 +1,6 @@
 //! A layer as a method: which rows it makes, where they lie, and the kernel that makes them.
 
-use crate::bind::{Call, Kernel};
+use crate::bind::Call;
 use crate::check::{Held, Kind};
 use crate::operator::{ColourOrder, Input, InputElement, Operator};
 
@@ -180,9 +180,7 @@ fn write_call(source: &mut Source, model: &Model<'_>, layer: usize, call: &Call)
     let entry = &model.cnn().layers[layer];
     let written = model.written(layer);
     let is_handed_on = written.is_empty() || written.len() > 1 || model.is_output(layer);
-    if is_handed_on || !matches!(call.kernel, Kernel::ReduceFrame(_)) {
-        write_rows(source, model, layer);
-    }
+    write_rows(source, model, layer);
     write_wait(source, model, layer);
     let follows = follow::windows(model, layer);
     let is_linked = stage::is_linked(model, layer);

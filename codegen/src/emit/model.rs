@@ -168,7 +168,7 @@ impl<'r> Model<'r> {
             let rings = self.read(l, tensor).zip(written.first().copied());
             rings.is_some_and(|(read, own)| self.stores()[read].overlaps(&self.stores()[own]))
         };
-        if entry.inputs.iter().zip(&call.inputs).any(|(&tensor, input)| input.fold > 1 && follows(tensor)) {
+        if (0..entry.inputs.len()).any(|operand| call.folds(operand) && follows(entry.inputs[operand])) {
             return Err("it takes in one piece what it makes row by row: a mistake".into());
         }
         Ok(Some(call))
@@ -306,6 +306,7 @@ impl<'r> Model<'r> {
         source.line("use crate::kernels::arch::Isa;");
         for (module, names) in [
             ("elements", &["Dims", "ElementShape", "Elements", "ElementsMut"][..]),
+            ("kernel", &["Context", "ElementKernel", "RowKernel"]),
             ("rows", &["RowShape", "Rows", "RowsMut"]),
             ("span", &["Span", "SpanMut"]),
         ] {

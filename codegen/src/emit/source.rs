@@ -58,6 +58,16 @@ impl Source {
         self.line(format!("{mark} {line}"));
     }
 
+    /// Lines stand as deep again as before the last open one.
+    pub fn dedent(&mut self) {
+        self.depth -= 1;
+    }
+
+    /// Whether a line is no longer than it may be.
+    pub fn fits(&self, line: &str) -> bool {
+        self.depth * 4 + line.chars().count() <= WIDTH
+    }
+
     /// Adds `head(items…)tail`, on one line where it fits and else with one item per line, as rustfmt does.
     pub fn list(&mut self, head: &str, items: &[String], tail: &str) {
         let (end, spaced) = match head.chars().last() {
@@ -66,16 +76,15 @@ impl Source {
             _ => ("}", " "),
         };
         let one = format!("{head}{spaced}{}{spaced}{end}{tail}", items.join(", "));
-        let fits = |text: &str, depth: usize| depth * 4 + text.chars().count() <= WIDTH;
-        if fits(&one, self.depth) {
+        if self.fits(&one) {
             self.line(one);
             return;
         }
-        let assigned = one.split_once(" = ").filter(|(_, value)| fits(value, self.depth + 1));
+        let assigned = one.split_once(" = ").filter(|(_, value)| self.fits(&format!("    {value}")));
         if let Some((place, value)) = assigned {
             self.open(format!("{place} ="));
             self.line(value);
-            self.depth -= 1;
+            self.dedent();
         } else {
             self.open(head);
             let short = end == "]" && items.iter().all(|item| item.len() <= SHORT);
@@ -97,7 +106,7 @@ impl Source {
     /// Opens a function: `head` and `tail` with parameters between, one per line where they do not fit.
     pub fn head(&mut self, head: &str, parameters: &[String], tail: &str) {
         let one = format!("{head}{}){tail}", parameters.join(", "));
-        if self.depth * 4 + one.chars().count() <= WIDTH {
+        if self.fits(&one) {
             self.open(one);
             return;
         }

@@ -19,9 +19,10 @@ use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use csdfc_kernels::arch::Isa;
+use csdfc_kernels::kernel::Context;
 use csdfc_kernels::workers::Workers;
 
-use crate::bind::{Slots, Source, Target};
+use crate::bind::{Slots, Source, Target, TargetData};
 use crate::check::{self, Held, Kind, Resolved};
 use crate::operator::Operator;
 use crate::plan::{Output, Plan};
@@ -328,32 +329,37 @@ impl<'p> Runner<'p> {
         let y = rows.start as usize..rows.end as usize;
         let overlap = || layer_error(resolved, c, l, "it writes what it reads: a mistake in csdfc".into());
         let own = state.places[l].writes.first().copied();
-        let (target, slots, rest) = match own {
+        let (data, slots, rest) = match own {
             Some(s) if resolved.follows[c][l] => {
                 let row = row_elements(&stores[s], frame, entry.rows(), rows.start);
                 let (written, rest) = arena.split(row).ok_or_else(overlap)?;
-                (Target::F32(written), Slots::Only(y.clone()), rest)
+                (TargetData::F32(written), Slots::Only(y.clone()), rest)
             }
             Some(s) => {
                 let (written, rest) = arena.split(elements(&stores[s], frame)).ok_or_else(overlap)?;
-                (Target::F32(written), Slots::Ring(first_slot(&stores[s], frame, entry.rows())), rest)
+                let first = first_slot(&stores[s], frame, entry.rows());
+                (TargetData::F32(written), Slots::Ring(first), rest)
             }
             None => {
-                let target = match external {
-                    External::None => Target::Nothing,
-                    External::F32(values) => Target::F32(values),
-                    External::I64(values) => Target::I64(values),
+                let data = match external {
+                    // The tensor is stored nowhere.
+                    External::None => return Ok(()),
+                    External::F32(values) => TargetData::F32(values),
+                    External::I64(values) => TargetData::I64(values),
                 };
-                (target, Slots::Ring(0), arena.all())
+                (data, Slots::Ring(0), arena.all())
             }
         };
         if let Some(call) = &state.calls[l] {
             let source = |operand: usize| state.source(resolved, c, l, operand, &y, rest);
             let sources: Option<Vec<Source<'_>>> = (0..entry.inputs.len()).map(source).collect();
             let sources = sources.ok_or_else(overlap)?;
-            call.fire(workers, *isa, y.clone(), &sources, weights.of(&state.weights[l]), target, &slots);
+            let mut context = Context { isa: *isa, workers: Some(workers) };
+            let (weights, target) = (weights.of(&state.weights[l]), Target { data, slots });
+            let fired = call.fire(&mut context, y, &sources, weights, target);
+            fired.map_err(|why| layer_error(resolved, c, l, why))?;
         } else if let (Operator::Input(operator), Some(value)) = (&entry.layer.operator, input)
-            && let (Target::F32(data), Slots::Ring(first)) = (target, slots)
+            && let (TargetData::F32(data), Slots::Ring(first)) = (data, slots)
         {
             let row = entry.tensor.shape.row_elements();
             let ring_rows = own.map_or(entry.rows(), |s| stores[s].ring_rows) as usize;

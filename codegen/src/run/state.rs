@@ -102,10 +102,12 @@ impl State {
                         ring_rows: ring(place.writes.first().copied(), entry.rows()),
                     };
                     let call = bind::bind(&site).map_err(fail)?;
-                    let mut inputs = call.inputs.iter().zip(&place.follows);
-                    if inputs.any(|(input, follows)| follows.is_some() && (input.fold, input.into) != (1, 1))
-                    {
+                    let mut operands = place.follows.iter().enumerate();
+                    if operands.any(|(operand, follows)| follows.is_some() && call.folds(operand)) {
                         return Err(fail("it takes in one piece what it makes row by row: a mistake".into()));
+                    }
+                    if call.makes_indices() != is_index {
+                        return Err(fail("its tensor is of other elements than it makes".into()));
                     }
                     Some(call)
                 }

@@ -40,18 +40,8 @@ pub(super) fn copies(network: Network) -> Network {
 
 /// Whether a kernel computes a layer as it sees its operands.
 fn is_bound(network: &Network, layer: &Layer) -> bool {
-    let operand = |operand: &Operand| network.layer(operand.layer).shape.clone();
-    let own: Vec<Shape> = layer.inputs.iter().map(operand).collect();
-    let inputs = layer.inputs.iter().zip(&own);
-    let inputs =
-        inputs.map(|(operand, own)| bind::Operand { own, seen: &operand.shape, ring_rows: own.rows() });
-    let site = Site {
-        operator: &layer.operator,
-        inputs: inputs.collect(),
-        output: &layer.shape,
-        ring_rows: layer.shape.rows(),
-    };
-    bind::bind(&site).is_ok()
+    let inputs = layer.inputs.iter().map(|operand| (&network.layer(operand.layer).shape, &operand.shape));
+    bind::bind(&Site::whole(&layer.operator, inputs, &layer.shape)).is_ok()
 }
 
 /// Adds a layer that moves an operand of a layer into the shape in which it is seen.
