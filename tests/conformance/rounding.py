@@ -89,20 +89,22 @@ class _Moved:
         for operator, start, size in [("Mul", 1.0, MOVED), *apart]:
             by, last = f"{name}.{operator}", self.renamed.get(name, name)
             self.inputs[by] = (start, size, self.shapes[name])
-            self.graph.input.append(helper.make_tensor_value_info(by, TensorProto.FLOAT, self.shapes[name]))
+            # Without dimensions: ONNX Runtime infers wrong ones after a reshape to what is computed, and would refuse these.
+            self.graph.input.append(helper.make_tensor_value_info(by, TensorProto.FLOAT, None))
             self.renamed[name] = f"{by}.moved"
             self.nodes.append(helper.make_node(operator, [last, by], [self.renamed[name]]))
 
     def _norm(self, node):
         """InstanceNormalization in the steps of its definition."""
         (x, scale, bias), (y,) = node.input, node.output
-        batch, channels, *_ = self.shapes[x]
+        batch, channels, *plane = self.shapes[x]
+        ones = [1] * len(plane)
         epsilon = next((a.f for a in node.attribute if a.name == "epsilon"), 1e-5)
         self._store(f"{y}.epsilon", np.array([epsilon], np.float32))
         for name in (scale, bias):
             constant = next(c for c in self.graph.initializer if c.name == name)
-            self._store(f"{y}.{name}", numpy_helper.to_array(constant).reshape(1, channels, 1, 1))
-        one = [batch, channels, 1, 1]
+            self._store(f"{y}.{name}", numpy_helper.to_array(constant).reshape(1, channels, *ones))
+        one = [batch, channels, *ones]
         for operator, inputs, output, dims in [
             ("GlobalAveragePool", [x], f"{y}.mean", one),
             ("Sub", [x, f"{y}.mean"], f"{y}.apart", self.shapes[x]),
