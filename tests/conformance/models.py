@@ -117,6 +117,10 @@ def write_layers(file, folder, seed):
         print(f"--input {name}={folder / file_name(name)}")
 
 
+# How ONNX Runtime says that a model is none that it can read.
+Unread = onnxruntime.capi.onnxruntime_pybind11_state.Fail
+
+
 def start(model, optimise=True, threads=0):
     """A session of ONNX Runtime's, with its own fusions or without."""
     options = onnxruntime.SessionOptions()
