@@ -8,7 +8,7 @@ use super::element_wise::activate;
 use super::elements::{Elements, ElementsMut};
 use super::kernel::{Context, ElementKernel, RowKernel};
 use super::math;
-use super::pixels::{is_dense, pixel, pixels_mut};
+use super::pixels::{pixel, pixels_mut};
 use super::rows::{Rows, RowsMut};
 
 /// A function of two elements, by its ONNX definition.
@@ -71,9 +71,8 @@ impl RowKernel for Binary {
             BinaryFunction::Min => zip_rows(isa, y.clone(), left, right, output, smaller),
             BinaryFunction::Pow => zip_rows(isa, y.clone(), left, right, output, math::pow),
         }
-        let shape = output.shape;
         for y in y {
-            activate(isa, p.activation, output.row(y), &shape);
+            activate(isa, p.activation, output.row(y));
         }
     }
 }
@@ -134,14 +133,13 @@ impl<F: Fn(f32, f32) -> f32 + Copy> Job for Zip<'_, '_, '_, F> {
     fn run<S: Simd>(self) {
         let Zip { y, left, right, output, f } = self;
         let (a, b, out) = (left.shape, right.shape, output.shape);
-        let whole_rows = [&a, &b]
-            .iter()
-            .all(|shape| is_dense(shape) && shape.width == out.width && shape.channels == out.channels);
+        let whole_rows =
+            [&a, &b].iter().all(|shape| shape.width == out.width && shape.channels == out.channels);
         for y in y {
             let row_a = left.row(if a.height == 1 { 0 } else { y });
             let row_b = right.row(if b.height == 1 { 0 } else { y });
             let result = output.row(y);
-            if whole_rows && is_dense(&out) {
+            if whole_rows {
                 zip(row_a, row_b, result, f);
                 continue;
             }

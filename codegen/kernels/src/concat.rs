@@ -4,7 +4,7 @@ use core::ops::Range;
 
 use super::elements::{Elements, ElementsMut};
 use super::kernel::{Context, ElementKernel, RowKernel};
-use super::pixels::{is_dense, pixel_mut, pixels};
+use super::pixels::{pixel_mut, pixels};
 use super::rows::{Rows, RowsMut};
 
 /// The dimension of an image along which operands follow each other.
@@ -66,7 +66,7 @@ pub(crate) fn copy_image(
     };
     for y in y.start.max(first_row)..y.end.min(first_row + shape.height) {
         let (row, result) = (input.row(y - first_row), output.row(y));
-        if is_dense(&shape) && is_dense(&out) && axis != ImageAxis::Channels {
+        if axis != ImageAxis::Channels {
             result[first_column * out.channels..][..row.len()].copy_from_slice(row);
             continue;
         }

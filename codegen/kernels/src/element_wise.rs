@@ -9,8 +9,8 @@ use super::arch::Isa;
 use super::binary::zip_rows;
 use super::elements::{Elements, ElementsMut};
 use super::kernel::{Context, ElementKernel, RowKernel};
-use super::pixels::{copy, is_dense, pixel, pixels, pixels_mut};
-use super::rows::{RowShape, Rows, RowsMut};
+use super::pixels::{pixel, pixels, pixels_mut};
+use super::rows::{Rows, RowsMut};
 
 /// A function of each element, PRelu excepted.
 #[derive(Debug, Clone, Copy)]
@@ -32,11 +32,10 @@ impl RowKernel for ElementWise {
         output: &mut RowsMut<'_>,
     ) {
         let input = operands[0];
-        let (shape, out) = (input.shape, output.shape);
         for y in y {
-            let (row, result) = (input.row(y), output.row(y));
-            copy(row, &shape, result, &out);
-            activate(context.isa, self.function, result, &out);
+            let result = output.row(y);
+            result.copy_from_slice(input.row(y));
+            activate(context.isa, self.function, result);
         }
     }
 }
@@ -87,7 +86,7 @@ impl RowKernel for BatchNorm {
                     *r = x * scale + shift;
                 }
             }
-            activate(context.isa, self.activation, row, &out);
+            activate(context.isa, self.activation, row);
         }
     }
 }
@@ -206,16 +205,11 @@ impl ElementKernel for PReluInPlace {
     }
 }
 
-/// The activation of every pixel of a row.
+/// The activation of every element of a row.
 #[inline]
-pub(crate) fn activate(isa: Isa, activation: Activation, row: &mut [f32], shape: &RowShape) {
-    if activation == Activation::None {
-        return;
-    }
-    if is_dense(shape) {
+pub(crate) fn activate(isa: Isa, activation: Activation, row: &mut [f32]) {
+    if activation != Activation::None {
         activation.apply_all(isa, row, &[]);
-    } else {
-        pixels_mut(row, shape).for_each(|pixel| activation.apply_all(isa, pixel, &[]));
     }
 }
 

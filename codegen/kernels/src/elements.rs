@@ -182,8 +182,8 @@ impl ElementShape {
     pub const fn channels_first(rows: RowShape) -> Self {
         ElementShape {
             dims: Dims::new(&[1, rows.channels, rows.height, rows.width]),
-            strides: [0, 1, rows.row_stride(), rows.pixel_stride, 0, 0],
-            offset: rows.channel_offset,
+            strides: [0, 1, rows.row_stride(), rows.channels, 0, 0],
+            offset: 0,
             row_axis: Some(2),
             ring_rows: rows.ring_rows,
             first: rows.first,
@@ -194,8 +194,8 @@ impl ElementShape {
     pub const fn channels_last(rows: RowShape) -> Self {
         ElementShape {
             dims: Dims::new(&[1, rows.height, rows.width, rows.channels]),
-            strides: [0, rows.row_stride(), rows.pixel_stride, 1, 0, 0],
-            offset: rows.channel_offset,
+            strides: [0, rows.row_stride(), rows.channels, 1, 0, 0],
+            offset: 0,
             row_axis: Some(1),
             ring_rows: rows.ring_rows,
             first: rows.first,

@@ -4,7 +4,7 @@
 //! slot `(first + y) mod ring_rows` of a ring, and nothing outside the rows that its window needs may be there. It
 //! allocates nothing, panics only on a caller's mistake, and makes the same bytes however many rows it is asked for at
 //! a time and however many workers share them. Rows are pixels of channels (layout HWC) unless a kernel says
-//! otherwise; a pixel stride and a channel offset let a tensor be a slice of the channels of another.
+//! otherwise.
 #![no_std]
 
 pub mod activation;

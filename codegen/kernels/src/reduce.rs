@@ -9,7 +9,7 @@ use super::arch::{Job, Simd};
 use super::elements::{Axes, Dims, Elements, ElementsMut, MAX_RANK};
 use super::kernel::{Context, ElementKernel, RowKernel};
 use super::math;
-use super::pixels::{is_dense, pixel, pixel_mut};
+use super::pixels::{pixel, pixel_mut};
 use super::rows::{RowShape, Rows, RowsMut};
 
 /// A reduction, by its ONNX definition.
@@ -79,11 +79,7 @@ impl RowKernel for ReduceRows {
                     let rows = Planes { rows: 1, row: |_| row, shape };
                     rows.reduce(function, pixel_mut(result, &out, 0));
                 }
-                (true, true) if is_dense(&shape) => pixel_mut(result, &out, 0)[0] = fold_slice(function, row),
-                (true, true) => {
-                    let at = |i: usize| pixel(row, &shape, i / shape.channels)[i % shape.channels];
-                    pixel_mut(result, &out, 0)[0] = fold(function, shape.width * shape.channels, at);
-                }
+                (true, true) => result[0] = fold_slice(function, row),
             }
         }
     }

@@ -13,10 +13,6 @@ pub struct RowShape {
     pub width: usize,
     /// Channels of a pixel.
     pub channels: usize,
-    /// Elements from one pixel to the next; at least `channels`.
-    pub pixel_stride: usize,
-    /// Element of a pixel at which the tensor's channels begin.
-    pub channel_offset: usize,
     /// Rows that the ring holds.
     pub ring_rows: usize,
     /// Slot of row 0 of the frame; 0 but for a ring between pipelined partitions, whose count runs on.
@@ -26,7 +22,7 @@ pub struct RowShape {
 impl RowShape {
     /// A dense tensor of which the whole, or a ring of `ring_rows` rows, is stored.
     pub const fn dense(height: usize, width: usize, channels: usize, ring_rows: usize) -> Self {
-        RowShape { height, width, channels, pixel_stride: channels, channel_offset: 0, ring_rows, first: 0 }
+        RowShape { height, width, channels, ring_rows, first: 0 }
     }
 
     /// The same tensor of which only these rows are stored, the first at the start of the storage.
@@ -37,7 +33,7 @@ impl RowShape {
 
     /// Elements from one row to the next.
     pub const fn row_stride(&self) -> usize {
-        self.width * self.pixel_stride
+        self.width * self.channels
     }
 
     /// The element at which row `y` begins in the ring's storage.
@@ -77,7 +73,7 @@ impl<'a, T> Rows<'a, T> {
         Rows { data: Span::new(data), shape: RowShape::dense(1, 1, data.len(), 1) }
     }
 
-    /// All elements of row `y`: pixel x's channels are at `x · pixel_stride + channel_offset`.
+    /// All elements of row `y`: pixel x's channels are from `x · channels` on.
     #[inline]
     pub fn row(&self, y: usize) -> &'a [T] {
         self.data.slice(self.shape.start(y), self.shape.row_stride())
@@ -85,7 +81,7 @@ impl<'a, T> Rows<'a, T> {
 }
 
 impl<T> RowsMut<'_, T> {
-    /// All elements of row `y`: pixel x's channels are at `x · pixel_stride + channel_offset`.
+    /// All elements of row `y`: pixel x's channels are from `x · channels` on.
     #[inline]
     pub fn row(&mut self, y: usize) -> &mut [T] {
         self.data.slice(self.shape.start(y), self.shape.row_stride())

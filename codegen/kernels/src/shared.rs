@@ -40,7 +40,7 @@ impl<'a> SharedRows<'a> {
     /// The element at which pixel `x` begins of the row that begins at `start`.
     #[inline(always)]
     pub(crate) fn pixel(&self, start: usize, x: usize) -> usize {
-        start + x * self.shape.pixel_stride + self.shape.channel_offset
+        start + x * self.shape.channels
     }
 
     /// `count` elements from `start` on.

@@ -6,7 +6,7 @@ use super::arch::{Job, Simd};
 use super::elements::{Axes, Dims, Elements, ElementsMut, Index, MAX_RANK};
 use super::kernel::{Context, ElementKernel, RowKernel};
 use super::math;
-use super::pixels::{is_dense, pixel, pixel_mut, pixels, pixels_mut};
+use super::pixels::{pixel, pixel_mut, pixels, pixels_mut};
 use super::reduce::{ReduceFunction, fold, fold_slice};
 use super::rows::{Rows, RowsMut};
 
@@ -44,32 +44,14 @@ impl RowKernel for Softmax {
                         context.isa.run(Slice { log, input: pixel, output: result });
                     }
                 }
-                (true, true) if is_dense(&shape) && is_dense(&out) => {
-                    context.isa.run(Slice { log, input: row, output: result });
-                }
+                (true, true) => context.isa.run(Slice { log, input: row, output: result }),
+                // Each channel over the columns.
                 _ => {
-                    // Each channel over the columns, or all elements of a row with gaps.
-                    let (groups, members) = if channels {
-                        (1, shape.width * shape.channels)
-                    } else {
-                        (shape.channels, shape.width)
-                    };
-                    let place = |group: usize, member: usize| {
-                        if channels {
-                            (member / shape.channels, member % shape.channels)
-                        } else {
-                            (member, group)
-                        }
-                    };
-                    for group in 0..groups {
-                        let get = |member| {
-                            let (x, channel) = place(group, member);
-                            pixel(row, &shape, x)[channel]
-                        };
-                        let group_of = Group::of(log, members, get);
-                        for member in 0..members {
-                            let (x, channel) = place(group, member);
-                            pixel_mut(result, &out, x)[channel] = group_of.value(get(member));
+                    for channel in 0..shape.channels {
+                        let get = |x| pixel(row, &shape, x)[channel];
+                        let group = Group::of(log, shape.width, get);
+                        for x in 0..shape.width {
+                            pixel_mut(result, &out, x)[channel] = group.value(get(x));
                         }
                     }
                 }

@@ -42,8 +42,7 @@ pub(crate) fn close(got: &[f32], want: &[f32], what: impl Fn() -> String) {
     }
 }
 
-/// A ring of rows that holds `tensor`'s (`[height, width, channels]`) rows `first .. first + rows` and NaN elsewhere, as
-/// a slice of the channels of a wider tensor.
+/// A ring of rows that holds `tensor`'s (`[height, width, channels]`) rows `first .. first + rows` and NaN elsewhere.
 pub(crate) fn ring(
     random: &mut Random,
     tensor: &[f32],
@@ -53,16 +52,11 @@ pub(crate) fn ring(
 ) -> (Vec<f32>, RowShape) {
     let ring_rows = rows.min(height) + random.within(0, 1);
     let mut shape = RowShape::dense(height, width, channels, ring_rows);
-    if random.within(0, 1) == 1 {
-        (shape.pixel_stride, shape.channel_offset) = (channels + 3, random.within(0, 3));
-    }
     shape.first = random.within(0, ring_rows - 1);
     let mut data = vec![f32::NAN; ring_rows * shape.row_stride()];
     for y in first..height.min(first + rows) {
-        for x in 0..width {
-            let to = shape.start(y) + x * shape.pixel_stride + shape.channel_offset;
-            data[to..to + channels].copy_from_slice(&tensor[(y * width + x) * channels..][..channels]);
-        }
+        let stride = shape.row_stride();
+        data[shape.start(y)..][..stride].copy_from_slice(&tensor[y * stride..][..stride]);
     }
     (data, shape)
 }

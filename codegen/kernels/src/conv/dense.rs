@@ -5,7 +5,7 @@ use core::ops::Range;
 
 use super::super::arch::{Job, Simd};
 use super::super::indirect::{InPlace, Load, Sums, Table};
-use super::super::rows::{RowShape, Rows};
+use super::super::rows::Rows;
 use super::super::shared::SharedRows;
 use super::pre::{BLOCK, Before, Loaded};
 use super::window::{Parts, Pixels, Window};
@@ -82,14 +82,13 @@ impl Dense<'_> {
                     output.pixel(pixels.starts[row], x)
                 });
                 if let Some(residual) = self.residual {
-                    let RowShape { pixel_stride, channel_offset, .. } = residual.shape;
                     let (mut last, mut row): (usize, &[f32]) = (usize::MAX, &[]);
                     table.add_residuals(p.filters, |i| {
                         let (below, x) = pixels.at[i];
                         if below != last {
                             (last, row) = (below, residual.row(y + below));
                         }
-                        &row[x * pixel_stride + channel_offset..]
+                        &row[x * residual.shape.channels..]
                     });
                 }
                 #[allow(unsafe_code, reason = "vector instructions")]

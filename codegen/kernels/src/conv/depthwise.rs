@@ -105,12 +105,12 @@ impl<const K: usize, const M: usize, const V: usize, const PRE: bool> Job for Pi
         let panels = p.panels();
         let columns = columns(p, self.x, shape.width);
         let taps = if K == 0 { columns.len() } else { K };
-        let (advance, step) = (p.stride[1] * shape.pixel_stride, p.dilation[1] * shape.pixel_stride);
+        let (advance, step) = (p.stride[1] * shape.channels, p.dilation[1] * shape.channels);
         let top = self.y * p.stride[0];
         let rows = inside(top, p.pads[0], p.kernel[0], p.dilation[0], shape.height);
         let window = |ky: usize| {
             let left = self.x * p.stride[1] + columns.start * p.dilation[1] - p.pads[1];
-            let begin = left * shape.pixel_stride + shape.channel_offset + first;
+            let begin = left * shape.channels + first;
             let span = (M - 1) * advance + (taps - 1) * step + channels;
             input.row(top + ky * p.dilation[0] - p.pads[0])[begin..][..span].as_ptr()
         };

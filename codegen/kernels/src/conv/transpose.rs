@@ -229,7 +229,7 @@ impl<'a> Window<'a> {
             Taps::reaching(at, p.pads[axis], p.kernel[axis], p.dilation[axis], p.stride[axis])
         };
         let channels = p.channels / p.groups;
-        let offset = input.shape.channel_offset + group * channels;
+        let offset = group * channels;
         let rows = taps(0, y).within(input.shape.height);
         Window { conv, x, rows, columns: taps(1, x), channels, offset }
     }
@@ -264,7 +264,7 @@ impl<'a> Spans<'a> for Window<'a> {
         let first = self.columns.source(j);
         move |i| {
             let ix = first.wrapping_add(i);
-            (ix < shape.width).then(|| &row[ix * shape.pixel_stride + self.offset + channel..])
+            (ix < shape.width).then(|| &row[ix * shape.channels + self.offset + channel..])
         }
     }
 }

@@ -68,7 +68,7 @@ impl Pixels {
                 row = image.row((self.y + below) * p.stride[0] + ky * p.dilation[0] - p.pads[0]);
             }
             let ix = (x * p.stride[1] + right).wrapping_sub(p.pads[1]);
-            (ix < shape.width).then(|| &row[ix * shape.pixel_stride + offset..])
+            (ix < shape.width).then(|| &row[ix * shape.channels + offset..])
         }
     }
 }
@@ -97,12 +97,12 @@ impl<'w, 'a> Window<'w, 'a> {
         let channels = p.channels / p.groups;
         let within = pixels.are_within(p, shape.width);
         let as_they_are = conv.before.is_none();
-        let on_end = p.kernel[1] == 1 || as_they_are && p.dilation[1] == 1 && shape.pixel_stride == channels;
+        let on_end = p.kernel[1] == 1 || as_they_are && p.dilation[1] == 1 && shape.channels == channels;
         // A window's row is one run of elements if its pixels lie on end, and are taken as they are.
         let (columns, run) =
             if within && on_end { (1, p.kernel[1] * channels) } else { (p.kernel[1], channels) };
         let longest = if within && as_they_are { run } else { PADDED_SPAN };
-        let offset = shape.channel_offset + group * channels;
+        let offset = group * channels;
         Window { p, image, pixels, taps, spans: [columns, run.div_ceil(longest)], longest, run, offset }
     }
 }
@@ -221,6 +221,6 @@ impl<'a> Spans<'a> for Parts<'_, 'a> {
     fn pixels(&self, span: usize) -> impl FnMut(usize) -> Option<&'a [f32]> {
         let Piece { tap, part, start, .. } = self.piece(span);
         let part = &self.parts[part];
-        self.pixels.read(self.p, part, tap, part.shape.channel_offset + start)
+        self.pixels.read(self.p, part, tap, start)
     }
 }
