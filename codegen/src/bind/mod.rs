@@ -8,6 +8,7 @@ mod access;
 mod choose;
 mod fire;
 mod kernel;
+mod layer;
 mod literal;
 mod products;
 mod translate;
@@ -15,6 +16,7 @@ mod translate;
 pub use access::{Input, View};
 pub use fire::{Slots, Source, Target, TargetData};
 pub use kernel::{Bound, Call, Constant, ElementCall, Form, Kernel, Operand, Parameters, RowCall, Site};
+pub(crate) use layer::{bind_layer, read_from, written_by};
 pub use literal::Literal;
 pub(crate) use translate::{activation, pre};
 

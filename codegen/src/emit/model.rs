@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use crate::bind::{self, Call, Operand, Site};
+use crate::bind::{self, Call};
 use crate::check::{CnnIndex, Kind, Resolved, Store};
 use crate::operator::{Input, InputElement, Operator};
 use crate::plan::Layer;
@@ -82,12 +82,12 @@ impl<'r> Model<'r> {
 
     /// Number of the stores that a layer writes, the first by its kernel.
     pub fn written(&self, layer: usize) -> Vec<usize> {
-        (0..self.stores().len()).filter(|&s| self.stores()[s].tensor == layer).collect()
+        bind::written_by(self.stores(), layer)
     }
 
     /// The store from which a layer reads a tensor; none for the caller's copy.
     pub fn read(&self, layer: usize, tensor: usize) -> Option<usize> {
-        self.stores().iter().position(|store| store.tensor == tensor && store.readers.contains(&layer))
+        bind::read_from(self.stores(), layer, tensor)
     }
 
     /// Frames after which rings that run on over frames begin as they did at first.
@@ -117,7 +117,9 @@ impl<'r> Model<'r> {
         let mut model = Model::named(resolved, c, module)?;
         for l in 0..model.methods.len() {
             let fail = |why: String| EmitError::layer(resolved, c, l, why);
-            let call = model.call(l).map_err(fail)?;
+            // The caller's room is for the rows of one firing at a time.
+            let room = model.cnn().layers[l].layer.rows_per_firing;
+            let call = bind::bind_layer(model.cnn(), model.stores(), l, room).map_err(fail)?;
             let values = |parameter: usize| parameters(c, l, parameter);
             let packed = call.as_ref().map_or(Ok(0..0), |call| append(call, &values, bytes));
             model.weights.push(packed.map_err(fail)?);
@@ -128,50 +130,6 @@ impl<'r> Model<'r> {
         let fields = Names::except(&fields.collect::<Vec<&str>>());
         (model.stages, model.links) = stage::find(&model, fields);
         Ok(model)
-    }
-
-    /// What computes a layer, if anything does and its tensor is stored anywhere.
-    fn call(&self, l: usize) -> Result<Option<Call>, String> {
-        let entry = &self.cnn().layers[l];
-        let written = self.written(l);
-        if matches!(entry.layer.operator, Operator::Input(_)) || written.is_empty() && !entry.tensor.external
-        {
-            return Ok(None);
-        }
-        if entry.tensor.element_bytes != 4 && !(written.is_empty() && entry.readers.is_empty()) {
-            return Err("it makes indices, which no layer can read".into());
-        }
-        let operand = |(operand, &tensor): (usize, &usize)| {
-            let store = self.read(l, tensor);
-            if store.is_none() && !self.inputs.iter().any(|field| field.layer == tensor) {
-                return Err(format!(
-                    "its operand `{}` is stored nowhere",
-                    self.cnn().layers[tensor].tensor.name
-                ));
-            }
-            let rows = store.map_or(self.cnn().layers[tensor].rows(), |store| self.stores()[store].ring_rows);
-            let own = &self.cnn().layers[tensor].tensor.shape;
-            Ok(Operand { own, seen: self.cnn().seen(l, operand), ring_rows: rows as usize })
-        };
-        let site = Site {
-            operator: &entry.layer.operator,
-            inputs: entry.inputs.iter().enumerate().map(operand).collect::<Result<_, String>>()?,
-            output: &entry.tensor.shape,
-            // The caller's room is for the rows of one firing at a time.
-            ring_rows: match written.first() {
-                Some(&store) => self.stores()[store].ring_rows as usize,
-                None => entry.layer.rows_per_firing as usize,
-            },
-        };
-        let call = bind::bind(&site)?;
-        let follows = |tensor: usize| {
-            let rings = self.read(l, tensor).zip(written.first().copied());
-            rings.is_some_and(|(read, own)| self.stores()[read].overlaps(&self.stores()[own]))
-        };
-        if (0..entry.inputs.len()).any(|operand| call.folds(operand) && follows(entry.inputs[operand])) {
-            return Err("it takes in one piece what it makes row by row: a mistake".into());
-        }
-        Ok(Some(call))
     }
 
     /// Whether there is nothing to do for a layer: an input that is read in place, or a tensor that nothing reads.

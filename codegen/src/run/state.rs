@@ -2,9 +2,8 @@
 
 use std::ops::Range;
 
-use crate::bind::{self, Call, Operand, Site, Slots, Source};
+use crate::bind::{self, Call, Slots, Source};
 use crate::check::{CnnIndex, Held, Resolved, Store};
-use crate::operator::Operator;
 
 use super::arena::{Arena, Rest};
 use super::memory::{External, elements, first_slot, row_elements};
@@ -51,11 +50,9 @@ impl State {
         let (mut calls, mut places, mut externals) = (Vec::new(), Vec::new(), Vec::new());
         for (l, entry) in cnn.layers.iter().enumerate() {
             let fail = |why: String| layer_error(resolved, c, l, why);
-            let read_from = |tensor: usize| {
-                stores.iter().position(|store| store.tensor == tensor && store.readers.contains(&l))
-            };
+            let read_from = |tensor: usize| bind::read_from(stores, l, tensor);
             let reads: Vec<Option<usize>> = entry.inputs.iter().map(|&tensor| read_from(tensor)).collect();
-            let writes: Vec<usize> = (0..stores.len()).filter(|&s| stores[s].tensor == l).collect();
+            let writes = bind::written_by(stores, l);
             let held = &resolved.rates[c][l];
             let follows = |&s: &Option<usize>| {
                 let (read, own) = (&stores[s?], &stores[*writes.first()?]);
@@ -68,51 +65,13 @@ impl State {
                 writes,
             };
             let is_index = entry.tensor.element_bytes == 8;
-            if is_index && !(place.writes.is_empty() && entry.readers.is_empty()) {
-                return Err(fail("it makes indices, which no layer can read".into()));
-            }
             let elements = entry.tensor.shape.elements();
             let external = match entry.tensor.external {
                 false => External::None,
                 true if is_index => External::I64(vec![0; elements]),
                 true => External::F32(vec![0.0; elements]),
             };
-            if let Some(operand) = (0..place.reads.len()).find(|&operand| {
-                place.reads[operand].is_none() && !cnn.layers[entry.inputs[operand]].tensor.external
-            }) {
-                return Err(fail(format!("its operand {operand} is stored nowhere")));
-            }
-            let is_written = !place.writes.is_empty() || entry.tensor.external;
-            let call = match &entry.layer.operator {
-                Operator::Input(_) => None,
-                _ if !is_written => None,
-                operator => {
-                    let ring = |store: Option<usize>, rows: u64| {
-                        store.map_or(rows, |s| stores[s].ring_rows) as usize
-                    };
-                    let operand = |(operand, &tensor): (usize, &usize)| Operand {
-                        own: &cnn.layers[tensor].tensor.shape,
-                        seen: cnn.seen(l, operand),
-                        ring_rows: ring(place.reads[operand], cnn.layers[tensor].rows()),
-                    };
-                    let site = Site {
-                        operator,
-                        inputs: entry.inputs.iter().enumerate().map(operand).collect(),
-                        output: &entry.tensor.shape,
-                        ring_rows: ring(place.writes.first().copied(), entry.rows()),
-                    };
-                    let call = bind::bind(&site).map_err(fail)?;
-                    let mut operands = place.follows.iter().enumerate();
-                    if operands.any(|(operand, follows)| follows.is_some() && call.folds(operand)) {
-                        return Err(fail("it takes in one piece what it makes row by row: a mistake".into()));
-                    }
-                    if call.makes_indices() != is_index {
-                        return Err(fail("its tensor is of other elements than it makes".into()));
-                    }
-                    Some(call)
-                }
-            };
-            calls.push(call);
+            calls.push(bind::bind_layer(cnn, stores, l, entry.rows()).map_err(fail)?);
             places.push(place);
             externals.push(external);
         }

@@ -1,0 +1,64 @@
+//! Layers of a plan among its stores.
+
+use crate::check::{CnnIndex, Store};
+use crate::operator::Operator;
+
+use super::bind;
+use super::kernel::{Call, Operand, Site};
+
+/// The store from which a layer reads a tensor; none for the caller's copy.
+pub(crate) fn read_from(stores: &[Store], layer: usize, tensor: usize) -> Option<usize> {
+    stores.iter().position(|store| store.tensor == tensor && store.readers.contains(&layer))
+}
+
+/// The stores that a layer writes; its kernel writes the first.
+pub(crate) fn written_by(stores: &[Store], layer: usize) -> Vec<usize> {
+    (0..stores.len()).filter(|&s| stores[s].tensor == layer).collect()
+}
+
+/// Binds a layer of a plan to the kernel that computes it. Where only the caller holds its tensor, the kernel writes into
+/// room for `room` rows. None for what no kernel makes: network inputs, and tensors that are stored nowhere.
+///
+/// # Errors
+/// When no kernel does, or it does not suit the places of the tensors.
+pub(crate) fn bind_layer(
+    cnn: &CnnIndex<'_>,
+    stores: &[Store],
+    l: usize,
+    room: u64,
+) -> Result<Option<Call>, String> {
+    let entry = &cnn.layers[l];
+    let written = written_by(stores, l);
+    let is_stored = !written.is_empty() || entry.tensor.external;
+    if matches!(entry.layer.operator, Operator::Input(_)) || !is_stored {
+        return Ok(None);
+    }
+    let makes_indices = entry.tensor.element_bytes == 8;
+    if makes_indices && !(written.is_empty() && entry.readers.is_empty()) {
+        return Err("it makes indices, which no layer can read".into());
+    }
+    let operand = |(operand, &tensor): (usize, &usize)| {
+        let read = &cnn.layers[tensor];
+        let rows = match read_from(stores, l, tensor) {
+            Some(store) => stores[store].ring_rows,
+            None if read.tensor.external && matches!(read.layer.operator, Operator::Input(_)) => read.rows(),
+            None => return Err(format!("its operand `{}` is stored nowhere", read.tensor.name)),
+        };
+        Ok(Operand { own: &read.tensor.shape, seen: cnn.seen(l, operand), ring_rows: rows as usize })
+    };
+    let inputs = entry.inputs.iter().enumerate().map(operand).collect::<Result<_, String>>()?;
+    let ring_rows = written.first().map_or(room, |&own| stores[own].ring_rows) as usize;
+    let (operator, output) = (&entry.layer.operator, &entry.tensor.shape);
+    let call = bind(&Site { operator, inputs, output, ring_rows })?;
+    let follows = |tensor: usize| {
+        let rings = read_from(stores, l, tensor).zip(written.first().copied());
+        rings.is_some_and(|(read, own)| stores[read].overlaps(&stores[own]))
+    };
+    if (0..entry.inputs.len()).any(|operand| call.folds(operand) && follows(entry.inputs[operand])) {
+        return Err("it takes in one piece what it makes row by row: a mistake".into());
+    }
+    if call.makes_indices() != makes_indices {
+        return Err("its tensor is of other elements than it makes: a mistake".into());
+    }
+    Ok(Some(call))
+}
