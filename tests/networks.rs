@@ -16,9 +16,9 @@ use csdfc::driver;
 use csdfc::search::known::Start;
 use csdfc::search::watch::{Scope, Watch};
 use csdfc::units::MemoryGoal;
+use csdfc_codegen::bind;
 use csdfc_codegen::plan::{Plan, StorageModel};
 use csdfc_codegen::shape::Shape;
-use csdfc_codegen::weights;
 use csdfc_tests::{models, outcome, plan, root, skipped};
 
 /// What is asked of the planner, by the words of the command line.
@@ -130,7 +130,7 @@ fn what_is_stored_of_parameters_is_little_more_than_they_are() {
         let [parameters, stored] = layers.fold([0; 2], |[parameters, stored], layer| {
             let seen: Vec<&Shape> = layer.inputs.iter().map(|operand| &operand.shape).collect();
             let elements = layer.parameter_elements();
-            [parameters + 4 * elements, stored + weights::stored_bytes(&layer.operator, &seen, elements)]
+            [parameters + 4 * elements, stored + bind::stored_bytes(&layer.operator, &seen, elements)]
         });
         let more = 100.0 * (stored as f64 / parameters as f64 - 1.0);
         println!("{}: {stored} bytes of {parameters}, {more:+.2} %", source_name(&source));

@@ -7,8 +7,8 @@ use csdfc_kernels::elements::{ElementShape, Elements, ElementsMut};
 use csdfc_kernels::kernel::{Context, ElementKernel, RowKernel};
 use csdfc_kernels::rows::{RowShape, Rows, RowsMut};
 
-use super::access::{Input, View};
 use super::kernel::{Call, ElementCall, Form, Kernel, RowCall};
+use super::seen::{Input, View};
 
 /// Rows that a firing reads.
 #[derive(Debug, Clone)]

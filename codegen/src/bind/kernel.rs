@@ -10,10 +10,10 @@ use serde::Serialize;
 
 use crate::operator::Operator;
 use crate::shape::Shape;
-use crate::weights::Packing;
 
-use super::access::{Input, View};
 use super::literal::Literal;
+use super::packing::Packing;
+use super::seen::{Input, View};
 
 /// A layer as it stands among the rings that it reads and writes.
 #[derive(Debug, Clone)]

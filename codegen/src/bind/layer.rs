@@ -3,8 +3,25 @@
 use crate::check::{CnnIndex, Store};
 use crate::operator::Operator;
 
-use super::bind;
-use super::kernel::{Call, Operand, Site};
+use super::choice::Choice;
+use super::choose::choose;
+use super::kernel::{Call, Constant, Operand, Site};
+use super::packing::Part;
+
+/// Binds a layer to the kernel that computes it.
+///
+/// # Errors
+/// When no kernel does.
+pub fn bind(site: &Site<'_>) -> Result<Call, String> {
+    let Choice { form, parts, slopes } = choose(site)?;
+    let mut start = 0;
+    let constants = parts.into_iter().map(|Part { packing, parameters }| {
+        let range = start..start + packing.len();
+        start = range.end;
+        Constant { packing, parameters, range }
+    });
+    Ok(Call { form, constants: constants.collect(), slopes })
+}
 
 /// The store from which a layer reads a tensor; none for the caller's copy.
 pub(crate) fn read_from(stores: &[Store], layer: usize, tensor: usize) -> Option<usize> {

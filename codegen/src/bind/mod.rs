@@ -5,34 +5,22 @@
 //! else goes element by element.
 
 mod access;
+mod choice;
 mod choose;
 mod fire;
 mod kernel;
 mod layer;
 mod literal;
+mod packing;
 mod products;
+mod seen;
 mod translate;
 
-pub use access::{Input, View};
 pub use fire::{Slots, Source, Target, TargetData};
 pub use kernel::{Bound, Call, Constant, ElementCall, Form, Kernel, Operand, Parameters, RowCall, Site};
+pub use layer::bind;
 pub(crate) use layer::{bind_layer, read_from, written_by};
 pub use literal::Literal;
-pub(crate) use translate::{activation, pre};
-
-use crate::weights::Part;
-
-/// Binds a layer to the kernel that computes it.
-///
-/// # Errors
-/// When no kernel does.
-pub fn bind(site: &Site<'_>) -> Result<Call, String> {
-    let choose::Choice { form, parts, slopes } = choose::choose(site)?;
-    let mut start = 0;
-    let constants = parts.into_iter().map(|Part { packing, parameters }| {
-        let range = start..start + packing.len();
-        start = range.end;
-        Constant { packing, parameters, range }
-    });
-    Ok(Call { form, constants: constants.collect(), slopes })
-}
+pub(crate) use packing::LINE;
+pub use packing::{Packing, Part, stored_bytes};
+pub use seen::{Input, View};

@@ -5,15 +5,15 @@ use csdfc_kernels::conv::Conv;
 
 use crate::operator;
 use crate::shape::Shape;
-use crate::weights::{self, Packing};
 
-use super::choose::Choice;
+use super::choice::Choice;
 use super::kernel::{Operand, Site};
+use super::packing::{self, Packing};
 
 /// A convolution, of all its operands, or a transposed one.
 pub(super) fn convolution(site: &Site<'_>) -> Result<Choice, String> {
     let seen: Vec<&Shape> = site.inputs.iter().map(|x| x.seen).collect();
-    let Some((part, in_place)) = weights::panels(site.operator, &seen) else { return site.unsupported() };
+    let Some((part, in_place)) = packing::panels(site.operator, &seen) else { return site.unsupported() };
     let inputs = site.inputs.iter().map(|x| x.image());
     let (Some(inputs), Some(output)) = (inputs.collect(), site.image()) else { return site.unsupported() };
     let choice = match part.packing {
@@ -33,7 +33,7 @@ fn is_computed(conv: &Conv) -> bool {
 
 /// A matrix product by constants.
 pub(super) fn gemm(site: &Site<'_>, x: &Operand<'_>, gemm: &operator::Gemm) -> Result<Choice, String> {
-    let Some((mut part, in_place)) = weights::panels(site.operator, &[x.seen]) else {
+    let Some((mut part, in_place)) = packing::panels(site.operator, &[x.seen]) else {
         return site.unsupported();
     };
     let pixels = x.seen.elements() / gemm.inner.max(1);

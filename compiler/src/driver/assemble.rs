@@ -2,7 +2,7 @@
 
 use csdf::Rates;
 use csdfc_codegen::shape::Shape;
-use csdfc_codegen::{plan, weights};
+use csdfc_codegen::{bind, plan};
 
 use crate::app::resolve::Application;
 use crate::cost::DeviceProfile;
@@ -303,7 +303,7 @@ pub fn parameters_stored(tasks: &[CnnTask<'_>]) -> u64 {
     let layers = tasks.iter().flat_map(|task| &task.network.layers);
     let bytes = |layer: &Layer| {
         let inputs: Vec<&Shape> = layer.inputs.iter().map(|operand| &operand.shape).collect();
-        weights::stored_bytes(&layer.operator, &inputs, layer.parameter_elements())
+        bind::stored_bytes(&layer.operator, &inputs, layer.parameter_elements())
     };
     layers.map(bytes).sum()
 }

@@ -1,0 +1,111 @@
+//! A kernel that has been chosen, and how its constants are packed.
+
+use std::ops::Range;
+
+use csdfc_kernels::elements::MAX_RANK;
+use csdfc_kernels::kernel::RowKernel;
+use csdfc_kernels::rows::RowShape;
+
+use crate::operator::Function;
+use crate::shape::{Order, Shape};
+
+use super::kernel::{Bound, Form, Kernel, Parameters, RowCall, Site};
+use super::packing::{Packing, Part};
+use super::seen::Input;
+
+/// A kernel with its constants not yet placed; fields as in [`super::Call`].
+pub(super) struct Choice {
+    pub form: Form,
+    pub parts: Vec<Part>,
+    pub slopes: bool,
+}
+
+impl Choice {
+    pub(super) fn new(form: Form) -> Self {
+        Choice { form, parts: Vec::new(), slopes: false }
+    }
+
+    /// A kernel by rows.
+    pub(super) fn by_rows(
+        kernel: impl RowKernel + Parameters,
+        inputs: Vec<Input<RowShape>>,
+        output: RowShape,
+    ) -> Self {
+        Choice::new(Form::Rows(RowCall { kernel: Kernel::F32(Bound::rows(kernel)), inputs, output }))
+    }
+
+    pub(super) fn with(mut self, packing: Packing, parameters: Range<usize>) -> Self {
+        self.parts.push(Part { packing, parameters });
+        self
+    }
+
+    /// With parameters in panels.
+    pub(super) fn with_panels(self, site: &Site<'_>, part: Part, in_place: bool) -> Result<Self, String> {
+        let next = part.parameters.end;
+        let choice = self.with(part.packing, part.parameters);
+        if in_place { choice.with_p_relu(site, site.operator.activation(), next) } else { Ok(choice) }
+    }
+
+    /// With the slopes of a fused PRelu, which is parameter `index`, applied in place.
+    pub(super) fn with_p_relu(
+        self,
+        site: &Site<'_>,
+        function: Option<&Function>,
+        index: usize,
+    ) -> Result<Self, String> {
+        let Some(Function::PRelu { slope }) = function else { return Ok(self) };
+        let packing = self.constant(site.output, slope)?;
+        Ok(Choice { slopes: true, ..self.with(packing, index..index + 1) })
+    }
+
+    /// How a constant of these dimensions, which broadcasts to the output, is packed for this kernel.
+    pub(super) fn constant(&self, output: &Shape, dims: &[usize]) -> Result<Packing, String> {
+        match &self.form {
+            Form::Elements(_) if dims.len() > MAX_RANK => {
+                Err(format!("a constant of {} dimensions has more than kernels know", dims.len()))
+            }
+            Form::Elements(_) => Ok(Packing::Plain { dims: dims.to_vec() }),
+            Form::Rows(call) => {
+                let is_image = output.is_image();
+                let packing = if is_image {
+                    image_constant(output, dims)
+                } else {
+                    row_constant(output, call.output, dims)
+                };
+                packing.ok_or_else(|| format!("a constant {} does not fit {output}", Shape::new(dims)))
+            }
+        }
+    }
+}
+
+/// A constant that broadcasts to an image.
+fn image_constant(output: &Shape, dims: &[usize]) -> Option<Packing> {
+    let missing = 4usize.checked_sub(dims.len())?;
+    let dims: Vec<usize> = std::iter::repeat_n(1, missing).chain(dims.iter().copied()).collect();
+    match (output.order, dims.as_slice()) {
+        (Order::ChannelsFirst, &[1, c, h, w]) => Some(Packing::Image { rows: RowShape::dense(h, w, c, h) }),
+        (Order::ChannelsLast, &[1, h, w, c]) => Some(Packing::Row { rows: RowShape::dense(h, w, c, h) }),
+        _ => None,
+    }
+}
+
+/// A constant that broadcasts to rows of pixels.
+fn row_constant(output: &Shape, rows: RowShape, dims: &[usize]) -> Option<Packing> {
+    let [pixels, channels] = split(&output.dims, dims, rows.channels)?;
+    let height = if pixels == 1 { 1 } else { rows.height };
+    Some(Packing::Row { rows: RowShape::dense(height, pixels / height, channels, height) })
+}
+
+/// Pixels and channels of an operand of dimensions `dims`, which broadcasts to `output` as pixels of `channels`
+/// channels: all of either, or one that repeats.
+pub(super) fn split(output: &[usize], dims: &[usize], channels: usize) -> Option<[usize; 2]> {
+    let missing = output.len().checked_sub(dims.len())?;
+    let dims: Vec<usize> = std::iter::repeat_n(1, missing).chain(dims.iter().copied()).collect();
+    let product = |dims: &[usize]| dims.iter().product::<usize>();
+    let cut = (0..=output.len()).find(|&cut| product(&output[cut..]) == channels)?;
+    let side = |own: &[usize], all: &[usize]| match product(own) {
+        1 => Some(1),
+        elements => (own == all).then_some(elements),
+    };
+    Some([side(&dims[..cut], &output[..cut])?, side(&dims[cut..], &output[cut..])?])
+}

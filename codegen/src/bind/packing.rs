@@ -1,0 +1,265 @@
+//! Packing: from the parameter tensors of a layer to the form in which kernels read them.
+//!
+//! The filters of a convolution, or the weights of a matrix product by constants, lie in panels of 16 output channels,
+//! the last panel of a group of as many as are left. A panel holds as many biases (zeros where there are none), the
+//! weights, step by step of the sum, and the slopes of a PRelu that has one per channel. A narrow last panel is followed by
+//! as many zeros as it has channels less than 16, so that kernels may read whole vectors. All other parameters are kept as
+//! they are, or as the pixels of an image. The parameters of each layer begin at a multiple of 64 bytes, and what a layer
+//! keeps is rounded up to that.
+
+use std::ops::Range;
+
+use csdfc_kernels::activation::Activation;
+use csdfc_kernels::conv::transpose::ConvTranspose;
+use csdfc_kernels::conv::{Conv, Pre};
+use csdfc_kernels::elements::{ElementShape, MAX_RANK};
+use csdfc_kernels::gemm::Gemm;
+use csdfc_kernels::rows::RowShape;
+
+use crate::operator::{self, Function, Operator};
+use crate::shape::Shape;
+
+use super::seen::View;
+use super::translate::{activation, pre};
+
+/// Elements of a cache line.
+pub(crate) const LINE: usize = 16;
+
+/// A part of a layer's parameters, and how it is packed.
+#[derive(Debug, Clone)]
+pub struct Part {
+    /// How it is packed.
+    pub packing: Packing,
+    /// The parameters that it is packed from.
+    pub parameters: Range<usize>,
+}
+
+/// How parameters are packed.
+#[derive(Debug, Clone)]
+pub enum Packing {
+    /// In panels: filters, biases and slopes; after them scales and shifts of what becomes of the input.
+    Conv {
+        /// The convolution that reads them.
+        conv: Conv,
+        /// Whether there are biases.
+        bias: bool,
+    },
+    /// In panels: filters, biases and slopes.
+    ConvTranspose {
+        /// The transposed convolution that reads them.
+        conv: ConvTranspose,
+        /// Whether there are biases.
+        bias: bool,
+    },
+    /// In panels: weights and biases of a matrix product, as of a convolution of single pixels.
+    Gemm {
+        /// The product that reads them.
+        gemm: Gemm,
+        /// Whether the weights are stored `[units, inner]`.
+        transposed: bool,
+        /// Whether there are biases.
+        bias: bool,
+        /// Channels and pixels of the image that the input is, where it lies pixel by pixel, but is seen channel by
+        /// channel.
+        image: Option<[usize; 2]>,
+    },
+    /// A constant `[C, H, W]` as rows of pixels.
+    Image {
+        /// Height, width and channels.
+        rows: RowShape,
+    },
+    /// As it is, read as rows of pixels.
+    Row {
+        /// The rows.
+        rows: RowShape,
+    },
+    /// As it is.
+    Plain {
+        /// Dimensions.
+        dims: Vec<usize>,
+    },
+}
+
+impl Packing {
+    /// Elements as packed.
+    pub fn len(&self) -> usize {
+        match self {
+            Packing::Conv { conv, .. } => conv.packed_len(),
+            Packing::ConvTranspose { conv, .. } => conv.packed_len(),
+            Packing::Gemm { gemm, .. } => gemm.packed_len(),
+            Packing::Image { rows } | Packing::Row { rows } => rows.height * rows.row_stride(),
+            Packing::Plain { dims } => dims.iter().product(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How kernels see it that see tensors by rows: what is no image is one row of one pixel.
+    pub fn rows(&self) -> RowShape {
+        match self {
+            Packing::Image { rows } | Packing::Row { rows } => *rows,
+            _ => RowShape::dense(1, 1, self.len(), 1),
+        }
+    }
+
+    /// How kernels see it that see tensors element by element: what has no dimensions of its own in one.
+    pub fn elements(&self) -> View {
+        let shape = match self {
+            Packing::Plain { dims } if dims.len() <= MAX_RANK => ElementShape::dense(dims),
+            _ => ElementShape::flat(self.len()),
+        };
+        View { shape, seen: shape.dims }
+    }
+
+    /// Packs parameters, in the order of the operator's documentation, into as many elements as they take.
+    ///
+    /// # Errors
+    /// When they are not as many as they should be.
+    pub fn pack(&self, parameters: &[Vec<f32>], packed: &mut [f32]) -> Result<(), String> {
+        let none = Vec::new();
+        let parameter = |index: usize| parameters.get(index).unwrap_or(&none).as_slice();
+        let expect = |index: usize, elements: usize| match parameter(index).len() {
+            found if found == elements => Ok(()),
+            found => Err(format!("its parameter {index} has {found} elements, not {elements}")),
+        };
+        let after_weights = |has_bias: bool, filters: usize, activation: Activation| {
+            let bias = has_bias.then(|| parameter(1));
+            bias_and_slopes(bias, parameter(1 + usize::from(has_bias)), filters, activation)
+        };
+        match self {
+            Packing::Conv { conv, bias } => {
+                expect(0, conv.filters * (conv.channels / conv.groups) * conv.kernel[0] * conv.kernel[1])?;
+                let first = 1 + usize::from(*bias);
+                let (constants, next) = match conv.pre {
+                    Some(Pre { affine: true, .. }) => {
+                        expect(first, conv.channels)?;
+                        expect(first + 1, conv.channels)?;
+                        ([parameter(first), parameter(first + 1)], first + 2)
+                    }
+                    _ => ([&[][..]; 2], first),
+                };
+                let bias = bias.then(|| parameter(1));
+                let [bias, slopes] = bias_and_slopes(bias, parameter(next), conv.filters, conv.activation)?;
+                conv.pack(parameter(0), bias, slopes, constants, packed);
+            }
+            Packing::ConvTranspose { conv, bias } => {
+                expect(0, conv.channels * (conv.filters / conv.groups) * conv.kernel[0] * conv.kernel[1])?;
+                let [bias, slopes] = after_weights(*bias, conv.filters, conv.activation)?;
+                conv.pack(parameter(0), bias, slopes, packed);
+            }
+            Packing::Gemm { gemm, transposed, bias, image } => {
+                expect(0, gemm.units * gemm.inner)?;
+                let [bias, slopes] = after_weights(*bias, gemm.units, gemm.activation)?;
+                let weight = |unit: usize, place: usize| {
+                    let i = match image {
+                        Some([channels, pixels]) => place % channels * pixels + place / channels,
+                        None => place,
+                    };
+                    parameter(0)[if *transposed { unit * gemm.inner + i } else { i * gemm.units + unit }]
+                };
+                gemm.pack(weight, bias, slopes, packed);
+            }
+            Packing::Image { rows } => {
+                expect(0, self.len())?;
+                let pixels = rows.height * rows.width;
+                for (i, value) in packed.iter_mut().enumerate() {
+                    *value = parameter(0)[i % rows.channels * pixels + i / rows.channels];
+                }
+            }
+            Packing::Row { .. } | Packing::Plain { .. } => {
+                expect(0, self.len())?;
+                packed.copy_from_slice(parameter(0));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The biases, if there are any, and the parameter that would be slopes, if they are in the panels.
+fn bias_and_slopes<'a>(
+    bias: Option<&'a [f32]>,
+    slopes: &'a [f32],
+    filters: usize,
+    activation: Activation,
+) -> Result<[&'a [f32]; 2], String> {
+    let slopes = if activation == Activation::PRelu { slopes } else { &[] };
+    if let Some(bias) = bias
+        && bias.len() != filters
+    {
+        return Err(format!("it has {} biases for {filters} output channels", bias.len()));
+    }
+    if activation == Activation::PRelu && ![1, filters].contains(&slopes.len()) {
+        return Err(format!("it has {} slopes for {filters} output channels", slopes.len()));
+    }
+    Ok([bias.unwrap_or_default(), slopes])
+}
+
+/// How the parameters of a convolution or of a matrix product by constants are packed, and whether the slopes of a
+/// PRelu are to follow in place, because they differ within a channel. `inputs` are the operands as seen.
+pub(crate) fn panels(operator: &Operator, inputs: &[&Shape]) -> Option<(Part, bool)> {
+    let (filters, bias) = match operator {
+        Operator::Conv(conv) => (conv.filters, conv.bias),
+        Operator::ConvTranspose(conv) => (conv.filters, conv.bias),
+        Operator::Gemm(gemm) => (gemm.units, gemm.bias),
+        _ => return None,
+    };
+    let slopes = match operator.activation() {
+        Some(Function::PRelu { slope }) => Some(slope_per_channel(operator, slope, filters)),
+        _ => None,
+    };
+    let in_place = slopes == Some(false);
+    let activation = if in_place { Activation::None } else { activation(operator.activation()) };
+    let parts = match operator {
+        Operator::Conv(conv) => conv.parts(inputs.len()),
+        _ => 1,
+    };
+    let channels = inputs.get(..parts)?.iter().map(|part| part.channels()).sum();
+    let packing = match operator {
+        Operator::Conv(conv) => {
+            let &operator::Conv { kernel, stride, dilation, pads, groups, residual, .. } = conv;
+            let pre = conv.pre.as_ref().map(pre);
+            let conv =
+                Conv { channels, filters, kernel, stride, dilation, pads, groups, pre, residual, activation };
+            Packing::Conv { conv, bias }
+        }
+        Operator::ConvTranspose(conv) => {
+            let &operator::ConvTranspose { kernel, stride, dilation, pads, groups, .. } = conv;
+            let conv =
+                ConvTranspose { channels, filters, kernel, stride, dilation, pads, groups, activation };
+            Packing::ConvTranspose { conv, bias }
+        }
+        Operator::Gemm(gemm) => {
+            let (inner, transposed) = (gemm.inner, gemm.transposed);
+            Packing::Gemm { gemm: Gemm { inner, units: filters, activation }, transposed, bias, image: None }
+        }
+        _ => return None,
+    };
+    let affine = matches!(operator, Operator::Conv(operator::Conv { pre: Some(pre), .. }) if pre.affine);
+    let parameters = 0..1 + usize::from(bias) + 2 * usize::from(affine) + usize::from(slopes == Some(true));
+    Some((Part { packing, parameters }, in_place))
+}
+
+/// Whether slopes of these dimensions are one, or one per output channel.
+fn slope_per_channel(operator: &Operator, slope: &[usize], filters: usize) -> bool {
+    // Dimensions after that of the channels.
+    let after = if matches!(operator, Operator::Gemm(_)) { 0 } else { 2 };
+    let elements: usize = slope.iter().product();
+    let at_channels = slope.len().checked_sub(after + 1).map(|axis| slope[axis]);
+    elements == 1 || (elements == filters && at_channels == Some(filters))
+}
+
+/// Bytes that a layer's parameters take as packed. `inputs` are the shapes in which the layer sees its operands,
+/// `elements` how many parameters it has.
+pub fn stored_bytes(operator: &Operator, inputs: &[&Shape], elements: u64) -> u64 {
+    let in_panels = panels(operator, inputs).map(|(part, in_place)| {
+        let slopes = match operator.activation() {
+            Some(Function::PRelu { slope }) if in_place => slope.iter().product(),
+            _ => 0,
+        };
+        (part.packing.len() + slopes) as u64
+    });
+    in_panels.unwrap_or(elements).next_multiple_of(LINE as u64) * 4
+}
