@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use super::index::Index;
-use super::lifetimes::Life;
+use super::life::Life;
 use super::occupied::TimeLine;
 use super::{Findings, MAX_WORK};
 

@@ -8,7 +8,7 @@
 use super::index::Index;
 use super::rates::Held;
 use super::replay::{Firing, Replay, Tables};
-use super::storage::Store;
+use super::store::Store;
 use super::{Report, Violation};
 
 /// Frames replayed where partitions follow each other: the second finds what the first left.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::plan::{Buffer, Edge};
 
 use super::index::Index;
-use super::storage::{Kind, Store, check_ring};
+use super::store::{Kind, Store, check_ring};
 use super::{Findings, Violation};
 
 /// An edge: CNN, tensor, reader.

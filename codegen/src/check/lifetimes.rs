@@ -5,9 +5,10 @@ use std::ops::Range;
 
 use super::bound::Moments;
 use super::index::Index;
+use super::life::Life;
 use super::occupied::TimeLine;
 use super::rates::Rates;
-use super::storage::Store;
+use super::store::Store;
 use super::violation::Addresses;
 use super::{Findings, MAX_WORK, Violation};
 
@@ -17,21 +18,6 @@ pub(super) struct Lifetimes {
     pub bound: u64,
     /// The same of the rings alone that the certificate names.
     pub witnessed: u64,
-}
-
-/// The life of one ring.
-pub(super) struct Life<'a> {
-    pub store: &'a Store,
-    pub cnn: usize,
-    /// Its number among the CNN's stores.
-    pub number: usize,
-    /// First and last firing of the CNN's frame, its partitions one after another, at which it lives.
-    pub first: usize,
-    pub last: usize,
-    /// The partitions that write or read it.
-    pub partitions: Vec<usize>,
-    /// The partitions during which it is stored: those, and those of its CNN that fire while it lives.
-    stored_in: Vec<usize>,
 }
 
 /// Checks that rings are disjoint where they must be, however they are used.

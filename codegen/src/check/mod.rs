@@ -43,6 +43,7 @@ mod bound;
 mod concurrent;
 mod edges;
 mod index;
+mod life;
 mod lifetimes;
 mod occupied;
 mod parameters;
@@ -53,7 +54,9 @@ mod resample;
 mod rows;
 mod schedule;
 mod shapes;
+mod span;
 mod storage;
+mod store;
 mod structure;
 mod sums;
 #[cfg(test)]
@@ -67,7 +70,7 @@ use crate::plan::Plan;
 pub(crate) use index::{CnnIndex, Index};
 pub(crate) use rates::{Held, Rates};
 use storage::Uses;
-pub(crate) use storage::{Kind, Store};
+pub(crate) use store::{Kind, Store};
 pub use violation::{Addresses, Violation};
 
 /// Most layers, tensors, edges, or other named things of one kind.

@@ -9,7 +9,8 @@ use std::ops::Range;
 
 use super::index::CnnIndex;
 use super::rates::Held;
-use super::storage::{Store, Uses};
+use super::storage::Uses;
+use super::store::Store;
 
 /// The firings of a CNN's frame, and what they touch.
 pub(super) struct TimeLine<'a> {

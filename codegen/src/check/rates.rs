@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use super::index::{CnnIndex, Index};
-use super::rows::{self, Span};
+use super::rows;
+use super::span::Span;
 use super::{Findings, MAX_TABLE, Violation};
 
 /// Rows of one tensor that a layer holds, by firing; operands of the same tensor together.

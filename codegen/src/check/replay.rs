@@ -6,7 +6,8 @@
 
 use super::index::CnnIndex;
 use super::rates::Held;
-use super::storage::{Kind, Store, Uses};
+use super::storage::Uses;
+use super::store::{Kind, Store};
 use super::{MAX_WORK, Report, Violation};
 
 /// What a replay of one CNN looks up.

@@ -2,7 +2,7 @@
 
 use crate::operator::{Coordinates, Ratio, Resize, ResizeMode, Rounding, Scale};
 
-use super::rows::Span;
+use super::span::Span;
 
 /// The rows read for row `y` of `height`, out of `rows`: by ONNX's definition of Resize and its reference implementation,
 /// in integers, so that nothing is rounded. The scale is one that [`scales`] lets pass.

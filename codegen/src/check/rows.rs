@@ -4,13 +4,7 @@ use crate::operator::{ConvTranspose, Operator, Pad, PadMode};
 use crate::shape::{Order, Shape};
 
 use super::resample;
-
-/// For one output row the smallest row read and the row after the largest; [`NOTHING`] if it reads none. Rows
-/// outside of the operand (padding) are let through and cut off later.
-pub(super) type Span = (i64, i64);
-
-/// The span of an output row that reads nothing.
-pub(super) const NOTHING: Span = (i64::MAX, i64::MIN);
+use super::span::{NOTHING, Span};
 
 /// The spans of the output rows in one operand, or `None` where every firing needs the operand whole.
 ///

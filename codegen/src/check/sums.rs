@@ -7,7 +7,7 @@ use crate::plan::{Partition, Plan, StorageModel};
 
 use super::index::{Index, LayerIndex};
 use super::lifetimes::Lifetimes;
-use super::storage::Store;
+use super::store::Store;
 use super::{Findings, Violation, parameters, primitives};
 
 /// Bytes of one weight.

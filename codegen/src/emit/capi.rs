@@ -3,10 +3,9 @@
 use crate::plan::Plan;
 
 use super::boundary;
-use super::files::one_line;
 use super::model::{InputField, Model, OutputField};
+use super::names::{camel, one_line};
 use super::source::Source;
-use super::stage::camel;
 
 /// Words of C and C++ that an identifier of Rust may be.
 const TAKEN: &[&str] = &[

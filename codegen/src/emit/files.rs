@@ -7,8 +7,9 @@ use std::path::PathBuf;
 use crate::plan::Plan;
 
 use super::model::{Model, together};
+use super::names::one_line;
 use super::source::Source;
-use super::{capi, hash, kernels, program};
+use super::{capi, hash, kernels, module, program};
 
 /// The file that lists the others, each with the hash of its content.
 pub const MANIFEST: &str = "csdfc-manifest.txt";
@@ -49,7 +50,7 @@ impl Crate<'_> {
             add("src/ring.rs", self.head() + include_str!("template/ring.rs"));
         }
         for model in self.models {
-            add(&format!("src/{}.rs", model.module), self.head() + &model.write());
+            add(&format!("src/{}.rs", model.module), self.head() + &module::write(model));
         }
         let mut modules = BTreeSet::from(["arch", "kernel", "rows", "span"]);
         modules.extend(self.models.iter().flat_map(Model::kernel_modules));
@@ -321,9 +322,4 @@ impl Crate<'_> {
                  your choice.\n";
         text
     }
-}
-
-/// A name of the plan in which no line ends.
-pub(super) fn one_line(name: &str) -> String {
-    name.replace(char::is_control, " ")
 }

@@ -7,8 +7,8 @@ use crate::operator::{ColourOrder, Input, InputElement, Operator};
 use super::call::{self, Operand, Slots};
 use super::follow;
 use super::model::{InputField, Model, summary};
+use super::pipeline::Link;
 use super::source::Source;
-use super::stage;
 
 /// From so many rings on they have no names of their own.
 const MANY: usize = 3;
@@ -17,9 +17,9 @@ const MANY: usize = 3;
 pub(super) fn write(source: &mut Source, model: &Model<'_>, layer: usize) {
     source.comment("///", &summary(model.cnn(), layer));
     let staged = !model.stages.is_empty();
-    let (idle, linked) = (model.is_idle(layer), stage::is_linked(model, layer));
-    let inputs = staged && stage::takes_inputs(model, layer);
-    let parameters = stage::parameters(inputs, staged && !idle && model.is_output(layer));
+    let (idle, linked) = (model.is_idle(layer), model.is_linked(layer));
+    let inputs = staged && model.takes_inputs(layer);
+    let parameters = parameters(inputs, staged && !idle && model.is_output(layer));
     let result = if linked { "-> Result<(), Closed> " } else { "" };
     let head = format!("fn {}({parameters}) {result}{{", model.methods[layer]);
     if idle {
@@ -40,11 +40,19 @@ pub(super) fn write(source: &mut Source, model: &Model<'_>, layer: usize) {
     source.close("}");
 }
 
+/// The parameters of a method that takes inputs or makes outputs.
+pub(super) fn parameters(inputs: bool, outputs: bool) -> String {
+    let mut parameters = String::from("&mut self");
+    parameters += if inputs { ", inputs: &mut impl InputRows" } else { "" };
+    parameters += if outputs { ", outputs: &mut impl OutputRows" } else { "" };
+    parameters
+}
+
 /// Waits for the rows of rings between stages that a firing needs, and for room for those that it makes.
 fn write_wait(source: &mut Source, model: &Model<'_>, layer: usize) {
     let cnn = model.cnn();
     let several = cnn.layers[layer].layer.firings > 1;
-    let reads = |link: &&stage::Link| link.readers.contains(&layer);
+    let reads = |link: &&Link| link.readers.contains(&layer);
     if several && model.links.iter().any(|link| reads(&link)) {
         source.line(match cnn.layers[layer].layer.rows_per_firing {
             1 => "let firing = y.start;".to_owned(),
@@ -92,7 +100,7 @@ fn write_handover(source: &mut Source, model: &Model<'_>, layer: usize) {
     }
 }
 
-fn held<'m>(model: &'m Model<'_>, layer: usize, link: &stage::Link) -> Option<&'m Held> {
+fn held<'m>(model: &'m Model<'_>, layer: usize, link: &Link) -> Option<&'m Held> {
     let tensor = model.stores()[link.store].tensor;
     model.resolved.rates[model.c][layer].iter().find(|held| held.tensor == tensor)
 }
@@ -130,7 +138,7 @@ fn write_input(source: &mut Source, model: &Model<'_>, layer: usize, input: &Inp
     let ring = ring(model, layer, own);
     let row = entry.tensor.shape.row_elements();
     let y = slot(model, own, "y");
-    let y_rows = if stage::is_linked(model, layer) { "y.clone()" } else { "y" };
+    let y_rows = if model.is_linked(layer) { "y.clone()" } else { "y" };
     source.open(format!("for y in {y_rows} {{"));
     let (name, caller) = (&field.name, caller(model));
     match input.element {
@@ -183,7 +191,7 @@ fn write_call(source: &mut Source, model: &Model<'_>, layer: usize, call: &Call)
     write_rows(source, model, layer);
     write_wait(source, model, layer);
     let follows = follow::windows(model, layer);
-    let is_linked = stage::is_linked(model, layer);
+    let is_linked = model.is_linked(layer);
     if !follows.is_empty() {
         let y = if is_handed_on || is_linked { "y.clone()" } else { "y" };
         source.line("// Where it is written it is read, in part: each row is made of these alone.");

@@ -15,7 +15,9 @@ mod hash;
 mod kernels;
 mod layer;
 mod model;
+mod module;
 mod names;
+mod pipeline;
 mod places;
 mod program;
 #[cfg(test)]

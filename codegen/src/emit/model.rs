@@ -1,4 +1,4 @@
-//! The file of one model: its inputs and outputs, its rings, its schedule, and a method for each layer.
+//! What is known of a model that is emitted: names, calls, places.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -12,9 +12,8 @@ use crate::shape::Shape;
 use crate::weights;
 
 use super::names::Names;
-use super::source::Source;
-use super::stage::{self, Link, Stage};
-use super::{EmitError, frame, places};
+use super::pipeline::{self, Layers, Link, Stage};
+use super::{EmitError, call};
 
 /// A model as it is emitted.
 pub(super) struct Model<'r> {
@@ -128,7 +127,12 @@ impl<'r> Model<'r> {
         let words = ["memory", "weights", "isa", "workers", "frame", "run"];
         let fields = words.into_iter().chain(model.methods.iter().map(String::as_str));
         let fields = Names::except(&fields.collect::<Vec<&str>>());
-        (model.stages, model.links) = stage::find(&model, fields);
+        let known = Layers {
+            methods: &model.methods,
+            takes_inputs: &|l| model.takes_inputs(l),
+            is_output: &|l| model.is_output(l),
+        };
+        (model.stages, model.links) = pipeline::find(resolved, c, &known, fields);
         Ok(model)
     }
 
@@ -142,9 +146,23 @@ impl<'r> Model<'r> {
         self.outputs.iter().any(|output| output.layer == layer)
     }
 
+    /// Whether a layer reads what the caller hands over.
+    pub fn takes_inputs(&self, l: usize) -> bool {
+        let entry = &self.cnn().layers[l];
+        match entry.layer.operator {
+            Operator::Input(_) => !self.is_idle(l),
+            _ => self.calls[l].is_some() && entry.inputs.iter().any(|&tensor| self.read(l, tensor).is_none()),
+        }
+    }
+
+    /// Whether a layer reads or writes a ring between stages.
+    pub fn is_linked(&self, l: usize) -> bool {
+        self.links.iter().any(|link| link.readers.contains(&l) || self.stores()[link.store].tensor == l)
+    }
+
     /// The modules of the kernels that it calls.
     pub fn kernel_modules(&self) -> impl Iterator<Item = &'static str> {
-        self.calls.iter().flatten().flat_map(super::call::modules)
+        self.calls.iter().flatten().flat_map(call::modules)
     }
 
     fn named(resolved: &'r Resolved<'r>, c: usize, module: String) -> Result<Self, EmitError> {
@@ -207,160 +225,6 @@ impl<'r> Model<'r> {
             links,
             is_shared,
         })
-    }
-
-    /// The text of its file.
-    pub fn write(&self) -> String {
-        let mut body = Source::default();
-        self.frames(&mut body);
-        self.rows(&mut body);
-        if !self.stages.is_empty() {
-            stage::write_frames(&mut body);
-        }
-        self.model(&mut body);
-        places::write(&mut body, self);
-        match self.stages.is_empty() {
-            true => frame::write(&mut body, self),
-            false => stage::write(&mut body, self),
-        }
-        let body = body.finish();
-        let mut head = Source::default();
-        self.head(&mut head, &body);
-        head.finish() + &body
-    }
-
-    fn head(&self, source: &mut Source, body: &str) {
-        let cnn = self.cnn().cnn;
-        let plan = self.resolved.index.plan;
-        source.comment("//!", &format!("The model `{}`, made from `{}`.", cnn.name, cnn.model.path));
-        source.line("//!");
-        for &p in &self.cnn().partitions {
-            let partition = self.resolved.index.partitions[p].partition;
-            let firings = self.resolved.schedules[p].len();
-            source.comment(
-                "//!",
-                &format!(
-                    "Partition `{}` runs on the {} and fires {firings} times a frame.",
-                    partition.name, partition.processor
-                ),
-            );
-        }
-        source.comment(
-            "//!",
-            &format!(
-                "The plan counts on {:.1} frames per second, {:.3} ms each, on device `{}` ({}).",
-                cnn.fps,
-                cnn.latency_ns as f64 / 1e6,
-                plan.device.name,
-                plan.device.basis
-            ),
-        );
-        source.gap();
-        if self.outputs.iter().any(|field| self.written(field.layer).is_empty()) {
-            source.line("use core::ops::Range;");
-            source.gap();
-        }
-        source.line("use crate::arena::{Arena, Memory};");
-        source.line("use crate::kernels::arch::Isa;");
-        for (module, names) in [
-            ("elements", &["Dims", "ElementShape", "Elements", "ElementsMut"][..]),
-            ("kernel", &["Context", "ElementKernel", "RowKernel"]),
-            ("rows", &["RowShape", "Rows", "RowsMut"]),
-            ("span", &["Span", "SpanMut"]),
-        ] {
-            let used = |name: &&&str| super::names::is_named(body, name);
-            let names: Vec<&str> = names.iter().filter(used).copied().collect();
-            match names.as_slice() {
-                [] => {}
-                [name] => source.line(format!("use crate::kernels::{module}::{name};")),
-                names => source.line(format!("use crate::kernels::{module}::{{{}}};", names.join(", "))),
-            }
-        }
-        if self.threads() > 1 {
-            source.line("use crate::kernels::workers::Workers;");
-        }
-        if !self.stages.is_empty() {
-            source.line("use crate::ring::{Closed, Reader, Writer};");
-            source.line("#[cfg(feature = \"std\")]");
-            source.line("use crate::ring::{Link, PipelineError, guarded, join, spawn};");
-        }
-        source.line("use crate::weights::{self, WeightsError};");
-        source.line(if body.contains(" kernels::") {
-            "use crate::{isa, kernels};"
-        } else {
-            "use crate::isa;"
-        });
-        source.gap();
-    }
-
-    fn model(&self, source: &mut Source) {
-        let (arena, memory) = match self.is_shared {
-            false => ("&'a mut Arena", "arena.memory()"),
-            true => ("impl Into<Share<'a>>", "arena.into().0"),
-        };
-        if self.is_shared {
-            source.line("/// The model's share of an arena: all of it, or what it has beside others.");
-            source.line("pub struct Share<'a>(pub(crate) Memory<'a, ring::Whole>);");
-            source.gap();
-            source.open("impl<'a> From<&'a mut Arena> for Share<'a> {");
-            source.open("fn from(arena: &'a mut Arena) -> Self {");
-            source.line("Share(arena.memory())");
-            source.close("}");
-            source.close("}");
-            source.gap();
-        }
-        source.line("/// The model, in an arena that is its own for as long as it lives.");
-        source.open("pub struct Model<'a> {");
-        source.line("memory: Memory<'a, ring::Whole>,");
-        source.line("weights: &'a [f32],");
-        source.line("isa: Isa,");
-        let (workers, threads) = (self.stages.len(), self.threads());
-        match workers {
-            _ if threads == 1 => {}
-            0 => source.line("workers: Workers,"),
-            stages => source.line(format!("workers: [Workers; {stages}],")),
-        }
-        source.close("}");
-        source.gap();
-        source.open("impl<'a> Model<'a> {");
-        source.line("/// The model with the weights that are embedded in the crate.");
-        source.line("#[cfg(feature = \"weights\")]");
-        source.open(format!("pub fn new(arena: {arena}) -> Self {{"));
-        source.line(format!("Model::on({memory}, weights::embedded())"));
-        source.close("}");
-        source.gap();
-        source.line("/// The model with weights that lie somewhere else, in flash or a mapped file, say.");
-        source.line("///");
-        source.line("/// # Errors");
-        source.line("/// When they are not the content of `weights.bin`.");
-        source.open(format!(
-            "pub fn with_weights(arena: {arena}, weights: &'a [u8]) -> Result<Self, WeightsError> {{"
-        ));
-        source.line(format!("Ok(Model::on({memory}, weights::verify(weights)?))"));
-        source.close("}");
-        source.gap();
-        source.open("fn on(memory: Memory<'a, ring::Whole>, weights: &'a [f32]) -> Self {");
-        if threads > 1 && workers > 0 {
-            source.line(format!("let workers = core::array::from_fn(|_| Workers::new({threads}));"));
-        }
-        source.line(match workers {
-            _ if threads == 1 => "Model { memory, weights, isa: isa() }".to_owned(),
-            0 => format!("Model {{ memory, weights, isa: isa(), workers: Workers::new({threads}) }}"),
-            _ => "Model { memory, weights, isa: isa(), workers }".into(),
-        });
-        source.close("}");
-        source.gap();
-        source.line("/// Runs one frame.");
-        source.open("pub fn infer(&mut self, inputs: Inputs<'_>, outputs: Outputs<'_>) {");
-        source.line("self.infer_rows(inputs, outputs);");
-        source.close("}");
-        source.gap();
-        match self.stages.is_empty() {
-            true => frame::write_infer(source, self),
-            false => stage::write_infer(source, self),
-        }
-        source.close("}");
-        source.gap();
     }
 }
 

@@ -76,6 +76,20 @@ pub(super) fn is_word(name: &str) -> bool {
     TAKEN.contains(&name)
 }
 
+/// A name of the plan in which no line ends.
+pub(super) fn one_line(name: &str) -> String {
+    name.replace(char::is_control, " ")
+}
+
+/// A name in `snake_case` as one in `CamelCase`.
+pub(super) fn camel(name: &str) -> String {
+    let word = |word: &str| {
+        let mut letters = word.chars();
+        letters.next().map(|first| first.to_ascii_uppercase()).into_iter().chain(letters).collect::<String>()
+    };
+    name.split('_').map(word).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,8 +3,8 @@
 use crate::plan::Plan;
 use crate::shape::{Order, Shape};
 
-use super::files::one_line;
 use super::model::{Model, together};
+use super::names::{camel, one_line};
 use super::source::Source;
 use crate::file_name::file_name;
 
@@ -334,7 +334,7 @@ fn write_frames(source: &mut Source, model: &Model<'_>, path: &str) {
 
 /// The name of a structure of a model.
 fn frames_name(model: &Model<'_>, what: &str) -> String {
-    super::stage::camel(&model.module) + what
+    camel(&model.module) + what
 }
 
 /// How a tensor that is seen in a shape lies in memory.

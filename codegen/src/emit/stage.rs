@@ -3,111 +3,17 @@
 use std::collections::BTreeMap;
 
 use crate::check::Kind;
-use crate::operator::Operator;
 
 use super::model::Model;
-use super::names::Names;
+use super::pipeline::Stage;
 use super::source::Source;
 use super::turns::{loops, turns};
 use super::{layer, schedule};
 
-/// A partition that runs at the same time as others.
-pub(super) struct Stage {
-    /// Index in the plan's partitions.
-    pub partition: usize,
-    /// Its name in the plan.
-    pub label: String,
-    /// Name of its variables and of its rings' module.
-    pub name: String,
-    /// Name of its structure.
-    pub kind: String,
-    /// The stores that its layers write or read.
-    pub stores: Vec<usize>,
-    /// Whether a layer of it takes network inputs.
-    pub takes_inputs: bool,
-    /// Whether a layer of it makes network outputs.
-    pub makes_outputs: bool,
-}
-
-/// A ring of rows from one stage to another.
-pub(super) struct Link {
-    pub store: usize,
-    /// The stages, by their places in the pipeline.
-    pub from: usize,
-    pub to: usize,
-    /// Field of the stage that writes.
-    pub writer: String,
-    /// Field of the stage that reads.
-    pub reader: String,
-    /// The layers that read.
-    pub readers: Vec<usize>,
-}
-
-/// The stages of a CNN, and the rings between them; none if it is no pipeline. `fields` are the fields of stages that
-/// have names already.
-pub(super) fn find(model: &Model<'_>, mut fields: Names) -> (Vec<Stage>, Vec<Link>) {
-    let (resolved, cnn) = (model.resolved, model.cnn());
-    let [group] = cnn.groups.as_slice() else { return (Vec::new(), Vec::new()) };
-    if group.len() < 2 {
-        return (Vec::new(), Vec::new());
-    }
-    let mut names = Names::except(&["inputs", "outputs", "links", "parts", "scope", "ended", "ring"]);
-    let stage = |&partition: &usize| {
-        let label = &resolved.index.partitions[partition].partition.name;
-        let name = names.give(label);
-        let here = |l: usize| cnn.layers[l].partition == partition;
-        let layers = || (0..cnn.layers.len()).filter(|&l| here(l));
-        let is_touched = |&s: &usize| {
-            let store = &model.stores()[s];
-            here(store.tensor) || store.readers.iter().any(|&reader| here(reader))
-        };
-        Stage {
-            partition,
-            label: label.clone(),
-            kind: camel(&name) + "Stage",
-            name,
-            stores: (0..model.stores().len()).filter(is_touched).collect(),
-            takes_inputs: layers().any(|l| takes_inputs(model, l)),
-            makes_outputs: layers().any(|l| model.is_output(l)),
-        }
-    };
-    let stages: Vec<Stage> = group.iter().map(stage).collect();
-    let place = |layer: usize| group.iter().position(|&p| p == cnn.layers[layer].partition);
-    let mut links = Vec::new();
-    for (s, store) in model.stores().iter().enumerate().filter(|(_, store)| store.kind != Kind::Restarts) {
-        let Some(from) = place(store.tensor) else { continue };
-        for to in 0..stages.len() {
-            let reads = |&reader: &usize| place(reader) == Some(to);
-            let readers: Vec<usize> = store.readers.iter().copied().filter(reads).collect();
-            if to != from && !readers.is_empty() {
-                let method = &model.methods[store.tensor];
-                let writer = fields.give(&format!("{method}_to_{}", stages[to].name));
-                let reader = fields.give(&format!("{method}_from_{}", stages[from].name));
-                links.push(Link { store: s, from, to, writer, reader, readers });
-            }
-        }
-    }
-    (stages, links)
-}
-
-/// Whether a layer reads what the caller hands over.
-pub(super) fn takes_inputs(model: &Model<'_>, l: usize) -> bool {
-    let entry = &model.cnn().layers[l];
-    match entry.layer.operator {
-        Operator::Input(_) => !model.is_idle(l),
-        _ => model.calls[l].is_some() && entry.inputs.iter().any(|&tensor| model.read(l, tensor).is_none()),
-    }
-}
-
-/// Whether a layer reads or writes a ring between stages.
-pub(super) fn is_linked(model: &Model<'_>, l: usize) -> bool {
-    model.links.iter().any(|link| link.readers.contains(&l) || model.stores()[link.store].tensor == l)
-}
-
 /// The call of a layer's method on the stage in this variable.
 fn call(model: &Model<'_>, stage: &str, l: usize) -> String {
-    let arguments = arguments(takes_inputs(model, l), model.is_output(l) && !model.is_idle(l));
-    let end = if is_linked(model, l) { "?" } else { "" };
+    let arguments = arguments(model.takes_inputs(l), model.is_output(l) && !model.is_idle(l));
+    let end = if model.is_linked(l) { "?" } else { "" };
     format!("{stage}.{}({arguments}){end}", model.methods[l])
 }
 
@@ -118,14 +24,6 @@ fn arguments(inputs: bool, outputs: bool) -> &'static str {
         (false, true) => "outputs",
         (true, true) => "inputs, outputs",
     }
-}
-
-/// The parameters of a method that takes inputs or makes outputs.
-pub(super) fn parameters(inputs: bool, outputs: bool) -> String {
-    let mut parameters = String::from("&mut self");
-    parameters += if inputs { ", inputs: &mut impl InputRows" } else { "" };
-    parameters += if outputs { ", outputs: &mut impl OutputRows" } else { "" };
-    parameters
 }
 
 /// Writes the traits by which a pipeline goes from frame to frame.
@@ -389,7 +287,7 @@ fn write_stage(source: &mut Source, model: &Model<'_>, place: usize) {
     source.gap();
     source.open(format!("impl {}<'_> {{", stage.kind));
     source.line("/// One frame.");
-    let parameters = parameters(stage.takes_inputs, stage.makes_outputs);
+    let parameters = layer::parameters(stage.takes_inputs, stage.makes_outputs);
     source.open(format!("fn run({parameters}) -> Result<(), Closed> {{"));
     for &layer in &counted {
         source.line(format!("self.{} = 0;", model.methods[layer]));
@@ -436,13 +334,4 @@ fn counted<'m>(model: &'m Model<'_>, place: usize) -> impl Iterator<Item = usize
     let partition = model.stages[place].partition;
     let layers = &model.cnn().layers;
     (0..layers.len()).filter(move |&l| layers[l].partition == partition && layers[l].layer.firings > 1)
-}
-
-/// A name in `snake_case` as one in `CamelCase`.
-pub(super) fn camel(name: &str) -> String {
-    let word = |word: &str| {
-        let mut letters = word.chars();
-        letters.next().map(|first| first.to_ascii_uppercase()).into_iter().chain(letters).collect::<String>()
-    };
-    name.split('_').map(word).collect()
 }

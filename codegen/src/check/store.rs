@@ -1,0 +1,68 @@
+//! Where the rows of a tensor lie.
+
+use super::violation::Addresses;
+
+/// The storage of a tensor (model `tensors`), or of a tensor for one reader (model `edges`).
+pub(crate) struct Store {
+    /// `cnn/tensor`, in model `edges` `cnn/tensor → reader`.
+    pub name: String,
+    /// The layer that writes it.
+    pub tensor: usize,
+    /// The layers that read it.
+    pub readers: Vec<usize>,
+    /// Address of its first row; of both halves of a double buffer.
+    pub bases: Vec<u64>,
+    pub ring_rows: u64,
+    pub row_bytes: u64,
+    pub kind: Kind,
+    /// Whether all its bytes are its own as long as it lives: its rows come round, or run on over frames, or the model
+    /// is `edges`. Of any other those rows alone are that are begun and not released by all readers.
+    pub exclusive: bool,
+}
+
+/// How rows follow each other over frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Each frame starts at the first row of the ring.
+    Restarts,
+    /// The count of rows runs on: between partitions that run at the same time.
+    RunsOn,
+    /// Even frames in the first half, odd ones in the second.
+    Halves,
+}
+
+impl Store {
+    /// Bytes of a ring, or of one half.
+    pub fn ring_bytes(&self) -> u64 {
+        self.ring_rows * self.row_bytes
+    }
+
+    /// Bytes of all.
+    pub fn bytes(&self) -> u64 {
+        self.ring_bytes() * self.bases.len() as u64
+    }
+
+    /// Addresses of the ring, or of each half.
+    pub fn addresses(&self) -> impl Iterator<Item = Addresses> + '_ {
+        self.bases.iter().map(|&base| base..base + self.ring_bytes())
+    }
+
+    /// Whether some byte is an address of both.
+    pub fn overlaps(&self, other: &Store) -> bool {
+        self.addresses().any(|a| other.addresses().any(|b| a.start < b.end && b.start < a.end))
+    }
+
+    /// Whether partitions that run at the same time share it.
+    pub fn is_cut(&self) -> bool {
+        self.kind != Kind::Restarts
+    }
+}
+
+/// Whether the sizes of a ring fit each other.
+pub(super) fn check_ring(ring_rows: u64, row_bytes: u64, bytes: u64, wrong: &mut dyn FnMut(String)) -> bool {
+    let fits = ring_rows > 0 && ring_rows.checked_mul(row_bytes) == Some(bytes);
+    if !fits {
+        wrong(format!("{ring_rows} rows of {row_bytes} bytes are not {bytes} bytes"));
+    }
+    fits
+}

@@ -1,0 +1,155 @@
+//! The file of one model: its inputs and outputs, its rings, its schedule, and a method for each layer.
+
+use super::model::Model;
+use super::source::Source;
+use super::{frame, names, places, stage};
+
+/// The text of its file.
+pub(super) fn write(model: &Model<'_>) -> String {
+    let mut body = Source::default();
+    model.frames(&mut body);
+    model.rows(&mut body);
+    if !model.stages.is_empty() {
+        stage::write_frames(&mut body);
+    }
+    write_model(&mut body, model);
+    places::write(&mut body, model);
+    match model.stages.is_empty() {
+        true => frame::write(&mut body, model),
+        false => stage::write(&mut body, model),
+    }
+    let body = body.finish();
+    let mut head = Source::default();
+    write_head(&mut head, model, &body);
+    head.finish() + &body
+}
+
+fn write_head(source: &mut Source, model: &Model<'_>, body: &str) {
+    let cnn = model.cnn().cnn;
+    let plan = model.resolved.index.plan;
+    source.comment("//!", &format!("The model `{}`, made from `{}`.", cnn.name, cnn.model.path));
+    source.line("//!");
+    for &p in &model.cnn().partitions {
+        let partition = model.resolved.index.partitions[p].partition;
+        let firings = model.resolved.schedules[p].len();
+        source.comment(
+            "//!",
+            &format!(
+                "Partition `{}` runs on the {} and fires {firings} times a frame.",
+                partition.name, partition.processor
+            ),
+        );
+    }
+    source.comment(
+        "//!",
+        &format!(
+            "The plan counts on {:.1} frames per second, {:.3} ms each, on device `{}` ({}).",
+            cnn.fps,
+            cnn.latency_ns as f64 / 1e6,
+            plan.device.name,
+            plan.device.basis
+        ),
+    );
+    source.gap();
+    if model.outputs.iter().any(|field| model.written(field.layer).is_empty()) {
+        source.line("use core::ops::Range;");
+        source.gap();
+    }
+    source.line("use crate::arena::{Arena, Memory};");
+    source.line("use crate::kernels::arch::Isa;");
+    for (module, names) in [
+        ("elements", &["Dims", "ElementShape", "Elements", "ElementsMut"][..]),
+        ("kernel", &["Context", "ElementKernel", "RowKernel"]),
+        ("rows", &["RowShape", "Rows", "RowsMut"]),
+        ("span", &["Span", "SpanMut"]),
+    ] {
+        let used = |name: &&&str| names::is_named(body, name);
+        let names: Vec<&str> = names.iter().filter(used).copied().collect();
+        match names.as_slice() {
+            [] => {}
+            [name] => source.line(format!("use crate::kernels::{module}::{name};")),
+            names => source.line(format!("use crate::kernels::{module}::{{{}}};", names.join(", "))),
+        }
+    }
+    if model.threads() > 1 {
+        source.line("use crate::kernels::workers::Workers;");
+    }
+    if !model.stages.is_empty() {
+        source.line("use crate::ring::{Closed, Reader, Writer};");
+        source.line("#[cfg(feature = \"std\")]");
+        source.line("use crate::ring::{Link, PipelineError, guarded, join, spawn};");
+    }
+    source.line("use crate::weights::{model, WeightsError};");
+    source.line(if body.contains(" kernels::") { "use crate::{isa, kernels};" } else { "use crate::isa;" });
+    source.gap();
+}
+
+fn write_model(source: &mut Source, model: &Model<'_>) {
+    let (arena, memory) = match model.is_shared {
+        false => ("&'a mut Arena", "arena.memory()"),
+        true => ("impl Into<Share<'a>>", "arena.into().0"),
+    };
+    if model.is_shared {
+        source.line("/// The model's share of an arena: all of it, or what it has beside others.");
+        source.line("pub struct Share<'a>(pub(crate) Memory<'a, ring::Whole>);");
+        source.gap();
+        source.open("impl<'a> From<&'a mut Arena> for Share<'a> {");
+        source.open("fn from(arena: &'a mut Arena) -> Self {");
+        source.line("Share(arena.memory())");
+        source.close("}");
+        source.close("}");
+        source.gap();
+    }
+    source.line("/// The model, in an arena that is its own for as long as it lives.");
+    source.open("pub struct Model<'a> {");
+    source.line("memory: Memory<'a, ring::Whole>,");
+    source.line("weights: &'a [f32],");
+    source.line("isa: Isa,");
+    let (workers, threads) = (model.stages.len(), model.threads());
+    match workers {
+        _ if threads == 1 => {}
+        0 => source.line("workers: Workers,"),
+        stages => source.line(format!("workers: [Workers; {stages}],")),
+    }
+    source.close("}");
+    source.gap();
+    source.open("impl<'a> Model<'a> {");
+    source.line("/// The model with the weights that are embedded in the crate.");
+    source.line("#[cfg(feature = \"weights\")]");
+    source.open(format!("pub fn new(arena: {arena}) -> Self {{"));
+    source.line(format!("Model::on({memory}, weights::embedded())"));
+    source.close("}");
+    source.gap();
+    source.line("/// The model with weights that lie somewhere else, in flash or a mapped file, say.");
+    source.line("///");
+    source.line("/// # Errors");
+    source.line("/// When they are not the content of `weights.bin`.");
+    source.open(format!(
+        "pub fn with_weights(arena: {arena}, weights: &'a [u8]) -> Result<Self, WeightsError> {{"
+    ));
+    source.line(format!("Ok(Model::on({memory}, weights::verify(weights)?))"));
+    source.close("}");
+    source.gap();
+    source.open("fn on(memory: Memory<'a, ring::Whole>, weights: &'a [f32]) -> Self {");
+    if threads > 1 && workers > 0 {
+        source.line(format!("let workers = core::array::from_fn(|_| Workers::new({threads}));"));
+    }
+    source.line(match workers {
+        _ if threads == 1 => "Model { memory, weights, isa: isa() }".to_owned(),
+        0 => format!("Model {{ memory, weights, isa: isa(), workers: Workers::new({threads}) }}"),
+        _ => "Model { memory, weights, isa: isa(), workers }".into(),
+    });
+    source.close("}");
+    source.gap();
+    source.line("/// Runs one frame.");
+    source.open("pub fn infer(&mut model, inputs: Inputs<'_>, outputs: Outputs<'_>) {");
+    source.line("model.infer_rows(inputs, outputs);");
+    source.close("}");
+    source.gap();
+    match model.stages.is_empty() {
+        true => frame::write_infer(source, model),
+        false => stage::write_infer(source, model),
+    }
+    source.close("}");
+    source.gap();
+}
