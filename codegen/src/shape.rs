@@ -1,4 +1,31 @@
 //! Shapes of tensors, and which of their dimensions are rows.
+//!
+//! # Rows
+//! A token of the dataflow graph is a row of a tensor. The height of an image (rank 4, batch 1) counts its rows.
+//! Tensors `[1, T, C]` and `[T, C]` have T rows, because their elements lie row by row anyway. Each row is a step of
+//! a plan, so a tensor of more than [`MAX_LINES`] such rows counts as a single row. Every other tensor is a single
+//! row, too.
+//!
+//! # Views
+//! A view owns no storage. It is the shape in which a layer sees its operand. Reshape and flatten are views. A
+//! `Transpose` between channels-first and channels-last is also a view, because a row lies as `[W, C]` in memory in
+//! both orders.
+//!
+//! A layer reads a view by rows only where the view has the same rows as its tensor ([`Shape::keeps_rows`]). There
+//! are two such cases:
+//!
+//! - Both are images with the same numbers of rows, columns and channels. The order of dimensions does not matter.
+//! - One of them or both are no image, the elements of both lie in the order of their dimensions, and their rows are
+//!   equally many and equally long.
+//!
+//! A layer needs any other view whole. This holds even where tensor and view have one row each, or equally many rows
+//! of equal length. The reason is that a reshape takes the elements of an image channel by channel, but they lie
+//! pixel by pixel. So a row of the view has other elements than the same row of the image.
+//!
+//! The checker has this rule in code of its own (`check/rows.rs`). A kernel may see a whole tensor with its elements
+//! dealt out into other rows (`bind::Input`). Some views no kernel can read as their elements lie: a convolution,
+//! say, cannot read an image that was cut into other rows. There the compiler inserts a layer that moves the elements
+//! (`pass/copies.rs`).
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,14 @@
 //! What can end a command, and the exit code that it ends with.
+//!
+//! Each library has one error enum, whose variants carry names and numbers. The command turns them into diagnostics
+//! with a code, a place and a help.
+//!
+//! | exit code | meaning |
+//! | --- | --- |
+//! | 0 | done |
+//! | 1 | an error: something in the input is wrong |
+//! | 2 | an answer, not an error: no plan meets the constraints, or `check` refuses a plan |
+//! | 3 | a mistake of csdfc's own: our checker refuses our plan, which is saved for a report |
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,9 @@
 //! A graph laid out flat for walking through an iteration firing by firing.
+//!
+//! This is one of two flat forms of a graph. It holds rates phase by phase, so its size is that of the graph. A state
+//! over it walks one iteration and counts tokens as it goes. Schedules, peaks, [`verify`](crate::verify) and
+//! [`check_liveness`](crate::check_liveness) need no more. The search for an order of firings walks thousands of
+//! times over one [`Expanded`]. The other form is `layout`, which timed analyses need.
 
 use crate::{ActorId, Error, Graph, Rates, RepetitionVector, repetition_vector};
 

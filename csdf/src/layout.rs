@@ -1,4 +1,12 @@
 //! A part of a graph laid out over one iteration of its own, rates accumulated firing by firing.
+//!
+//! This is one of two flat forms of a graph; the other is `expand`. It holds *sums* of rates of a strongly connected
+//! part, so "what is produced after k firings" is a look-up. Firings can then be timed, compared across iterations,
+//! and made nodes of a cycle's graph. The memory that it takes grows with the number of firings, as that of timed
+//! analyses does anyway.
+//!
+//! Each form has a loop that fires what it can. `Layout::run` looks at each port once and lists the order. That of
+//! `check_liveness` may look at a port again, and names who waits for whom.
 
 use std::collections::VecDeque;
 

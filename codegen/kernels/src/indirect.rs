@@ -1,6 +1,8 @@
-//! Sums of products whose pixels lie anywhere: a table says where the pixels of a tile are read, tap by tap, and where
-//! they are written (Dukhan, "The Indirect Convolution Algorithm", 2019; here the table is of one tile, and made anew
-//! for each).
+//! Sums of products whose pixels lie anywhere: a table says where the pixels of a tile are read, tap by tap, and
+//! where they are written (Dukhan, "The Indirect Convolution Algorithm", 2019; here the table is of one tile, and
+//! made anew for each).
+//!
+//! So a convolution needs no workspace, and every layer that is a sum of products shares one micro-kernel (`tile`).
 #![allow(unsafe_code, reason = "vector instructions; each block says why it is sound")]
 
 use core::ops::Range;

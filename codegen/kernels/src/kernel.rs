@@ -1,9 +1,9 @@
 //! What a kernel is: parameters, and a method that makes rows.
 //!
-//! Whoever runs a layer builds the structure of its kernel once and calls the method firing by firing. An emitted crate
-//! calls the same method of the same structure. A kernel that sees its tensors by rows is a [`RowKernel`], one that sees
-//! them element by element an [`ElementKernel`], and some are both; a kernel is never given tensors that it does not know
-//! how to see, for that does not compile.
+//! Whoever runs a layer builds the structure of its kernel once and calls the method firing by firing. An emitted
+//! crate calls the same method of the same structure. A kernel that sees its tensors by rows is a [`RowKernel`]. One
+//! that sees them element by element is an [`ElementKernel`]. Some kernels are both. A kernel cannot be given tensors
+//! that it does not know how to see: that does not compile.
 
 use core::ops::Range;
 

@@ -1,9 +1,9 @@
 //! Weights as the micro-kernels read them.
 //!
-//! Output channels are dealt into panels of 16, the last of a group into one of as many as are left. A panel holds the
-//! biases of its channels, then for each step of the sum (tap and input channel) their weights, then, with a PRelu, their
-//! slopes. A vector that is longer than what is left of a narrow panel reads on into what follows, and nobody looks at
-//! what becomes of that; zeros follow the last panel, so that there is something to read.
+//! Output channels are dealt into panels of 16. The last panel of a group has as many channels as are left. A panel
+//! holds the biases of its channels, then for each step of the sum (tap and input channel) their weights, then, with
+//! a PRelu, their slopes. A vector that is longer than what is left of a narrow panel reads on into what follows, and
+//! the results are discarded. Zeros follow the last panel, so that there is something to read.
 
 use super::activation::Activation;
 use super::arch::PANEL;

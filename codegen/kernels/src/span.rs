@@ -1,8 +1,8 @@
 //! The storage of rings as kernels see it.
 //!
-//! A stage of a pipeline writes rows of a ring while another reads others of it. A slice of the whole ring would be a
-//! claim to all of its elements, so that storage is a start and a length here, and slices are made of those elements
-//! only that a kernel is after.
+//! A stage of a pipeline writes rows of a ring while another stage reads other rows of it. A slice of the whole ring
+//! would claim all of its elements. So storage is a start and a length here, and a slice is made of the elements that
+//! a kernel needs, no more.
 #![allow(unsafe_code, reason = "slices of storage that is shared; each block says why it is sound")]
 
 use core::marker::PhantomData;

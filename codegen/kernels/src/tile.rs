@@ -1,4 +1,9 @@
 //! The micro-kernel: sums of products for a tile of pixels and output channels, held in registers.
+//!
+//! A tile is some pixels by some vectors of output channels. How many of each depends on the registers of the
+//! instruction set alone. The order of a sum never depends on the tile. So neither the rows per firing nor the number
+//! of workers changes a byte. Vector instructions are called in loops and not in closures: a closure is not always
+//! compiled for the caller's instruction set.
 #![allow(unsafe_code, reason = "vector instructions; each block says why it is sound")]
 
 use super::activation::Activation;

@@ -1,7 +1,8 @@
 //! Workers that share one firing.
 //!
-//! A kernel deals out its rows, or its output channels, to threads that wait for work as long as there are [`Workers`]. Nothing is allocated once they are there. Without feature `std` there is one worker, the
-//! caller, whatever the number asked for; the bytes are the same for every number.
+//! A kernel deals out its rows, or its output channels, to threads that wait for work as long as there are
+//! [`Workers`]. Only convolutions are shared. Nothing is allocated once the threads are there. Without feature `std`
+//! there is one worker, the caller, whatever the number asked for. The bytes are the same for every number.
 #![allow(unsafe_code, reason = "threads borrow what their caller waits for; each block says why it is sound")]
 
 #[cfg(any(test, feature = "std"))]

@@ -1,8 +1,15 @@
 //! From a layer of a plan to a kernel: which one computes it, with what constants, on what rows.
 //!
-//! What lies as the rows of an image is given to kernels by rows, whatever part of it is there. A tensor whose elements
-//! lie in the row-major order of the dimensions seen is given as pixels, dealt out among the rows that the output has. All
-//! else goes element by element.
+//! A kernel is a structure of parameters with one method. [`RowKernel::rows`](csdfc_kernels::kernel::RowKernel::rows)
+//! sees tensors by rows, [`ElementKernel::elements`](csdfc_kernels::kernel::ElementKernel::elements) sees them
+//! element by element. [`bind`] chooses a kernel and says how it sees the operands, the constants and the output: all
+//! by rows, or all by elements ([`Form`]). So no kernel can be bound to a form that it does not know. `run` calls the
+//! method. `emit` prints the structure and the same call; `literal` writes the structure down by `serde`. What fits a
+//! kernel is therefore said once.
+//!
+//! An operand whose elements lie as the rows of an image is given by rows, whatever part of it is there. An operand
+//! whose elements lie in the row-major order of the dimensions seen is given as pixels, dealt out among the rows of
+//! the output. All others go element by element.
 
 mod access;
 mod choice;

@@ -11,7 +11,7 @@ pub struct View {
     pub seen: Dims,
 }
 
-/// How a kernel sees an operand: its rows ([`RowShape`]) or its elements ([`View`]).
+/// How a kernel sees an operand: its rows (`RowShape`) or its elements ([`View`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Input<S> {
     /// The rows or elements.

@@ -1,4 +1,51 @@
-//! The liveness bound: the most bytes that must be stored at one moment, whatever the addresses.
+//! The liveness bound: the most bytes that are *occupied* at one moment of a frame, whatever the addresses.
+//!
+//! No placement takes fewer bytes. The planner computes the same bound by code of its own, and the two must agree.
+//!
+//! # What a ring occupies
+//!
+//! ```text
+//! a whole ring of 6 rows                         a ring of 2 rows (it wraps)
+//! row
+//!  5 |  . . . . x x
+//!  4 |  . . . x x x     rows from hi on
+//!  3 |  . . x x x .     are not yet begun
+//!  2 |  . x x x . .
+//!  1 |  x x x . . .     rows below lo are         1 |  x x x x x x
+//!  0 |  x x . . . .     released by all readers   0 |  x x x x x x
+//!    +-------------> firings                        +-------------> firings
+//!       2 3 3 3 3 2     rows occupied                  2 2 2 2 2 2
+//! ```
+//!
+//! - Some rings occupy *all their bytes*, from the first firing of their producer to the last firing of any user.
+//!   These are all rings in storage model `edges`. In model `tensors` they are the rings that wrap and the rings
+//!   between stages.
+//! - Every other ring occupies the *rows [lo, hi)*. Here `hi` is the number of rows begun, and `lo` is the least
+//!   number of rows that any reader has released. A reader that has not fired has released none.
+//!
+//! # Moments
+//! A firing is a moment. Where the layer reads some operand by rows, each row o of the firing is a moment of its own,
+//! whether or not the layer makes its rows one by one. At row o:
+//!
+//! - `hi` of the layer's output is o + 1.
+//! - The layer has released the rows below `keep(o)` of every tensor that it reads by rows only. This is the `keep`
+//!   of one row per firing, and `keep(0)` is 0. Where several operands are one tensor, the least of their `keep(o)`
+//!   counts.
+//!
+//! A layer that reads no operand by rows begins all rows of a firing at one moment. A tensor that a layer needs whole
+//! is released at the end of the layer's last firing. A tensor that nobody reads is released at the end of its
+//! producer's last firing.
+//!
+//! Partitions that run at the same time have no common line of time. Their bound is the sum of their own peaks and of
+//! the rings that they share, each as a whole.
+//!
+//! # What the certificate says
+//! Its witness names the rings that occupy bytes at the peak, and how many bytes together. The checker finds that
+//! these rings alone reach the bound. A plan is `proven` if its arena equals the bound.
+//!
+//! Sometimes packing finds that no placement reaches the bound, whichever layers make their rows one by one. The
+//! least that it found possible is `certificate.claimed`. Nothing in a plan proves it: the checker only compares it
+//! with the bound and the arena. So plan, report and `check` call it claimed.
 
 use std::collections::BTreeSet;
 use std::ops::Range;

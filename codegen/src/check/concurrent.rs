@@ -1,9 +1,9 @@
 //! Rule 7, many firings: in what order the partitions of a CNN fire.
 //!
-//! Partitions that never run at the same time follow each other, frame by frame. Those that do (a *group*) each
-//! follow their own schedule frame after frame and wait for each other: a firing starts once all rows that it
-//! acquires from another partition are written, and all rows that it writes for another have room. How far each
-//! runs ahead is up to the threads, so that several interleavings are replayed.
+//! Partitions that never run at the same time follow each other, frame by frame. Partitions that do form a *group*.
+//! Each of them follows its own schedule, frame after frame, and they wait for each other: a firing starts once all
+//! rows that it acquires from another partition are written, and all rows that it writes for another have room. How
+//! far each runs ahead depends on the threads, so several interleavings are replayed.
 
 use super::index::Index;
 use super::rates::Held;

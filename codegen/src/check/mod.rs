@@ -1,41 +1,49 @@
 //! The independent checker: it replays a plan and shares no code with what made it.
 //!
-//! A plan is accepted only if all of the following hold. *Layer* l makes rows `[p·r, min((p+1)·r, H))` of its
-//! tensor in firing p; `need(l, o, p)` is the number of leading rows of operand o that firings 0..=p read, by the
-//! definition of l's operator (`rows`), and `keep(l, o, p)` the first row that firings p.. still read.
+//! A plan is accepted only if all of the following hold. *Layer* l makes rows `[p·r, min((p+1)·r, H))` of its tensor
+//! in firing p; `need(l, o, p)` is the number of leading rows of operand o that firings 0..=p read, by the definition
+//! of l's operator (`rows`), and `keep(l, o, p)` the first row that firings p.. still read.
 //!
 //! 1. *Structure* (`structure`). Names are unique and resolve; layers are in topological order, each in one
-//!    partition, and no data flows to an earlier partition; each tensor states its producer, its readers, its
-//!    shape and sizes truly; a view has as many elements as its tensor.
+//!    partition, and no data flows to an earlier partition; each tensor states its producer, its readers, its shape
+//!    and sizes truly; a view has as many elements as its tensor.
 //! 2. *Shapes* (`shapes`). Each layer's output shape and parameters are what its operator makes of its inputs.
 //!    *Primitives* (`primitives`). Each layer's primitive is one that computes its operator, and tensors lie in the
 //!    layouts that it reads and writes.
-//! 3. *Rates* (`rates`). Firings are ⌈H / r⌉; `acquire(p) = need(p) − need(p−1)`, `release(p) = keep(p+1) −
-//!    keep(p)`; rows that nothing reads pass through the firing before them (`need(p) ≥ keep(p+1)`), and the last
-//!    firing acquires and releases all that is left.
-//! 4. *Storage* (`storage`). Each tensor (model `tensors`) or edge (model `edges`) has one ring inside the
-//!    arena, or a double buffer, or the caller's copy. Row i of a frame lies at `offset + (i mod ring_rows) ·
-//!    row_bytes`; for a tensor cut between partitions that run at the same time, i runs on over frames.
-//! 5. *Lifetimes* (`lifetimes`). A ring lives from its producer's first to its last reader's last firing, and is stored
-//!    in the partitions that touch it and those of its CNN that fire meanwhile. Rings stored in partitions that run at
-//!    the same time share no byte, whatever their lifetimes. Nor do a ring between
-//!    such partitions and another that lives at the same time, nor in model `edges` any two that do. A ring of fewer
-//!    rows than its tensor (it *wraps*) has all its bytes to itself while it lives, so that no two of them that live
-//!    at the same time share one. Of any other ring only those rows are *occupied* that are begun and not released by
-//!    all readers: what else shares its bytes is up to rule 7. A layer that writes in part where it reads does so only
-//!    from a whole ring to a whole ring, and only where it reads by rows.
+//! 3. *Rates* (`rates`). Firings are ⌈H / r⌉; `acquire(p) = need(p) − need(p−1)`, `release(p) = keep(p+1) − keep(p)`;
+//!    rows that nothing reads pass through the firing before them (`need(p) ≥ keep(p+1)`), and the last firing
+//!    acquires and releases all that is left.
+//! 4. *Storage* (`storage`). Each tensor (model `tensors`) or edge (model `edges`) has one ring inside the arena, or
+//!    a double buffer, or the caller's copy. Row i of a frame lies at `offset + (i mod ring_rows) · row_bytes`; for a
+//!    tensor cut between partitions that run at the same time, i runs on over frames.
+//! 5. *Lifetimes* (`lifetimes`). A ring lives from its producer's first firing to the last firing of any reader. It
+//!    is stored in the partitions that touch it, and in those of its CNN that fire meanwhile. A ring of fewer rows
+//!    than its tensor *wraps*. The following share no byte:
+//!    - rings stored in partitions that run at the same time, whatever their lifetimes;
+//!    - a ring between such partitions and any other ring that lives at the same time;
+//!    - in model `edges`, any two rings that live at the same time;
+//!    - two rings that wrap and live at the same time.
+//!
+//!    A ring that wraps has all its bytes to itself while it lives. Of any other ring only those rows are *occupied*
+//!    that are begun and not released by all readers. Rule 7 says what else may lie in its bytes. A layer that writes
+//!    in part where it reads does so only from a whole ring to a whole ring, and only where it reads by rows.
 //! 6. *Schedule* (`schedule`). Each partition fires each of its layers as often as rule 3 says.
-//! 7. *Replay* (`replay`). With an arena of tags (tensor, row, frame), over several frames and, for partitions
-//!    that run at the same time, several interleavings under the blocking rule of `concurrent`: at each firing
-//!    every row held, `[keep(p), need(p))`, carries its own tag in every byte; no row is written over one that is
-//!    written and not yet released by all its readers, nor into a ring that wraps and lives; when such a ring begins,
-//!    no row that is needed lies in it; and no interleaving deadlocks. A firing that writes in part where it reads is
-//!    made row by row: row o of its output is written when all below `keep(l, o, o)` of what it reads by rows, taken
-//!    with r = 1, is released, and no more.
-//! 8. *Sums* (`sums`). Every sum is what its parts add up to, the bound the most bytes that are occupied at one moment
-//!    (`occupied`), the certificate's rings alone occupy as many, and `proven` and `met` are true exactly if they should
-//!    be; what runs at the same time keeps no more cores busy than there are. What a search claims beyond the bound (`certificate.claimed`) is not proved here, only that it contradicts
-//!    neither the bound nor the plan.
+//! 7. *Replay* (`replay`). The plan is replayed with an arena of tags (tensor, row, frame), over several frames.
+//!    Partitions that run at the same time are replayed in several interleavings, under the blocking rule of
+//!    `concurrent`.
+//!    - At each firing every row held, `[keep(p), need(p))`, carries its own tag in every byte.
+//!    - No row is written over one that is written and not yet released by all its readers, nor into a ring that
+//!      wraps and lives.
+//!    - When a ring that wraps begins, no row that is needed lies in it.
+//!    - No interleaving deadlocks.
+//!
+//!    A firing that writes in part where it reads is made row by row. Row o of its output is written when the rows
+//!    below `keep(l, o, o)` of what it reads by rows are released, and no others. Here `keep` is that of one row per
+//!    firing.
+//! 8. *Sums* (`sums`). Every sum is what its parts add up to. The bound is the most bytes that are occupied at one
+//!    moment (`bound`), and the rings of the certificate alone occupy as many. `proven` and `met` are true exactly if
+//!    they should be. What runs at the same time keeps no more cores busy than there are. What a search claims beyond
+//!    the bound (`certificate.claimed`) is not proved here: it must only contradict neither the bound nor the plan.
 //!
 //! Every check is bounded: a plan beyond the limits below is refused as [`Violation::TooLarge`].
 

@@ -1,9 +1,7 @@
 //! How many bytes rings occupy at each moment of a CNN's frame, its partitions one after another.
 //!
-//! A moment is a firing or, where a layer reads some operand by rows, each row of a firing: at row o of the output its
-//! rows up to o are begun, and the layer has released the rows below `keep₁(o)` of what it reads by rows. An exclusive
-//! ring occupies all its bytes from its producer's first firing to the last of any user. Any other occupies the rows
-//! begun and not released by all its readers; one without readers, those begun, until its producer is done.
+//! `bound` defines what a moment is and what a ring occupies then. The rings that occupy all their bytes are called
+//! exclusive here.
 
 use std::ops::Range;
 

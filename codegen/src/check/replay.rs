@@ -1,8 +1,9 @@
 //! Rule 7, one firing: an arena of tags (tensor, row, frame), read and written row by row.
 //!
-//! A firing that writes in part where it reads is replayed as it is run: before row o of its output is written, the
-//! rows below `keep₁(o)` of what it reads by rows are released, and no others. Every row that it holds is there when it
-//! begins, and none is written over before it is released, so that each row finds what it is made from.
+//! A firing that writes in part where it reads is replayed as it is run. Before row o of its output is written, the
+//! rows below `keep₁(o)` of what it reads by rows are released, and no others; `keep₁` is the `keep` of one row per
+//! firing. Every row that the firing holds is there when it begins, and none is written over before it is released.
+//! So each row finds what it is made from.
 
 use super::index::CnnIndex;
 use super::rates::Held;

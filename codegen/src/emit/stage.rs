@@ -1,4 +1,10 @@
 //! A model as a pipeline: each partition is a stage with a structure of its own, run in turns or on threads.
+//!
+//! Each stage has a table of the rings that it may reach. The arena is split among the stages after their tables are
+//! seen to be apart (`template/arena.rs`). Only a ring between two stages is in the tables of both. Two counts that
+//! run on over frames say who may touch which of its rows: rows written, and rows released (`template/ring.rs`). A
+//! slice of the whole ring would cover rows of the other stage. So kernels get storage as a `Span`, a start and a
+//! length, and make slices of single rows.
 
 use std::collections::BTreeMap;
 

@@ -1,19 +1,29 @@
 //! When a CNN's frames come and go: its stages, and what they get of their processors.
 //!
-//! Partitions that run at the same time on one processor share its cores, as threads do. Let `N` be the number of all their
-//! workers, and `c` the number of cores. While at most `c` workers have work, each goes as fast as it does alone. While more
-//! have, all are slowed down alike, at most `N / c` times. So each stage takes at most `N / c` times its own time: it is
-//! *stretched*. A pipeline is as fast as its slowest stage. This holds whatever the other partitions do, be they of the same
-//! CNN or of another. A CNN that runs beside others is planned with it.
+//! Partitions that run at the same time on one processor share its cores, as threads do. Let `N` be the number of all
+//! their workers, and `c` the number of cores. While at most `c` workers have work, each goes as fast as it does
+//! alone. While more have, all are slowed down alike, at most `N / c` times. So each stage takes at most `N / c`
+//! times its own time: it is *stretched*. A pipeline is as fast as its slowest stage. This holds whatever the other
+//! partitions do, be they of the same CNN or of another. A CNN that runs beside others is planned with it.
 //!
-//! A CNN that has its processor to itself does better, because its stages wait for each other and leave cores free. Let `P`
-//! be the time of its slowest stage, and `W` the core time of a frame. The time of a frame has two parts. In the first, at
-//! most `c` workers have work, and the frame advances at full speed. In the second, all cores are busy, and the frame advances
-//! at `c / N` of that speed. So `P` is the first part plus `c / N` of the second, and `W` is at least the first part plus `c`
-//! times the second. It follows that a frame takes at most `P + (W − P) · (N − c) / (c · (N − 1))`. That is `P` if `N` is `c`,
-//! and it is the sum of all stages on one core. It is never less than `W / c`: no plan asks for more cores than there are.
+//! A CNN that has its processor to itself does better, because its stages wait for each other and leave cores free.
+//! Let `P` be the time of its slowest stage, and `W` the core time of a frame. The time of a frame has two parts. In
+//! the first, at most `c` workers have work, and the frame advances at full speed. In the second, all cores are busy,
+//! and the frame advances at `c / N` of that speed. So `P` is the first part plus `c / N` of the second, and `W` is
+//! at least the first part plus `c` times the second. It follows that a frame takes at most
+//! `P + (W − P) · (N − c) / (c · (N − 1))`. That is `P` if `N` is `c`, and it is the sum of all stages on one core.
+//! It is never less than `W / c`: no plan asks for more cores than there are.
 //!
-//! Both are bounds that any fair sharing keeps. Rings are sized for them (`frame/couple.rs`).
+//! Both are bounds that any fair sharing keeps, not averages. So no order of events makes a plan slower than it says,
+//! and `tests/shares.rs` simulates random applications against them. Rings are sized for them (`frame/couple.rs`).
+//!
+//! A CNN's rate depends on how many workers the others have, and not on what these do. So variants can be chosen CNN
+//! by CNN. The latency of a frame is the sum of the stretched stages. It holds for every frame that comes when the
+//! rate allows. A CNN whose partitions run at the same time in several sets (elements of J) takes turns with itself,
+//! frame by frame.
+//!
+//! In the papers each partition has a processor to itself, whole. The profile `jetson-tx2-paper` is for their
+//! pipelines.
 
 use std::ops::Range;
 

@@ -1,4 +1,13 @@
-//! A choice: what a search decides for one CNN.
+//! A choice: what a search decides for one CNN. It decides how many rows each layer makes per firing, where segments
+//! end, and which layers make the rows of a firing one by one.
+//!
+//! A *segment* is a run of layers that is executed on demand: a layer fires only when the last layers of the segment
+//! need its rows. Segments run one after another. Where one ends is decided in one of three ways:
+//!
+//! 1. The application file gives the partition a schedule. Its steps are the segments.
+//! 2. The choice has *barriers*: layers after which a segment ends. The extended search uses them.
+//! 3. Otherwise, each run of layers that process their data by parts is a segment, together with the layers of a
+//!    single row within the run. Every other layer is a segment of its own.
 
 use crate::app::resolve::{Application, RowsChoice};
 use crate::network::{LayerId, Network};

@@ -1,8 +1,8 @@
 //! Occupancy: which bytes of a ring are in use, firing by firing.
 //!
-//! A ring whose rows wrap is in use as a whole as long as it lives. A *whole* ring holds every row of a frame at a place of
-//! its own. It is in use only from the first row that a reader still needs to the last row begun. Other rings may lie where
-//! its rows are not yet, or no longer:
+//! A ring whose rows wrap is in use as a whole as long as it lives. So is a ring between stages. A *whole* ring holds
+//! every row of a frame at a place of its own. It is in use only from the first row that a reader still needs to the
+//! last row begun. Other rings may lie where its rows are not yet, or no longer:
 //!
 //! ```text
 //! rows of a ring
@@ -15,8 +15,15 @@
 //!    +------------------> firings
 //! ```
 //!
-//! The same holds from row to row within one firing that makes several rows. Row o is made when the rows below `keep(o)` of
-//! each operand are free, where `keep` is that of one row per firing (DESIGN.md, section 3, "Rows").
+//! The same holds from row to row within one firing that makes several rows. Row o is made when the rows below
+//! `keep(o)` of each operand are free, where `keep` is that of one row per firing (`operators/rows.rs`).
+//!
+//! # Layers that write where they read
+//! A plan says that two rings share bytes by their addresses alone. A layer whose ring shares bytes with one that it
+//! reads makes its rows one by one, ascending. Row o is written when exactly the rows below `keep(o)` are released.
+//! So a kernel never writes what it reads. `run` and the emitted crate hand the kernel the rows that it reads as a
+//! ring of their own, and one row to write. A mistake in a plan could therefore give wrong figures, but no slice
+//! would cover another. The checker replays exactly this in an arena of tags.
 
 use csdfc_codegen::operator::Operator;
 

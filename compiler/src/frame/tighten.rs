@@ -1,8 +1,9 @@
 //! Smaller rings than those of an execution on demand, by the dataflow engine's search.
 //!
-//! On a chain of layers an execution on demand is the best there is. Where branches come together, it may let one branch run
-//! ahead of the other. Then the engine looks for smaller capacities, and the order of firings that it finds for them replaces
-//! the order within the segment.
+//! On a chain of layers an execution on demand has the smallest rings there are. Where branches come together, it may
+//! let one branch run ahead of the other. Then the engine looks for smaller capacities, and the order of firings that
+//! it finds for them replaces the order within the segment. This takes time, so it is done only for the variants that
+//! are worth choosing, in storage model `tensors`.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,9 @@
 //! The network: a typed graph of layers, each with one output tensor, in topological order.
 //!
-//! Both the ONNX importer and the built-in architectures make one through [`Network::add`]; passes rewrite it;
-//! lowering to dataflow reads it. Views (reshape, flatten, squeeze, identity, dropout) are no layers: an
-//! [`Operand`] says in which shape a layer sees the tensor that it reads.
+//! The ONNX importer and the built-in architectures both make one through [`Network::add`]. Passes rewrite it.
+//! Lowering to dataflow reads it. Since a layer has one output, a tensor and the layer that makes it share an id: a
+//! `Split` becomes one slice for each of its outputs that is read. Views (reshape, flatten, squeeze, identity,
+//! dropout) are no layers. An [`Operand`] says in which shape a layer sees the tensor that it reads.
 
 pub mod weights;
 

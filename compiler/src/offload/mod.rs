@@ -2,11 +2,18 @@
 //!
 //! After "CNN offloading in steps: S1 strategies": [`Problem`] is its section 2.1, [`steps`] its Definitions 1 and 2,
 //! [`Convolution`] its section 3, [`Strategy`] its Definition 16, [`program`] its section 5 and [`mod@simulate`] its
-//! section 6. [`mod@exact`], [`mod@anneal`] and [`bound`] go beyond it.
+//! section 6. [`mod@exact`], [`mod@anneal`] and [`bound`] go beyond it. Planning and offloading share nothing but the
+//! network.
 //!
-//! A strategy divides a layer's patches into groups, one a step. A step loads the pixels of its group that the group right
-//! before it did not hold, and forgets everything that its group does not cover. So the duration of a strategy depends on how
-//! much each group shares with the one before. The question is which patches go together, and in which order.
+//! A strategy divides a layer's patches into groups, one a step. A step loads the pixels of its group that the group
+//! right before it did not hold, and forgets everything that its group does not cover. So the duration of a strategy
+//! depends on how much each group shares with the one before. The question is which patches go together, and in which
+//! order.
+//!
+//! [`shapes`] are heuristics. [`mod@anneal`] improves a strategy by small changes. [`mod@exact`] finds shortest paths
+//! over sets of done patches, and [`program`] solves the paper's integer program. [`optimise`](mod@optimise) conducts
+//! them. [`bound`] is what none can beat. [`mod@simulate`] executes the steps and knows nothing of how they were
+//! made.
 
 pub mod accelerator;
 pub mod anneal;

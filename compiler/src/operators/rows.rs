@@ -1,5 +1,17 @@
-//! From the rows that an output row reads to what a layer acquires and releases at each firing (DESIGN.md,
-//! section 3, "Rows"; the main paper, section 2.5).
+//! From the rows that an output row reads to what a layer acquires and releases at each firing (the main paper,
+//! section 2.5).
+//!
+//! A layer that makes r rows per firing fires Φ = ⌈H / r⌉ times a frame. Firing p makes the output rows
+//! `[p·r, (p+1)·r)`, the last firing those that are left. Two counts follow from the layer's window:
+//!
+//! - `need(p)`: how many leading rows of the operand the firings up to p read;
+//! - `keep(p)`: the first row that firing p or a later one reads.
+//!
+//! Rows that no window uses pass through the firing before them, so `need(p)` is at least `keep(p+1)`.
+//!
+//! So firing p *acquires* `need(p) − need(p−1)` rows when it starts. It *releases* `keep(p+1) − keep(p)` rows when it
+//! ends, and the last firing releases all that are left. These two rates, run-length coded, are all that dataflow
+//! learns of an operator.
 
 use super::facts::RowAccess;
 

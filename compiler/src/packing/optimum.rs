@@ -1,4 +1,17 @@
 //! The least height of a part that cannot be taken apart.
+//!
+//! Greedy orders come first. If they miss the liveness bound, the stacked bound may meet them ([`bound`]). Then come
+//! complete searches:
+//!
+//! - [`zones`] goes along time. With few zones it is the quickest way to a good packing, also for a sketch. With all
+//!   zones it proves that no packing is lower. Chains of segments need that: few rings live at once there, and they
+//!   fill while others drain, so the liveness bound is often out of reach.
+//! - [`search`] goes upwards. Where all blocks are in use as a whole, it is complete, and better than `zones`.
+//!   Elsewhere it may not know every way in which two blocks can lie. Then it proves nothing by finding nothing.
+//! - [`skyline`](super::skyline) takes turns with `search` where lives lie on one line of time. It finds packings of
+//!   many blocks without waste. It proves nothing, since it knows failed sets by their hashes only.
+//!
+//! All limits are counted in steps. A clock is looked at only if `--budget` names a time.
 
 use std::cmp::Reverse;
 

@@ -2,8 +2,13 @@
 //!
 //! [`normalise`] conducts the passes that rewrite a network. [`reorder`], the last pass, needs its partitions.
 //!
-//! Each pass leaves every ONNX node's name with the layer that now does its work, and a network output's tensor
-//! as it was.
+//! Each pass leaves every ONNX node's name with the layer that now does its work, and a network output's tensor as it
+//! was.
+//!
+//! How much is fused is a [`Fusion`] level. Storage model `edges` counts layers as the papers do. Storage model
+//! `tensors` also makes residual additions (`residual`) and concats (`parts`) operands of convolutions. A plan does
+//! not state its level, so [`saved::reload`](crate::saved::reload) tries them all. `inspect` shows each storage model
+//! at its own level.
 
 use csdfc_codegen::plan::StorageModel;
 

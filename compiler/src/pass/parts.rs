@@ -1,8 +1,11 @@
 //! Convolutions read the operands of a concat where they lie.
 //!
-//! A concat along the channels costs a tensor as large as all its operands, and time to move them. A convolution can read each
-//! operand as a part of its image instead. A pool works on each channel alone. So a pool between a concat and a convolution
-//! becomes one pool for each part.
+//! A concat along the channels costs a tensor as large as all its operands, and time to move them. A convolution can
+//! read each operand as a part of its image instead. A pool works on each channel alone. So a pool between a concat
+//! and a convolution becomes one pool for each part.
+//!
+//! A concat goes only if all its readers can do without it. What is kept in its place then has the concat's size in
+//! sum, so no order of whole tensors gets worse.
 
 use std::collections::BTreeSet;
 

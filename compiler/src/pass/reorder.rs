@@ -1,4 +1,8 @@
 //! Puts the layers of a network into the order that lowers the peak of its tensors, partition by partition.
+//!
+//! The order of the model's file stays in three cases: where no other order has a lower peak, in storage model
+//! `edges`, and in partitions that have a schedule of their own. Whoever loads a plan puts the model's layers into
+//! the plan's order ([`saved::reload`](crate::saved::reload)).
 
 use super::order::{Order, least_peak};
 use crate::network::{LayerId, Network};

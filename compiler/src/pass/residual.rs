@@ -1,7 +1,9 @@
 //! Additions move into the convolutions before them.
 //!
-//! A convolution that adds another tensor to its sums before the activation needs no tensor for the sums alone, and what
-//! it adds may make room for the result row by row.
+//! A convolution that adds another tensor to its sums before the activation needs no tensor for the sums alone. It
+//! reads its image by windows, and what it adds row by row. So its output may lie one row below what it adds. Of two
+//! convolutions that could add, the one with the smaller image does, because it waits for the other with its image in
+//! memory.
 
 use std::cmp::Reverse;
 

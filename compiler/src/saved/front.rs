@@ -1,7 +1,8 @@
 //! Fronts as files: the plans that a search saw, saved beside the plan that it chose, and read again to start from.
 //!
-//! A saved front states, for each CNN, the model that it was found for and how many layers that has; its choices are
-//! [codes](crate::search::code). A plan states the same, and is read as a front too.
+//! A saved front states, for each CNN, the model that it was found for and how many layers that has. Its choices are
+//! [codes](crate::search::code). A code goes by the order of layers, so the front also states that order. A plan
+//! states all this too, and is read as a front.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,17 @@
 //! Finding a plan: which layers process their data by parts.
 //!
-//! Most search methods make variants of each CNN, and [`select`] picks one for each within the budgets: [`extended`], the
-//! default, [`simple`], which enumerates, and [`baseline`], what the main paper compares itself with. [`paper`], its
-//! Algorithm 2, searches for all CNNs at once.
+//! Most search methods make variants of each CNN, and [`select`] picks one for each within the budgets: [`extended`],
+//! the default, [`simple`], which enumerates, and [`baseline`], what the main paper compares itself with. [`paper`],
+//! its Algorithm 2, searches for all CNNs at once.
+//!
+//! Often no search is needed. A layer is never slower if it fires once and makes all its rows at once, so the plan
+//! without parts is the fastest. Only that plan and the one with all layers by parts are made in these cases:
+//!
+//! - The fastest plan fits the memory, and is fast enough. It is the answer, unless the least memory is asked for.
+//! - The fastest plan fits the memory, and is too slow. Every other plan is too slow as well.
+//! - The parameters alone exceed the memory. No plan fits.
+//!
+//! A front (`--pareto`) is always searched for ([`watch::Scope`]).
 
 pub mod baseline;
 pub mod code;

@@ -1,8 +1,17 @@
 //! At once or one by one: how a layer makes the rows of one firing, where that trades time for bytes.
 //!
-//! A layer whose filters stay in the nearest cache makes its rows one by one wherever that saves bytes. A layer of more filters
-//! reads them again for every row, so here it is a choice. What the choice is worth shows once the rings of an execution are
-//! known: bytes are saved where those layers go one by one that take most at once.
+//! A layer that makes its rows one by one may write each row where rows of its operand have just been released. That
+//! saves bytes. Where the filters stay in the nearest cache (64 KiB), it costs nothing, and the layer always does so.
+//! It costs time in two cases: a layer with more filters reads them again for every row, and a row of a tensor that
+//! is no image is a single pixel, for which a call takes long. For such layers it is a choice
+//! ([`Choice::one_by_one`]), with a price in the cost model.
+//!
+//! What the choice is worth shows once the rings of an execution are known. So each execution is tried in several
+//! ways: all such layers at once; one by one those that take most bytes at once, then more of them step by step; all
+//! one by one. Where a placement shows that a layer goes one by one without need, that layer goes at once again.
+//!
+//! A plan states which layers these are by addresses alone. A placement counts as the least only if none is smaller
+//! in any of the ways, so the liveness bound and `certificate.claimed` let all layers go one by one.
 
 use crate::frame::choice::Choice;
 use crate::frame::execution::{Execution, Rings};

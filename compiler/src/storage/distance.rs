@@ -1,4 +1,23 @@
 //! How far apart rings must lie.
+//!
+//! Two rings that live at the same time lie one above the other, at a distance. If both wrap, the distance is the
+//! size of the lower one. If one of them is whole, the distance may be less, because only a part of a whole ring is
+//! in use: the lower ring may fill while the upper one drains. Here a layer reads `a` and makes `b`, four rows each.
+//! Row o of `b` is written when the rows of `a` below `keep(o)` = o are released:
+//!
+//! ```text
+//! address
+//!     ^
+//!   4 |  a a a a       a drains from its low end: its first row is released first
+//!   3 |  a a a b
+//!   2 |  a a b b       b fills from its low end, one row below a
+//!   1 |  a b b b
+//!   0 |  b b b b
+//!     +----------> rows of b, one by one
+//! ```
+//!
+//! The distance is one row instead of four. Together the rings take five rows instead of eight.
+//! [`crate::frame::occupancy`] says which bytes of a ring are in use, and when.
 
 use crate::frame::request::Request;
 use crate::packing::Link;

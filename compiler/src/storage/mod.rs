@@ -1,5 +1,11 @@
-//! Where rings live: which of them can never share an address, what the arena takes at least, and two ways to place
-//! them, Algorithm 1 of the main paper (`edges`) and packing by address (`pack`).
+//! Where rings live: which of them can never share an address, and how many bytes the arena takes at least.
+//!
+//! There are two storage models. Both start from the same ring [requests](crate::frame::request): bytes, first and
+//! last firing, partitions.
+//!
+//! - `edges` is the main paper's: one buffer for each edge, shared as a whole by its Algorithm 1 ([`edges`]).
+//! - `tensors` is ours: one ring for each tensor, however many readers it has, packed by address (`pack`). Two rings
+//!   may share addresses while both live (`distance`).
 
 mod distance;
 pub mod edges;

@@ -1,4 +1,8 @@
-//! How full memory is, moment by moment: firings, and within a firing that goes row by row its fullest row.
+//! How full memory is, moment by moment. A moment is a firing. Within a firing that goes row by row, it is the
+//! fullest row.
+//!
+//! The planner's liveness bound is the fullest moment if every layer that can makes its rows one by one. The checker
+//! computes the same bound by code of its own (`csdfc_codegen::check`).
 
 use std::ops::Range;
 

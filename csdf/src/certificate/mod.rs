@@ -1,4 +1,8 @@
 //! Why no smaller capacities do, in a form that is checked without a search.
+//!
+//! The check has an execution and arithmetic of its own. It uses nothing of the search for capacities. There is one
+//! exception: it takes the maximal throughput from the library, by the method that the search does not use
+//! ([`Method::StateSpace`]).
 
 mod cycle;
 mod execute;

@@ -1,4 +1,18 @@
 //! The smallest capacities that serve a goal.
+//!
+//! Capacities that do not serve have a reason: a cycle of firings that wait for each other. The cycle is too slow, or
+//! its firings never start. It exists as long as the channels whose space it waits for stay within certain limits. So
+//! any capacities that serve must exceed one of these limits. Such a set of limits is a *conflict*.
+//!
+//! ```text
+//!    cheapest capacities that break all known conflicts (cover) ---> do they serve? -- yes --> the optimum
+//!         ^                                                               |
+//!         |                                                               no
+//!         +--- made as strong as it can be (strengthen) <--- a conflict (conflict)
+//! ```
+//!
+//! Nothing is decomposed in advance. Conflicts that share no channel are independent, and the cover notices. The
+//! conflicts go into the answer, where [`verify_storage`](crate::verify_storage) checks them.
 
 mod conflict;
 mod cover;

@@ -1,14 +1,15 @@
 //! The search for the smallest total: conflicts one after another, each answered by the cheapest capacities that
 //! break them all (an implicit hitting set, as Davies and Bacchus 2011 do for MaxSAT).
 //!
-//! Throughput never falls when a capacity grows, so that what serves a goal is all that lies above some minimal
-//! points. A cycle of firings that wait for each other and are too slow shows that a point does not serve, nor
-//! does any other point whose capacities are no greater *in the channels whose space the cycle waits for*: one of
-//! those has to grow. Such a conflict is first made as strong as it can be, by leaving out channels and by
-//! raising the others as long as there still is a cycle; it then covers a maximal box of points that do not serve.
-//! The cheapest point outside of all boxes that are known bounds the optimum from below. If it serves it is the
-//! optimum, else there is another conflict. Cycles are found in the graph of all firings, where none can be missed
-//! whatever ways meet again.
+//! A point is a capacity for each channel. Throughput never falls when a capacity grows. So the points that serve a
+//! goal are all points above some minimal ones. At a point that does not serve, some cycle of firings waits for
+//! itself and is too slow. The cycle waits for the space of some channels. Every point that has no more space in
+//! *these* channels does not serve either: one of them has to grow.
+//!
+//! Such a conflict is first made as strong as it can be. Channels are left out, and the capacities of the others are
+//! raised, as long as there still is a cycle. The conflict then covers a maximal box of points that do not serve. The
+//! cheapest point outside of all known boxes bounds the optimum from below. If it serves, it is the optimum.
+//! Otherwise there is another conflict. Cycles are found in the graph of all firings, so none is missed.
 
 use super::conflict::Target;
 use super::cover::{Clause, Cover};

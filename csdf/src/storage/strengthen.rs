@@ -1,4 +1,4 @@
-//! Conflicts made as strong as they can be.
+//! Conflicts made as strong as they can be: fewer channels, higher limits.
 
 use super::conflict::Target;
 use super::problem::Problem;

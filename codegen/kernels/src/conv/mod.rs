@@ -1,4 +1,15 @@
 //! Convolution.
+//!
+//! A convolution does the work of layers beside it, to the bit:
+//!
+//! - *Before it.* A batch norm or an activation of its input ([`Pre`]).
+//! - *A concat.* A convolution of one group may be given its image in parts, which hold its channels one after
+//!   another.
+//! - *An addition.* Any convolution but a depthwise one may be given a tensor to add to its sums before the
+//!   activation.
+//!
+//! The micro-kernel reads pixels by a table (`indirect`). A part of the image is only other entries of the table
+//! (`window`). What is added is read when a tile's sums end.
 
 mod dense;
 mod depthwise;

@@ -1,4 +1,8 @@
-//! What becomes of a convolution's input as it is loaded.
+//! What becomes of a convolution's input as it is loaded: a batch norm, an activation, or both.
+//!
+//! The kernel transforms the pixels of a tile into a block on its stack, and the tile's table points to that block. A
+//! depthwise convolution transforms them in registers. The arithmetic is that of the layers that the convolution
+//! replaces, to the bit. The padding stays zero.
 
 use core::marker::PhantomData;
 

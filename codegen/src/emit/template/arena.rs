@@ -1,9 +1,10 @@
 //! The one block of memory that the plan shares out, and the spans of it that a firing borrows.
 //!
-//! Each part of the program that runs for itself, a model or a stage of a pipeline, reaches the rings of its own table
-//! and no others. Parts that run at the same time are split off together, after it is seen that their tables have no
-//! byte in common but those of rings between stages. Rings of one part may have bytes in common, whose turn it is being
-//! the plan's business: whatever is borrowed to be written at one time is seen to be apart from all that is read.
+//! Each part of the program that runs for itself, a model or a stage of a pipeline, reaches the rings of its own
+//! table and no others. Parts that run at the same time are split off together. First it is seen that their tables
+//! have no byte in common but those of rings between stages. Rings of one part may have bytes in common; the plan
+//! says which of them may use them when. Whatever is borrowed for writing is seen to be apart from all that is
+//! borrowed for reading at the same time.
 #![allow(unsafe_code, reason = "spans of the arena that do not overlap are borrowed at the same time")]
 #![allow(dead_code, reason = "not every plan hands rows on or has stages")]
 

@@ -1,9 +1,24 @@
 //! The extended search, the default: rows per firing for each layer, and where segments end.
 //!
-//! A network is a chain of blocks with cut tensors between them ([`cuts`]). A run of blocks that is streamed, at whatever pace,
-//! is a segment whose bytes and time are known ([`stream`]). Chains of segments have an exact front ([`chains`]). That front, the
-//! simple choices and the choices of old plans are where a genetic search starts (`family`, `evolve`), which also changes single
-//! layers. What it finds is placed in memory, with the smallest rings, as any other choice.
+//! A network is a chain of blocks with *cut tensors* between them ([`cuts`]). The search has four steps:
+//!
+//! 1. *Segments* ([`stream`]). What a layer makes, and when, depends only on the layers after it. So one execution on
+//!    demand from the first layer to a cut tells what every segment that ends at this cut takes. A few hundred
+//!    executions give the bytes and time of thousands of segments, each at some twenty paces (how often its layers
+//!    fire in a frame).
+//! 2. *Chains* ([`chains`]). The bytes of a chain of segments are those of its largest segment, its time is the sum
+//!    of all. Keeping the undominated chains at each cut therefore gives the exact front.
+//! 3. *Evolution* (`family`, `evolve`). NSGA-II starts from that front, from the simple choices, and from the choices
+//!    of old plans (`--from`). It changes single layers, runs of layers, and barriers, and evaluates sketched
+//!    placements. It adds well below one percent of hypervolume.
+//! 4. *Placement*. What was found is placed in memory, with the smallest rings, as any other choice.
+//!
+//! There are two special cases:
+//!
+//! - A network in which at most eight layers can go by parts: all their choices are tried.
+//! - A network with several tensors between its modules, as inception networks have: one more choice streams row by
+//!   row from each such place to the next. Chains of such segments are not searched for. The chain model assumes that
+//!   a segment makes its outputs in step. A segment that finds its image whole makes them one after another.
 
 pub mod chains;
 pub mod cuts;
