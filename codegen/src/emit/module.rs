@@ -79,7 +79,7 @@ fn write_head(source: &mut Source, model: &Model<'_>, body: &str) {
         source.line("#[cfg(feature = \"std\")]");
         source.line("use crate::ring::{Link, PipelineError, guarded, join, spawn};");
     }
-    source.line("use crate::weights::{model, WeightsError};");
+    source.line("use crate::weights::{self, WeightsError};");
     source.line(if body.contains(" kernels::") { "use crate::{isa, kernels};" } else { "use crate::isa;" });
     source.gap();
 }
@@ -142,8 +142,8 @@ fn write_model(source: &mut Source, model: &Model<'_>) {
     source.close("}");
     source.gap();
     source.line("/// Runs one frame.");
-    source.open("pub fn infer(&mut model, inputs: Inputs<'_>, outputs: Outputs<'_>) {");
-    source.line("model.infer_rows(inputs, outputs);");
+    source.open("pub fn infer(&mut self, inputs: Inputs<'_>, outputs: Outputs<'_>) {");
+    source.line("self.infer_rows(inputs, outputs);");
     source.close("}");
     source.gap();
     match model.stages.is_empty() {
