@@ -9,6 +9,7 @@ use csdfc_kernels::rows::RowShape;
 use crate::operator::Function;
 use crate::shape::{Order, Shape};
 
+use super::access::image_rows;
 use super::kernel::{Bound, Form, Kernel, Parameters, RowCall, Site};
 use super::packing::{Packing, Part};
 use super::seen::Input;
@@ -66,7 +67,8 @@ impl Choice {
             }
             Form::Elements(_) => Ok(Packing::Plain { dims: dims.to_vec() }),
             Form::Rows(call) => {
-                let is_image = output.is_image();
+                // A kernel may also see an image as pixels of other channels.
+                let is_image = image_rows(output, call.output.ring_rows) == Some(call.output);
                 let packing = if is_image {
                     image_constant(output, dims)
                 } else {

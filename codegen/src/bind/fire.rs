@@ -180,3 +180,29 @@ impl Slots {
         shape
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bind::{Site, bind};
+    use crate::operator::{ElementWise, Function, Operator};
+    use crate::shape::Shape;
+
+    /// Slopes for each channel of a view whose channels are the pixels of the tensor.
+    #[test]
+    fn slopes_are_those_of_the_channels_seen() {
+        let (own, seen) = (Shape::image(1, 8, 3), Shape::image(24, 1, 1));
+        let operator =
+            Operator::ElementWise(ElementWise { function: Function::PRelu { slope: vec![24, 1, 1] } });
+        let call = bind(&Site::whole(&operator, [(&own, &seen)].into_iter(), &seen)).unwrap();
+        let slopes: Vec<f32> = (1..=24).map(|i| i as f32).collect();
+        let mut weights = vec![0.0; call.constants[0].range.end];
+        call.constants[0].packing.pack(std::slice::from_ref(&slopes), &mut weights).unwrap();
+        let x = Source { data: &[-1.0; 24], slots: Slots::Ring(0) };
+        let mut made = [0.0; 24];
+        let output = Target { data: TargetData::F32(&mut made), slots: Slots::Ring(0) };
+        let context = &mut Context::alone(csdfc_kernels::arch::Isa::compiled());
+        call.fire(context, 0..1, &[x], &weights, output).unwrap();
+        assert_eq!(made.to_vec(), slopes.iter().map(|slope| -slope).collect::<Vec<f32>>());
+    }
+}
