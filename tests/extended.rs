@@ -32,7 +32,7 @@ fn front(task: &CnnTask<'_>, timing: &Timing<'_>, storage: StorageModel) -> Vec<
 /// All choices of one row or all for each layer, if there are not too many.
 fn bits(task: &CnnTask<'_>) -> Option<Vec<Choice>> {
     let network = task.network;
-    let by_parts: Vec<LayerId> = network.ids().filter(|id| network.layer(*id).shape.rows() > 1).collect();
+    let by_parts: Vec<LayerId> = network.ids().filter(|id| network.layer(*id).rows() > 1).collect();
     let choice = |bits: usize| {
         let mut choice = Choice::none(network);
         let parts = by_parts.iter().enumerate().filter(|(at, _)| bits >> at & 1 == 1);
@@ -95,7 +95,7 @@ fn figures(name: &str) -> Vec<(u64, u64)> {
         let mut choice = variant.choice();
         for id in network.ids().filter(|id| network.layer(*id).is_input()) {
             let often = readers[id.0].first().map_or(1, |reader| firings(*reader, &choice.rows));
-            choice.rows[id.0] = (network.layer(id).shape.rows() as u64).div_ceil(often);
+            choice.rows[id.0] = (network.layer(id).rows() as u64).div_ceil(often);
             // A segment that ended there would store the input whole.
             choice.barriers.iter_mut().for_each(|barriers| barriers.retain(|end| *end != id));
         }

@@ -78,7 +78,7 @@ fn dominates(a: &Worth, b: &Worth) -> bool {
 fn genes(application: &Application) -> Vec<(usize, LayerId)> {
     let of = |(c, cnn): (usize, &csdfc::app::resolve::Cnn)| {
         let network = &cnn.network;
-        let tall = network.ids().filter(|id| network.layer(*id).shape.rows() > 1);
+        let tall = network.ids().filter(|id| network.layer(*id).rows() > 1);
         tall.map(|id| (c, id)).collect::<Vec<_>>()
     };
     application.cnns.iter().enumerate().flat_map(of).collect()

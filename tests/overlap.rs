@@ -34,7 +34,7 @@ fn check(network: &Network, execution: &Execution, name: &str) {
         bytes: request.bytes,
         live: request.live,
         is_exclusive: request.pipelined
-            || request.ring_rows < network.layer(request.tensor).shape.rows() as u64,
+            || request.ring_rows < network.layer(request.tensor).rows() as u64,
     };
     let rings: Vec<Ring> = execution.requests.iter().map(ring).collect();
     let order: Vec<LayerId> = execution.orders.iter().flat_map(FiringOrder::order).collect();
@@ -104,8 +104,8 @@ fn rings_of_networks_share_addresses() {
                 .iter()
                 .zip(0..)
                 .map(|(layer, i)| match i % 3 {
-                    0 => layer.shape.rows() as u64,
-                    r => (r * 3).min(layer.shape.rows() as u64),
+                    0 => layer.rows() as u64,
+                    r => (r * 3).min(layer.rows() as u64),
                 })
                 .collect(),
         };

@@ -3,9 +3,16 @@
 //! The RON form has one struct `(key: value)` for each JSON object, variants as strings as in JSON, so that both
 //! hold the same tree. The same plan always gives the same text.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
-use crate::plan::{FORMAT, Plan};
+use crate::bind::Primitive;
+use crate::plan::{FORMAT, LayerInput, Plan};
+use crate::shape::Shape;
+
+/// The version before [`FORMAT`], which is read too.
+const OLDER: &str = "csdfc-plan/1";
 
 /// Why a text is no plan.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -25,16 +32,18 @@ pub enum FileError {
         /// What is wrong there.
         message: String,
     },
-    /// The text is good RON, but does not have the fields of a plan.
-    #[error("RON, at `{path}`: {message}")]
+    /// The text is good RON, or a good older plan, but does not have the fields of a plan.
+    #[error("{language}, at `{path}`: {message}")]
     Field {
+        /// What the text was read as: `JSON` or `RON`.
+        language: &'static str,
         /// Keys and indices that lead there: `cnns[0].layers[3]`.
         path: String,
         /// What is wrong there.
         message: String,
     },
     /// The plan is of another version.
-    #[error("the plan's format is `{found}`; this version of csdfc knows `{FORMAT}`")]
+    #[error("the plan's format is `{found}`; this version of csdfc knows `{FORMAT}` and `{OLDER}`")]
     Format {
         /// What it says of itself.
         found: String,
@@ -82,9 +91,11 @@ impl Plan {
             message: message(&error),
         };
         // The version comes first: another's fields would only mislead.
-        let version: Value = serde_json::from_str(text).map_err(located)?;
-        check_format(&version)?;
-        serde_json::from_str(text).map_err(located)
+        let value: Value = serde_json::from_str(text).map_err(located)?;
+        match version(&value)? {
+            Version::Current => serde_json::from_str(text).map_err(located),
+            Version::Older => of_older(value, "JSON"),
+        }
     }
 
     /// Reads a plan from RON.
@@ -102,14 +113,10 @@ impl Plan {
                 column: error.span.start.col,
                 message: error.code.to_string(),
             })?;
-        check_format(&value)?;
-        // RON's reader cannot take a layer's operator from among its other fields; JSON's can, and says where it
-        // stopped.
-        let json = format!("{value:#}");
-        serde_json::from_str(&json).map_err(|error| FileError::Field {
-            path: path_at(&json, error.line()),
-            message: message(&error),
-        })
+        match version(&value)? {
+            Version::Current => of_value(&value, "RON"),
+            Version::Older => of_older(value, "RON"),
+        }
     }
 
     /// Reads a plan from JSON or RON, whichever the text is: JSON starts with a brace, RON with a parenthesis.
@@ -122,11 +129,56 @@ impl Plan {
     }
 }
 
-fn check_format(value: &Value) -> Result<(), FileError> {
+enum Version {
+    Current,
+    Older,
+}
+
+fn version(value: &Value) -> Result<Version, FileError> {
     match value.get("format") {
+        Some(Value::String(found)) if found == OLDER => Ok(Version::Older),
         Some(Value::String(found)) if found != FORMAT => Err(FileError::Format { found: found.clone() }),
-        _ => Ok(()),
+        _ => Ok(Version::Current),
     }
+}
+
+/// A plan from its data. RON's reader cannot take a layer's operator from among its other fields; JSON's can, and says
+/// where it stopped.
+fn of_value(value: &Value, language: &'static str) -> Result<Plan, FileError> {
+    let json = format!("{value:#}");
+    serde_json::from_str(&json).map_err(|error| FileError::Field {
+        language,
+        path: path_at(&json, error.line()),
+        message: message(&error),
+    })
+}
+
+/// A plan from the data of one of version [`OLDER`]. Elements were given by their bytes, and every layer was computed by
+/// the first primitive of its operator, which was called `generic`.
+fn of_older(mut value: Value, language: &'static str) -> Result<Plan, FileError> {
+    value["format"] = FORMAT.into();
+    for tensor in value.get_mut("tensors").and_then(Value::as_array_mut).into_iter().flatten() {
+        let Some(fields) = tensor.as_object_mut() else { continue };
+        let element = match fields.get("element_bytes").and_then(Value::as_u64) {
+            Some(4) => "f32",
+            Some(8) => "i64",
+            _ => continue,
+        };
+        fields.remove("element_bytes");
+        fields.insert("element".into(), element.into());
+    }
+    let mut plan = of_value(&value, language)?;
+    for cnn in &mut plan.cnns {
+        let shapes: BTreeMap<String, Shape> =
+            cnn.layers.iter().map(|layer| (layer.output.clone(), layer.output_shape.clone())).collect();
+        for layer in cnn.layers.iter_mut().filter(|layer| layer.primitive == "generic") {
+            let seen = |input: &LayerInput| input.view.clone().or_else(|| shapes.get(&input.tensor).cloned());
+            let inputs: Vec<Shape> = layer.inputs.iter().filter_map(seen).collect();
+            let inputs: Vec<&Shape> = inputs.iter().collect();
+            layer.primitive = Primitive::of(&layer.operator, &inputs).name().into();
+        }
+    }
+    Ok(plan)
 }
 
 /// The message of an error without its place.
@@ -285,12 +337,12 @@ mod tests {
             "JSON, line 29, column 15: invalid value: integer `-1`, expected usize",
         );
         check(
-            json.replace("csdfc-plan/1", "csdfc-plan/9"),
-            "the plan's format is `csdfc-plan/9`; this version of csdfc knows `csdfc-plan/1`",
+            json.replace("csdfc-plan/2", "csdfc-plan/9"),
+            "the plan's format is `csdfc-plan/9`; this version of csdfc knows `csdfc-plan/2` and `csdfc-plan/1`",
         );
         check(
-            ron.replace("csdfc-plan/1", "csdfc-plan/9"),
-            "the plan's format is `csdfc-plan/9`; this version of csdfc knows `csdfc-plan/1`",
+            ron.replace("csdfc-plan/2", "csdfc-plan/9"),
+            "the plan's format is `csdfc-plan/9`; this version of csdfc knows `csdfc-plan/2` and `csdfc-plan/1`",
         );
         check(ron.replace("threads: 1", "threads: ~"), "RON, line 263, column 13: Unexpected char '~'");
         check(

@@ -9,6 +9,7 @@ pub mod check;
 pub mod emit;
 pub mod file;
 pub mod file_name;
+pub mod format;
 pub mod operator;
 pub mod plan;
 pub mod run;

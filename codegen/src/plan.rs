@@ -7,11 +7,12 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::format::{Element, Format, Layout};
 use crate::operator::Operator;
 use crate::shape::Shape;
 
 /// The version of the file format; [`Plan::format`] must equal it.
-pub const FORMAT: &str = "csdfc-plan/1";
+pub const FORMAT: &str = "csdfc-plan/2";
 
 /// How an application of CNNs runs in a memory budget.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -206,7 +207,7 @@ pub struct Layer {
     pub firings: u64,
     /// Bytes of weights and biases.
     pub parameters: u64,
-    /// The implementation; `generic` until primitives are selected.
+    /// Name of the [`Primitive`](crate::bind::Primitive) that computes it.
     pub primitive: String,
     /// Layout that the primitive reads.
     pub layout_in: Layout,
@@ -231,29 +232,6 @@ pub struct LayerInput {
     pub acquire: String,
     /// Rows forgotten at the end of each firing, coded likewise.
     pub release: String,
-}
-
-/// Order in memory of the elements of a row, or of a whole tensor.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "UPPERCASE")]
-pub enum Layout {
-    /// Rows of pixels of channels.
-    #[default]
-    Hwc,
-    /// Rows of channels of pixels.
-    Hcw,
-    /// Planes of channels.
-    Chw,
-}
-
-impl std::fmt::Display for Layout {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Layout::Hwc => "HWC",
-            Layout::Hcw => "HCW",
-            Layout::Chw => "CHW",
-        })
-    }
 }
 
 /// Scratch memory of a layer, beside the buffers.
@@ -320,10 +298,8 @@ pub struct Tensor {
     pub consumers: Vec<String>,
     /// Its shape.
     pub shape: Shape,
-    /// Layout of its rows.
-    pub layout: Layout,
-    /// Bytes of one element.
-    pub element_bytes: u64,
+    /// How it lies in memory, and what its elements are. In a file, `layout` and `element`.
+    pub format: Format,
     /// Bytes of one row.
     pub row_bytes: u64,
     /// Whether the caller holds a whole copy: a network output, or an input that is delivered whole.
@@ -345,7 +321,7 @@ struct TensorFields {
     consumers: Vec<String>,
     shape: Shape,
     layout: Layout,
-    element_bytes: u64,
+    element: Element,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     ring_rows: Option<u64>,
     row_bytes: u64,
@@ -376,8 +352,7 @@ impl TryFrom<TensorFields> for Tensor {
             producer: fields.producer,
             consumers: fields.consumers,
             shape: fields.shape,
-            layout: fields.layout,
-            element_bytes: fields.element_bytes,
+            format: Format { layout: fields.layout, element: fields.element },
             row_bytes: fields.row_bytes,
             external: fields.external,
             ring,
@@ -393,14 +368,21 @@ impl From<Tensor> for TensorFields {
             producer: tensor.producer,
             consumers: tensor.consumers,
             shape: tensor.shape,
-            layout: tensor.layout,
-            element_bytes: tensor.element_bytes,
+            layout: tensor.format.layout,
+            element: tensor.format.element,
             ring_rows: tensor.ring.map(|ring| ring.ring_rows),
             row_bytes: tensor.row_bytes,
             offset: tensor.ring.map(|ring| ring.offset),
             bytes: tensor.ring.map(|ring| ring.bytes),
             external: tensor.external,
         }
+    }
+}
+
+impl Tensor {
+    /// Rows of the tensor.
+    pub fn rows(&self) -> usize {
+        self.format.rows(&self.shape)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Corruptions of what a plan says of its layers and tensors, and of its sums.
 
+use csdfc_codegen::format::Element;
 use csdfc_codegen::operator::{Operator, Pre};
 use csdfc_codegen::plan::{Plan, StorageModel};
 use csdfc_codegen::shape::Shape;
@@ -127,7 +128,7 @@ pub fn output_shape_wrong(plan: &mut Plan, random: &mut Random) -> Option<()> {
         let of = |t: &&mut csdfc_codegen::plan::Tensor| t.cnn == cnn.name && t.name == layer.output;
         let tensor = plan.tensors.iter_mut().find(of)?;
         tensor.shape = layer.output_shape.clone();
-        tensor.row_bytes = tensor.shape.row_elements() as u64 * tensor.element_bytes;
+        tensor.row_bytes = tensor.format.row_bytes(&tensor.shape)?;
         if let Some(ring) = &mut tensor.ring {
             ring.bytes = ring.ring_rows * tensor.row_bytes;
         }
@@ -146,7 +147,7 @@ pub fn tensor_misstated(plan: &mut Plan, random: &mut Random) -> Option<()> {
         2 => tensor.consumers.pop().map(drop)?,
         3 => tensor.consumers.push(tensor.consumers.first()?.clone()),
         4 => tensor.row_bytes = other(tensor.row_bytes, random),
-        5 => tensor.element_bytes = 3,
+        5 => tensor.format.element = Element::I64,
         6 => tensor.cnn.push('x'),
         7 => tensor.name.push('x'),
         _ => drop(plan.tensors.remove(random.random_range(0..count))),

@@ -22,8 +22,8 @@ pub fn ring_moved_to_free_space(plan: &mut Plan, random: &mut Random) -> Option<
     let others = places.iter().enumerate().filter(|(j, b)| *j != own && conflict(plan, &places[own], b));
     let taken: Vec<_> = others.map(|(_, place)| place.ranges[0].clone()).collect();
     // Anywhere up to a little beyond the arena's end.
-    let last = (plan.memory.buffers - ring.bytes) / tensor.element_bytes + 64;
-    let anywhere = (0..1000).map(|_| random.random_range(0..=last) * tensor.element_bytes);
+    let last = (plan.memory.buffers - ring.bytes) / tensor.format.element.bytes() + 64;
+    let anywhere = (0..1000).map(|_| random.random_range(0..=last) * tensor.format.element.bytes());
     // A tight arena has few gaps: they begin and end where other rings do.
     let edges =
         taken.iter().flat_map(|range| [Some(range.end), range.start.checked_sub(ring.bytes)]).flatten();

@@ -69,6 +69,8 @@ const CORRUPTIONS: &[(&str, Edit)] = &[
     ("convolution changed", data::convolution_changed),
     ("header wrong", data::header_wrong),
     ("primitive unknown", primitives::primitive_unknown),
+    ("primitive of another layer", primitives::primitive_of_another_layer),
+    ("offset between elements", primitives::offset_between_elements),
     ("stored bytes off", primitives::stored_bytes_off),
     ("layout of no kernel", primitives::layout_of_no_kernel),
     ("element of no kernel", primitives::element_of_no_kernel),

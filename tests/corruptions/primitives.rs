@@ -1,6 +1,8 @@
 //! Corruptions of what computes the layers, and of their attributes.
 
-use csdfc_codegen::plan::{Layout, Plan};
+use csdfc_codegen::bind::Primitive;
+use csdfc_codegen::format::{Element, Layout};
+use csdfc_codegen::plan::Plan;
 use rand::RngExt;
 use serde_json::Value;
 
@@ -26,6 +28,37 @@ pub fn primitive_unknown(plan: &mut Plan, random: &mut Random) -> Option<()> {
     if random.random_range(0..2) == 0 {
         store(plan, random.random_range(0..9));
     }
+    Some(())
+}
+
+/// Invalid because each primitive computes some operators only, in its own layouts: the layer says which these are, and
+/// another primitive that it might be taken for.
+pub fn primitive_of_another_layer(plan: &mut Plan, random: &mut Random) -> Option<()> {
+    let (c, l) = layer(plan, random);
+    let layer = &mut plan.cnns[c].layers[l];
+    let others: Vec<Primitive> = Primitive::all().filter(|other| other.name() != layer.primitive).collect();
+    let other = pick(&others, random)?;
+    layer.primitive = other.name().into();
+    if random.random_range(0..2) == 0 {
+        [layer.layout_in, layer.layout_out] = other.layouts();
+    }
+    Some(())
+}
+
+/// Invalid because a ring, or a buffer, lies at a multiple of its elements.
+pub fn offset_between_elements(plan: &mut Plan, random: &mut Random) -> Option<()> {
+    let shift = random.random_range(1..4);
+    let rings: Vec<usize> = (0..plan.tensors.len()).filter(|t| plan.tensors[*t].ring.is_some()).collect();
+    match pick(&rings, random) {
+        Some(&t) => plan.tensors[t].ring.as_mut()?.offset += shift,
+        None => {
+            let b = random.random_range(0..plan.buffers.len());
+            plan.buffers[b].offset += shift;
+        }
+    }
+    // The arena ends behind it.
+    plan.memory.buffers += 4;
+    plan.memory.total += 4;
     Some(())
 }
 
@@ -56,24 +89,26 @@ pub fn layout_of_no_kernel(plan: &mut Plan, random: &mut Random) -> Option<()> {
     match random.random_range(0..4) {
         0 => plan.cnns[c].layers[l].layout_in = layout,
         1 => plan.cnns[c].layers[l].layout_out = layout,
-        2 => plan.tensors[t].layout = layout,
+        2 => plan.tensors[t].format.layout = layout,
         _ => {
             for layer in plan.cnns.iter_mut().flat_map(|cnn| &mut cnn.layers) {
                 (layer.layout_in, layer.layout_out) = (layout, layout);
             }
-            plan.tensors.iter_mut().for_each(|tensor| tensor.layout = layout);
+            plan.tensors.iter_mut().for_each(|tensor| tensor.format.layout = layout);
         }
     }
     Some(())
 }
 
-/// Invalid because kernels compute in 32-bit floats: elements of another size, all that follows adapted.
+/// Invalid because kernels compute in 32-bit floats, and indices are 64-bit: the other element, all that follows adapted.
 pub fn element_of_no_kernel(plan: &mut Plan, random: &mut Random) -> Option<()> {
     let t = random.random_range(0..plan.tensors.len());
     let tensor = &mut plan.tensors[t];
-    let element_bytes = *pick(&[1, 2, 8], random)?;
-    tensor.row_bytes = tensor.row_bytes / tensor.element_bytes * element_bytes;
-    tensor.element_bytes = element_bytes;
+    tensor.format.element = match tensor.format.element {
+        Element::F32 => Element::I64,
+        Element::I64 => Element::F32,
+    };
+    tensor.row_bytes = tensor.format.row_bytes(&tensor.shape)?;
     if let Some(ring) = &mut tensor.ring {
         ring.bytes = ring.ring_rows * tensor.row_bytes;
     }

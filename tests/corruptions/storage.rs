@@ -22,7 +22,7 @@ pub fn ring_moved_onto_a_live_one(plan: &mut Plan, random: &mut Random) -> Optio
     let (moved, onto) = (&places[a], &places[b]);
     let cnn = plan.cnns[moved.cnn].name.clone();
     let tensor = plan.tensors.iter().position(|t| t.cnn == cnn && t.name == moved.tensor)?;
-    let element = plan.tensors[tensor].element_bytes;
+    let element = plan.tensors[tensor].format.element.bytes();
     let bytes = plan.tensors[tensor].ring?.bytes;
     // From one element of overlap at the low end to one at the high end.
     let low = (onto.ranges[0].start + element).saturating_sub(bytes).next_multiple_of(element);

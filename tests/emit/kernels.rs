@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use csdfc::app::partition::Partition;
 use csdfc::app::resolve::{Application, Cnn, RowsChoice};
 use csdfc::network::{LayerId, Network, NetworkOutput, Operand};
-use csdfc_codegen::bind::{self, Call, Form, Literal, Site};
+use csdfc_codegen::bind::{self, Call, Form, Literal, Primitive, Site};
 use csdfc_codegen::operator::{
     ArgMax, BatchNorm, Binary, BinaryFunction, Concat, ConstantOperand, Conv, ConvTranspose, Coordinates,
     DepthToSpace, ElementWise, Function, Gemm, InstanceNorm, Lrn, Operator, Pad, PadMode, Pool, PoolKind,
@@ -458,6 +458,20 @@ fn lines() -> Vec<Group> {
     groups
 }
 
+/// Functions of an image in every layout, by all primitives that compute them, and the conversions between.
+fn in_layouts() -> Network {
+    let operators = [Function::Relu, Function::Tanh, Function::Abs, Function::Sigmoid]
+        .map(|function| Operator::ElementWise(ElementWise { function }));
+    let group = Group { name: "layouts", inputs: vec![plain(image())], operators: operators.into() };
+    let mut network = network(&group, true);
+    let names = ["element-wise-hcw-hcw", "element-wise-chw-chw"];
+    let functions = network.layers.iter_mut().filter(|layer| layer.operator.kind() == "element_wise");
+    for (layer, name) in functions.zip(names.iter().cycle().take(3)) {
+        layer.primitive = Primitive::find(name);
+    }
+    csdfc::pass::legalise(network)
+}
+
 /// The network of a group. `through` another layer its inputs come from rings, else from the caller.
 fn network(group: &Group, through: bool) -> Network {
     let mut network = Network::default();
@@ -495,14 +509,18 @@ pub fn application() -> Application {
     for (c, group) in groups.iter().enumerate() {
         let network = network(group, c % 2 == 1);
         for id in network.ids() {
-            let all = network.layer(id).shape.rows();
+            let all = network.layer(id).rows();
             rows.insert((c, id), [1, 2, all][c % 3].min(all) as u64);
         }
         let layers = network.ids().collect();
         let whole = Partition { name: group.name.into(), layers, processor: "cpu".into(), schedule: None };
         cnns.push(generate::of_network(group.name, network, vec![whole]));
     }
-    let parallel = groups.iter().map(|group| vec![group.name.to_owned()]).collect();
+    let network = in_layouts();
+    let partition = |layers| Partition { name: "layouts".into(), layers, processor: "cpu".into(), schedule: None };
+    let whole = partition(network.ids().collect());
+    cnns.push(generate::of_network("layouts", network, vec![whole]));
+    let parallel = cnns.iter().map(|cnn| vec![cnn.name.clone()]).collect();
     generate::of_cnns(cnns, parallel, StorageModel::Tensors, RowsChoice::Layers(rows))
 }
 
@@ -513,7 +531,15 @@ fn call(network: &Network, id: LayerId) -> Option<Call> {
         return None;
     }
     let inputs = layer.inputs.iter().map(|operand| (&network.layer(operand.layer).shape, &operand.shape));
-    Some(bind::bind(&Site::whole(&layer.operator, inputs, &layer.shape)).expect("a kernel"))
+    let mut site = Site::whole(&layer.operator, inputs, &layer.shape);
+    site.primitive = layer.primitive();
+    [_, site.layout] = site.primitive.layouts();
+    site.ring_rows = layer.rows();
+    for (operand, read) in site.inputs.iter_mut().zip(&layer.inputs) {
+        let read = network.layer(read.layer);
+        (operand.layout, operand.ring_rows) = (read.format().layout, read.rows());
+    }
+    Some(bind::bind(&site).expect("a kernel"))
 }
 
 /// The side of a binary function on which its constant is, if it has one.

@@ -3,6 +3,7 @@
 use csdfc::app::partition::Partition;
 use csdfc::app::resolve::{Application, RowsChoice};
 use csdfc::network::{Network, NetworkOutput, Operand};
+use csdfc_codegen::format::Element;
 use csdfc_codegen::operator::{BinaryFunction, ElementWise, Function, Operator};
 use csdfc_codegen::plan::{Plan, StorageModel};
 use csdfc_codegen::run::{Runner, Value};
@@ -37,7 +38,7 @@ fn subject(name: &str, inputs: &[Shape], operator: &Operator) -> Option<Subject>
     read.reverse();
     let made = generate::push(&mut network, operator.clone(), read).expect("a layer");
     let tensor = made.layer.0;
-    if network.layers[tensor].element_bytes != 4 {
+    if network.layers[tensor].format().element != Element::F32 {
         return None;
     }
     let end = Operator::ElementWise(ElementWise { function: Function::Neg });

@@ -187,7 +187,7 @@ fn broken(plan: &Plan, random: &mut ChaCha8Rng) -> Plan {
         0 if !plan.tensors.is_empty() => {
             let place = random.random_range(0..plan.tensors.len());
             let tensor = &mut plan.tensors[place];
-            let unit = [tensor.element_bytes, tensor.row_bytes][random.random_range(0..2)];
+            let unit = [tensor.format.element.bytes(), tensor.row_bytes][random.random_range(0..2)];
             if let Some(ring) = &mut tensor.ring {
                 ring.offset = step(ring.offset, unit, random);
             }

@@ -130,7 +130,7 @@ fn by_parts_as_whole() {
             for (partitions, together) in [(1, false), (2, false), (3, true)] {
                 let all = application(&network, partitions, together, storage);
                 for rows in [1, 5, 12].map(|rows| {
-                    let of_layer = |id: LayerId| (network.layer(id).shape.rows() as u64).min(rows);
+                    let of_layer = |id: LayerId| (network.layer(id).rows() as u64).min(rows);
                     RowsChoice::Layers(network.ids().map(|id| ((0, id), of_layer(id))).collect())
                 }) {
                     let application = Application { rows, threads: 1 + partitions, ..all.clone() };

@@ -67,7 +67,6 @@ pub fn add(network: &mut Network, operator: Operator, inputs: Vec<Operand>, shap
         Weights { dims, source: Source::Values(values), scale: None }
     };
     let name = format!("{}{}", operator.kind(), network.layers.len());
-    let element_bytes = if matches!(operator, Operator::ArgMax(_)) { 8 } else { 4 };
     let layer = network.add(Layer {
         output: format!("t{}", network.layers.len()),
         name,
@@ -76,7 +75,7 @@ pub fn add(network: &mut Network, operator: Operator, inputs: Vec<Operand>, shap
         operator,
         inputs,
         shape: shape.clone(),
-        element_bytes,
+        primitive: None,
     });
     Operand { layer, shape }
 }
@@ -400,7 +399,7 @@ pub fn application(bytes: &[u8], storage: StorageModel) -> Application {
     let mut rows = BTreeMap::new();
     for (c, cnn) in cnns.iter().enumerate() {
         for id in cnn.network.ids() {
-            let height = cnn.network.layer(id).shape.rows();
+            let height = cnn.network.layer(id).rows();
             let of_layer = match random.pick(0, 3) {
                 0 => height,
                 1 => random.pick(1, height),

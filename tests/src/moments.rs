@@ -37,10 +37,10 @@ pub fn moments(network: &Network, order: &[LayerId], rows: &[u64], rings: &[Ring
     let mut needed: BTreeMap<LayerId, Vec<(LayerId, Vec<u64>)>> = BTreeMap::new();
     let readers = network.readers();
     for ring in rings {
-        let height = network.layer(ring.tensor).shape.rows() as u64;
+        let height = network.layer(ring.tensor).rows() as u64;
         let table = |reader: &LayerId| {
             let reads = reads(network, *reader, ring.tensor);
-            let rows = network.layer(*reader).shape.rows() as u64;
+            let rows = network.layer(*reader).rows() as u64;
             (*reader, (0..=rows).map(|y| first_needed(&reads, y, height)).collect())
         };
         needed.insert(ring.tensor, readers[ring.tensor.0].iter().map(table).collect());
@@ -48,7 +48,7 @@ pub fn moments(network: &Network, order: &[LayerId], rows: &[u64], rings: &[Ring
     let mut made = vec![0u64; network.layers.len()];
     let mut moments = Vec::new();
     for (firing, &layer) in order.iter().enumerate() {
-        let height = network.layer(layer).shape.rows() as u64;
+        let height = network.layer(layer).rows() as u64;
         let first = made[layer.0];
         let last = (first + rows[layer.0]).min(height);
         for row in first..last {
@@ -80,7 +80,7 @@ pub fn moments(network: &Network, order: &[LayerId], rows: &[u64], rings: &[Ring
 /// for one that it reads more than once, each time.
 fn reads(network: &Network, reader: LayerId, tensor: LayerId) -> Vec<Vec<Range<u64>>> {
     let layer = network.layer(reader);
-    let (rows, height) = (network.layer(tensor).shape.rows() as u64, layer.shape.rows() as i64);
+    let (rows, height) = (network.layer(tensor).rows() as u64, layer.rows() as i64);
     let own = &network.layer(tensor).shape;
     let operands = layer.inputs.iter().enumerate().filter(|(_, operand)| operand.layer == tensor);
     let of_operand = |(index, _): (usize, &Operand)| {

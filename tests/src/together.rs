@@ -41,7 +41,7 @@ pub fn follow(plan: &Plan, tensor: usize) -> (Plan, u64) {
         resize(&mut plan);
         plan
     };
-    let element = plan.tensors[tensor].element_bytes;
+    let element = plan.tensors[tensor].format.element.bytes();
     let size = plan.tensors[tensor].ring.map_or(0, |ring| ring.bytes);
     let (mut yes, mut no) = (0, size / element + 1);
     while yes + 1 < no {

@@ -13,6 +13,7 @@ pub mod arg_max;
 pub mod binary;
 pub mod concat;
 pub mod conv;
+pub mod convert;
 pub mod depth_space;
 pub mod element_wise;
 pub mod elements;

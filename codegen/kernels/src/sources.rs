@@ -17,6 +17,7 @@ pub const SOURCES: &[(&str, &str)] = &[
     ("conv/pre.rs", include_str!("conv/pre.rs")),
     ("conv/transpose.rs", include_str!("conv/transpose.rs")),
     ("conv/window.rs", include_str!("conv/window.rs")),
+    ("convert.rs", include_str!("convert.rs")),
     ("depth_space.rs", include_str!("depth_space.rs")),
     ("element_wise.rs", include_str!("element_wise.rs")),
     ("elements.rs", include_str!("elements.rs")),

@@ -24,16 +24,14 @@ use super::access::{self, image_rows};
 use super::choice::{Choice, split};
 use super::kernel::{Bound, ElementCall, Form, Kernel, Operand, Parameters, RowCall, Site};
 use super::packing::Packing;
-use super::{products, translate};
+use super::translate;
 
-/// Chooses the kernel of a layer.
+/// Chooses the kernel of a layer whose operator has one, by rows where it can.
 pub(super) fn choose(site: &Site<'_>) -> Result<Choice, String> {
     let Some(x) = site.inputs.first() else {
         return Err(format!("a {} without operands cannot be computed", site.operator.kind()));
     };
     match site.operator {
-        Operator::Conv(_) | Operator::ConvTranspose(_) => products::convolution(site),
-        Operator::Gemm(gemm) => products::gemm(site, x, gemm),
         Operator::ElementWise(element_wise) => self::element_wise(site, x, &element_wise.function),
         Operator::BatchNorm(norm) => batch_norm(site, x, norm),
         Operator::Binary(binary) => self::binary(site, binary),

@@ -8,11 +8,13 @@ use csdfc_kernels::kernel::{ElementKernel, RowKernel};
 use csdfc_kernels::rows::RowShape;
 use serde::Serialize;
 
+use crate::format::Layout;
 use crate::operator::Operator;
 use crate::shape::Shape;
 
 use super::literal::Literal;
 use super::packing::Packing;
+use super::primitive::Primitive;
 use super::seen::{Input, View};
 
 /// A layer as it stands among the rings that it reads and writes.
@@ -20,23 +22,32 @@ use super::seen::{Input, View};
 pub struct Site<'a> {
     /// What it computes.
     pub operator: &'a Operator,
+    /// How.
+    pub primitive: Primitive,
     /// Its operands.
     pub inputs: Vec<Operand<'a>>,
     /// Shape of its output.
     pub output: &'a Shape,
+    /// Layout of its output.
+    pub layout: Layout,
     /// Rows of the ring that it writes.
     pub ring_rows: usize,
 }
 
 impl<'a> Site<'a> {
-    /// A layer of which every tensor is stored whole. The operands are tensors as they are, and as they are seen.
+    /// A layer of which every tensor is stored whole, and which is computed as no choice has been made. The operands are
+    /// tensors as they are, and as they are seen.
     pub fn whole(
         operator: &'a Operator,
         operands: impl Iterator<Item = (&'a Shape, &'a Shape)>,
         output: &'a Shape,
     ) -> Self {
-        let inputs = operands.map(|(own, seen)| Operand { own, seen, ring_rows: own.rows() }).collect();
-        Site { operator, inputs, output, ring_rows: output.rows() }
+        let layout = Layout::Hwc;
+        let operand = |(own, seen): (&'a Shape, _)| Operand { own, seen, layout, ring_rows: own.rows() };
+        let inputs: Vec<Operand<'a>> = operands.map(operand).collect();
+        let seen: Vec<&Shape> = inputs.iter().map(|x| x.seen).collect();
+        let primitive = Primitive::of(operator, &seen);
+        Site { operator, primitive, inputs, output, layout, ring_rows: output.rows() }
     }
 }
 
@@ -47,6 +58,8 @@ pub struct Operand<'a> {
     pub own: &'a Shape,
     /// The shape in which the layer sees it.
     pub seen: &'a Shape,
+    /// Layout of the tensor.
+    pub layout: Layout,
     /// Rows of the ring that it is read from.
     pub ring_rows: usize,
 }

@@ -1,19 +1,20 @@
 //! Layers of a plan among its stores.
 
 use crate::check::{CnnIndex, Store};
+use crate::format::Element;
 use crate::operator::Operator;
 
 use super::choice::Choice;
-use super::choose::choose;
 use super::kernel::{Call, Constant, Operand, Site};
 use super::packing::Part;
+use super::primitive::Primitive;
 
 /// Binds a layer to the kernel that computes it.
 ///
 /// # Errors
 /// When no kernel does.
 pub fn bind(site: &Site<'_>) -> Result<Call, String> {
-    let Choice { form, parts, slopes } = choose(site)?;
+    let Choice { form, parts, slopes } = site.primitive.kernel(site)?;
     let mut start = 0;
     let constants = parts.into_iter().map(|Part { packing, parameters }| {
         let range = start..start + packing.len();
@@ -50,7 +51,7 @@ pub(crate) fn bind_layer(
     if matches!(entry.layer.operator, Operator::Input(_)) || !is_stored {
         return Ok(None);
     }
-    let makes_indices = entry.tensor.element_bytes == 8;
+    let makes_indices = entry.tensor.format.element == Element::I64;
     if makes_indices && !(written.is_empty() && entry.readers.is_empty()) {
         return Err("it makes indices, which no layer can read".into());
     }
@@ -61,12 +62,16 @@ pub(crate) fn bind_layer(
             None if read.tensor.external && matches!(read.layer.operator, Operator::Input(_)) => read.rows(),
             None => return Err(format!("its operand `{}` is stored nowhere", read.tensor.name)),
         };
-        Ok(Operand { own: &read.tensor.shape, seen: cnn.seen(l, operand), ring_rows: rows as usize })
+        let (own, layout) = (&read.tensor.shape, read.tensor.format.layout);
+        Ok(Operand { own, seen: cnn.seen(l, operand), layout, ring_rows: rows as usize })
     };
     let inputs = entry.inputs.iter().enumerate().map(operand).collect::<Result<_, String>>()?;
     let ring_rows = written.first().map_or(room, |&own| stores[own].ring_rows) as usize;
+    let name = &entry.layer.primitive;
+    let primitive = Primitive::find(name).ok_or_else(|| format!("there is no primitive `{name}`"))?;
     let (operator, output) = (&entry.layer.operator, &entry.tensor.shape);
-    let call = bind(&Site { operator, inputs, output, ring_rows })?;
+    let layout = entry.tensor.format.layout;
+    let call = bind(&Site { operator, primitive, inputs, output, layout, ring_rows })?;
     let follows = |tensor: usize| {
         let rings = read_from(stores, l, tensor).zip(written.first().copied());
         rings.is_some_and(|(read, own)| stores[read].overlaps(&stores[own]))

@@ -253,7 +253,7 @@ fn slope_per_channel(operator: &Operator, slope: &[usize], filters: usize) -> bo
 
 /// Bytes that a layer's parameters take as packed. `inputs` are the shapes in which the layer sees its operands,
 /// `elements` how many parameters it has.
-pub fn stored_bytes(operator: &Operator, inputs: &[&Shape], elements: u64) -> u64 {
+pub(super) fn stored_bytes(operator: &Operator, inputs: &[&Shape], elements: u64) -> u64 {
     let in_panels = panels(operator, inputs).map(|(part, in_place)| {
         let slopes = match operator.activation() {
             Some(Function::PRelu { slope }) if in_place => slope.iter().product(),

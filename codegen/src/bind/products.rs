@@ -3,11 +3,11 @@
 use csdfc_kernels::activation::Activation;
 use csdfc_kernels::conv::Conv;
 
-use crate::operator;
+use crate::operator::Operator;
 use crate::shape::Shape;
 
 use super::choice::Choice;
-use super::kernel::{Operand, Site};
+use super::kernel::Site;
 use super::packing::{self, Packing};
 
 /// A convolution, of all its operands, or a transposed one.
@@ -32,7 +32,10 @@ fn is_computed(conv: &Conv) -> bool {
 }
 
 /// A matrix product by constants.
-pub(super) fn gemm(site: &Site<'_>, x: &Operand<'_>, gemm: &operator::Gemm) -> Result<Choice, String> {
+pub(super) fn gemm(site: &Site<'_>) -> Result<Choice, String> {
+    let (Operator::Gemm(gemm), [x]) = (site.operator, site.inputs.as_slice()) else {
+        return site.unsupported();
+    };
     let Some((mut part, in_place)) = packing::panels(site.operator, &[x.seen]) else {
         return site.unsupported();
     };
@@ -56,7 +59,7 @@ pub(super) fn gemm(site: &Site<'_>, x: &Operand<'_>, gemm: &operator::Gemm) -> R
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::operator::Operator;
+    use crate::operator;
     use crate::shape::Order;
 
     /// Binds a convolution 1×1 to these operands, as they are and as they are seen, the last of which is added.

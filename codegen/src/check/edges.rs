@@ -112,12 +112,9 @@ fn check_buffers(index: &Index<'_>, findings: &mut Findings) {
         for edge in &buffer.holds {
             let tensor =
                 index.plan.tensors.iter().find(|tensor| tensor.cnn == edge.cnn && tensor.name == edge.tensor);
-            if let Some(tensor) = tensor.filter(|tensor| !buffer.offset.is_multiple_of(tensor.element_bytes))
-            {
-                wrong(format!(
-                    "its offset {} is no multiple of {} bytes",
-                    buffer.offset, tensor.element_bytes
-                ));
+            let element = tensor.map_or(1, |tensor| tensor.format.element.bytes());
+            if !buffer.offset.is_multiple_of(element) {
+                wrong(format!("its offset {} is no multiple of {element} bytes", buffer.offset));
             }
         }
     }

@@ -81,7 +81,7 @@ impl<'a> CnnIndex<'a> {
 impl LayerIndex<'_> {
     /// Rows of its tensor.
     pub fn rows(&self) -> u64 {
-        self.tensor.shape.rows() as u64
+        self.tensor.rows() as u64
     }
 
     /// Rows of its tensor that firing `p` of a frame makes.

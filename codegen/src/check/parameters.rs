@@ -40,7 +40,8 @@ pub(super) fn elements(operator: &Operator, inputs: &[&Shape]) -> Option<u64> {
         | Operator::Softmax(_)
         | Operator::Lrn(_)
         | Operator::DepthToSpace(_)
-        | Operator::SpaceToDepth(_) => [vec![], vec![]],
+        | Operator::SpaceToDepth(_)
+        | Operator::Convert => [vec![], vec![]],
     };
     let activation = operator.activation().map_or(vec![], slope);
     let pre = if scales_input(operator) { vec![2, channels] } else { vec![] };

@@ -1,66 +1,113 @@
 //! The primitives that are known: what they compute, in which layouts, and what they keep of a layer's parameters.
+//!
+//! This table is the checker's own. Tests hold it against the kernels by executing them (`tests/primitives.rs`).
 
-use crate::operator::Operator;
-use crate::plan::{Layer, Layout};
+use crate::format::Layout;
+use crate::format::Layout::{Chw, Hcw, Hwc};
+use crate::operator::{Function, Operator};
+use crate::plan::Layer;
 use crate::shape::Shape;
 
-use super::index::Index;
+use super::index::{CnnIndex, Index};
 use super::{Findings, Violation, parameters};
 
 /// A row of the table.
 pub(super) struct Primitive {
     name: &'static str,
-    computes: fn(&Operator) -> bool,
+    computes: fn(&Operator, &[&Shape]) -> bool,
     /// Layout that it reads, and layout that it writes.
     layouts: [Layout; 2],
     /// Bytes that it keeps of a layer's parameters, from the shapes of what the layer reads; none beyond 64 bits.
     pub stored: fn(&Operator, &[&Shape]) -> Option<u64>,
 }
 
-const PRIMITIVES: &[Primitive] = &[Primitive {
-    name: "generic",
-    computes: |_| true,
-    layouts: [Layout::Hwc, Layout::Hwc],
-    stored: parameters::stored,
-}];
+impl Primitive {
+    /// A primitive that keeps weights in panels, if there are any.
+    const fn new(
+        name: &'static str,
+        computes: fn(&Operator, &[&Shape]) -> bool,
+        layouts: [Layout; 2],
+    ) -> Self {
+        Primitive { name, computes, layouts, stored: parameters::stored }
+    }
+}
 
-/// The primitive of a layer, if it is one that computes it.
-pub(super) fn find(layer: &Layer) -> Option<&'static Primitive> {
-    PRIMITIVES.iter().find(|row| row.name == layer.primitive && (row.computes)(&layer.operator))
+const PRIMITIVES: &[Primitive] = &[
+    Primitive::new("indirect-gemm-hwc-hwc", is_dense, [Hwc, Hwc]),
+    Primitive::new("depthwise-direct-hwc-hwc", is_depthwise, [Hwc, Hwc]),
+    Primitive::new("transposed-gather-hwc-hwc", |op, _| op.kind() == "conv_transpose", [Hwc, Hwc]),
+    Primitive::new("gemm-panels-hwc-hwc", |op, _| op.kind() == "gemm", [Hwc, Hwc]),
+    Primitive::new("convert-swap-hwc-hcw", |op, _| op.kind() == "convert", [Hwc, Hcw]),
+    Primitive::new("convert-swap-hcw-hwc", |op, _| op.kind() == "convert", [Hcw, Hwc]),
+    Primitive::new("convert-scatter-hcw-chw", |op, _| op.kind() == "convert", [Hcw, Chw]),
+    Primitive::new("convert-gather-chw-hcw", |op, _| op.kind() == "convert", [Chw, Hcw]),
+    Primitive::new("own-kernel-hwc-hwc", is_other, [Hwc, Hwc]),
+    Primitive::new("element-wise-hcw-hcw", is_element_wise, [Hcw, Hcw]),
+    Primitive::new("element-wise-chw-chw", is_element_wise, [Chw, Chw]),
+];
+
+fn is_depthwise(operator: &Operator, inputs: &[&Shape]) -> bool {
+    let Operator::Conv(conv) = operator else { return false };
+    let alone = inputs.len() == 1 + usize::from(conv.residual);
+    alone && inputs.first().is_some_and(|x| [x.channels(), conv.filters] == [conv.groups; 2])
+}
+
+fn is_dense(operator: &Operator, inputs: &[&Shape]) -> bool {
+    matches!(operator, Operator::Conv(_)) && !is_depthwise(operator, inputs)
+}
+
+/// Functions of an element that need no constants.
+fn is_element_wise(operator: &Operator, _: &[&Shape]) -> bool {
+    matches!(operator, Operator::ElementWise(element_wise) if !matches!(element_wise.function, Function::PRelu { .. }))
+}
+
+fn is_other(operator: &Operator, _: &[&Shape]) -> bool {
+    !["conv", "conv_transpose", "gemm", "convert"].contains(&operator.kind())
+}
+
+/// The primitive of a layer, if it is one that computes it. `inputs` are the operands as seen.
+pub(super) fn find(layer: &Layer, inputs: &[&Shape]) -> Option<&'static Primitive> {
+    PRIMITIVES.iter().find(|row| row.name == layer.primitive && (row.computes)(&layer.operator, inputs))
 }
 
 /// That each layer has a primitive that computes it, reads tensors as they lie and writes its own as the plan says.
 pub(super) fn check(index: &Index<'_>) -> Result<(), Vec<Violation>> {
     let mut findings = Findings::default();
     for cnn in &index.cnns {
-        for entry in &cnn.layers {
-            let layer = entry.layer;
-            let mut wrong = |why: String| {
-                let (cnn, layer) = (cnn.cnn.name.clone(), layer.name.clone());
+        for l in 0..cnn.layers.len() {
+            check_layer(cnn, l, &mut |why| {
+                let (cnn, layer) = (cnn.cnn.name.clone(), cnn.layers[l].layer.name.clone());
                 findings.push(Violation::Operator { cnn, layer, why });
-            };
-            let Some(primitive) = find(layer) else {
-                wrong(format!("no primitive `{}` computes a {}", layer.primitive, layer.operator.kind()));
-                continue;
-            };
-            let stated = [layer.layout_in, layer.layout_out];
-            if stated != primitive.layouts {
-                let [[reads, writes], [says_in, says_out]] = [primitive.layouts, stated];
-                let name = primitive.name;
-                wrong(format!("`{name}` reads {reads} and writes {writes}, not {says_in} and {says_out}"));
-            }
-            if entry.tensor.layout != primitive.layouts[1] {
-                let (tensor, stated) = (&entry.tensor.name, entry.tensor.layout);
-                wrong(format!("it writes {}, but `{tensor}` is stored as {stated}", primitive.layouts[1]));
-            }
-            for &read in &entry.inputs {
-                let tensor = cnn.layers[read].tensor;
-                if tensor.layout != primitive.layouts[0] {
-                    let (name, stated) = (&tensor.name, tensor.layout);
-                    wrong(format!("it reads {}, but `{name}` is stored as {stated}", primitive.layouts[0]));
-                }
-            }
+            });
         }
     }
     findings.or(())
+}
+
+fn check_layer(cnn: &CnnIndex<'_>, l: usize, wrong: &mut dyn FnMut(String)) {
+    let entry = &cnn.layers[l];
+    let layer = entry.layer;
+    let Some(primitive) = find(layer, &cnn.seen_all(l)) else {
+        return wrong(format!("no primitive `{}` computes this {}", layer.primitive, layer.operator.kind()));
+    };
+    let [reads, writes] = primitive.layouts;
+    let stated = [layer.layout_in, layer.layout_out];
+    if stated != primitive.layouts {
+        let ([says_in, says_out], name) = (stated, primitive.name);
+        wrong(format!("`{name}` reads {reads} and writes {writes}, not {says_in} and {says_out}"));
+    }
+    let stated = entry.tensor.format.layout;
+    if stated != writes {
+        wrong(format!("it writes {writes}, but `{}` is stored as {stated}", entry.tensor.name));
+    }
+    for (read, input) in entry.inputs.iter().zip(&layer.inputs) {
+        let tensor = cnn.layers[*read].tensor;
+        let stated = tensor.format.layout;
+        if stated != reads {
+            wrong(format!("it reads {reads}, but `{}` is stored as {stated}", tensor.name));
+        }
+        if [reads, writes] != [Hwc, Hwc] && input.view.is_some() {
+            wrong(format!("it reads `{}` as it lies, not in other dimensions", tensor.name));
+        }
+    }
 }

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use crate::format::Layout;
+
 use super::index::{CnnIndex, Index};
 use super::rows;
 use super::span::Span;
@@ -70,7 +72,10 @@ fn layer_rates(cnn: &CnnIndex<'_>, l: usize, findings: &mut Findings) -> Vec<Hel
     for (operand, input) in entry.layer.inputs.iter().enumerate() {
         let producer = &cnn.layers[entry.inputs[operand]];
         let output = &entry.layer.output_shape;
-        let spans = rows::spans(&entry.layer.operator, &producer.tensor.shape, &inputs, operand, output);
+        // An image of planes is one row.
+        let in_planes = [producer, entry].iter().any(|entry| entry.tensor.format.layout == Layout::Chw);
+        let by_rows = || rows::spans(&entry.layer.operator, &producer.tensor.shape, &inputs, operand, output);
+        let spans = if in_planes { None } else { by_rows() };
         let (r, firings) = (entry.layer.rows_per_firing, entry.layer.firings);
         let held = held(entry.inputs[operand], producer.rows(), spans.as_deref(), r, firings);
         let acquire = (0..firings as usize).map(|p| held.need[p] - if p == 0 { 0 } else { held.need[p - 1] });

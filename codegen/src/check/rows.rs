@@ -46,7 +46,11 @@ pub(super) fn spans(
         Operator::Lrn(_) if seen.channel_axis() == Some(axis) => None,
         // Each channel by itself, and a row is one.
         Operator::InstanceNorm(_) if seen.channel_axis() == Some(axis) => same,
-        Operator::ElementWise(_) | Operator::BatchNorm(_) | Operator::Lrn(_) | Operator::Gemm(_) => same,
+        Operator::ElementWise(_)
+        | Operator::BatchNorm(_)
+        | Operator::Lrn(_)
+        | Operator::Gemm(_)
+        | Operator::Convert => same,
         // Dimensions are counted from the last, so that axes of other ranks are not the same.
         Operator::Binary(_) | Operator::MatMul if seen.rank() != output.rank() => None,
         Operator::Binary(_) => same,

@@ -66,7 +66,7 @@ fn output_shape(operator: &Operator, inputs: &[&Shape], stated: &Shape) -> Resul
             3.. => per_channel(x, norm.channels),
             _ => Err(format!("{x} has no height or width")),
         },
-        Operator::ElementWise(_) | Operator::Lrn(_) => Ok(x.clone()),
+        Operator::ElementWise(_) | Operator::Lrn(_) | Operator::Convert => Ok(x.clone()),
         Operator::Binary(binary) => match (&binary.constant, inputs.get(1)) {
             (Some(constant), _) => {
                 let dims = broadcast(&x.dims, &constant.dims)?;

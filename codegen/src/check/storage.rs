@@ -72,8 +72,9 @@ fn rings(index: &Index<'_>, findings: &mut Findings) -> Vec<Vec<Store>> {
             if !check_ring(ring.ring_rows, tensor.row_bytes, ring.bytes, &mut wrong) {
                 continue;
             }
-            if ring.offset % tensor.element_bytes != 0 {
-                wrong(format!("its offset {} is no multiple of {} bytes", ring.offset, tensor.element_bytes));
+            let element = tensor.format.element.bytes();
+            if ring.offset % element != 0 {
+                wrong(format!("its offset {} is no multiple of {element} bytes", ring.offset));
             }
             let end = ring.offset.checked_add(ring.bytes);
             if end.is_none_or(|end| end > index.plan.memory.buffers) {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::format::{Element, Layout};
 use crate::operator::Operator;
 use crate::plan::{Cnn, FORMAT, Partition, Plan, StorageModel, Tensor};
 use crate::shape::Shape;
@@ -367,17 +368,20 @@ fn check_tensor(index: &Index<'_>, c: usize, l: usize, findings: &mut Findings) 
     if tensor.shape != layer.output_shape {
         wrong(format!("its shape is {}, but its producer makes {}", tensor.shape, layer.output_shape));
     }
-    let element_bytes = if matches!(layer.operator, Operator::ArgMax(_)) { 8 } else { 4 };
-    if tensor.element_bytes != element_bytes {
+    let element = if matches!(layer.operator, Operator::ArgMax(_)) { Element::I64 } else { Element::F32 };
+    if tensor.format.element != element {
         let kind = layer.operator.kind();
-        wrong(format!(
-            "an element of what a {kind} makes has {element_bytes} bytes, not {}",
-            tensor.element_bytes
-        ));
+        wrong(format!("what a {kind} makes has elements {element}, not {}", tensor.format.element));
     }
-    let row_bytes = (tensor.shape.row_elements() as u64).checked_mul(tensor.element_bytes);
+    let row_bytes = tensor.format.row_bytes(&tensor.shape);
     if row_bytes != Some(tensor.row_bytes) {
-        wrong(format!("a row of {} has {row_bytes:?} bytes, not {}", tensor.shape, tensor.row_bytes));
+        let (shape, format) = (&tensor.shape, tensor.format);
+        let expected = row_bytes.map_or("more than 64 bits of".into(), |bytes| bytes.to_string());
+        wrong(format!("a row of {shape}, {format}, has {expected} bytes, not {}", tensor.row_bytes));
+    }
+    if tensor.format.layout != Layout::Hwc && (tensor.external || !tensor.shape.is_image()) {
+        let what = if tensor.external { "the caller holds it" } else { "it is no image" };
+        wrong(format!("{what}, so that it lies as HWC, not {}", tensor.format.layout));
     }
     let is_input = matches!(layer.operator, Operator::Input(_));
     let tensors_model = index.plan.storage_model == StorageModel::Tensors;
@@ -386,7 +390,7 @@ fn check_tensor(index: &Index<'_>, c: usize, l: usize, findings: &mut Findings) 
         (true, _) if !is_output && !is_input => wrong("it is external, but neither input nor output".into()),
         (true, Some(_)) if !is_output => wrong("it is delivered whole, but has a ring".into()),
         (false, None) if tensors_model => wrong("it has neither a ring nor the caller's copy".into()),
-        (true, None) if tensors_model && is_input && layer.rows_per_firing < tensor.shape.rows() as u64 => {
+        (true, None) if tensors_model && is_input && layer.rows_per_firing < tensor.rows() as u64 => {
             wrong(format!("it is delivered whole, but {} rows a firing", layer.rows_per_firing));
         }
         (_, None) if tensors_model && index.is_cut(c, l) => {

@@ -94,7 +94,7 @@ fn check_parameters(index: &Index<'_>, findings: &mut Findings) {
             let what = format!("parameters of layer `{}/{}`", cnn.cnn.name, entry.layer.name);
             findings.sum(what, entry.layer.parameters, bytes);
             let packed =
-                primitives::find(entry.layer).and_then(|primitive| (primitive.stored)(operator, &inputs));
+                primitives::find(entry.layer, &inputs).and_then(|primitive| (primitive.stored)(operator, &inputs));
             stored = stored.zip(packed).and_then(|(sum, packed)| sum.checked_add(packed));
         }
     }

@@ -28,7 +28,7 @@ impl Model<'_> {
             let shape = &entry.tensor.shape;
             let described = describe(field.label, field.seen, shape);
             source.comment("///", &format!("{described}."));
-            let element = element(entry.tensor.element_bytes);
+            let element = entry.tensor.format.element;
             source.line(format!("pub {}: &'a mut [{element}; {}],", field.name, shape.elements()));
         }
         source.close("}");
@@ -125,7 +125,7 @@ impl Model<'_> {
     /// Head of the function that takes an output.
     pub(super) fn output_signature(&self, field: &OutputField<'_>) -> String {
         let entry = &self.cnn().layers[field.layer];
-        let (name, element) = (&field.name, element(entry.tensor.element_bytes));
+        let (name, element) = (&field.name, entry.tensor.format.element);
         let row = entry.tensor.shape.row_elements();
         match self.written(field.layer).is_empty() {
             true => format!("fn {name}(&mut self, y: Range<usize>) -> &mut [{element}]"),
@@ -172,10 +172,6 @@ fn times(rows: &str, elements: usize) -> String {
 }
 
 /// The type of elements of so many bytes.
-pub(super) fn element(bytes: u64) -> &'static str {
-    if bytes == 8 { "i64" } else { "f32" }
-}
-
 /// An output, or input, by its name in the model, its shape there, and how its elements lie.
 pub(super) fn describe(label: &str, seen: &Shape, own: &Shape) -> String {
     let order = match own.column_axis() {

@@ -1,5 +1,6 @@
 //! The C interface of a crate: `src/capi.rs`, behind the feature `capi`, and the header that declares it.
 
+use crate::format::Element;
 use crate::plan::Plan;
 
 use super::boundary;
@@ -111,9 +112,9 @@ fn outputs<'a>(model: &'a Model<'_>) -> Vec<Field<'a>> {
         let tensor = model.cnn().layers[field.layer].tensor;
         Field {
             name: &field.name,
-            element: match boundary::element(tensor.element_bytes) {
-                "i64" => ["i64", "int64_t"],
-                _ => ["f32", "float"],
+            element: match tensor.format.element {
+                Element::I64 => ["i64", "int64_t"],
+                Element::F32 => ["f32", "float"],
             },
             elements: tensor.shape.elements(),
             described: boundary::describe(field.label, field.seen, &tensor.shape),

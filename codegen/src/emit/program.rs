@@ -192,7 +192,7 @@ fn write_run(source: &mut Source, model: &Model<'_>, path: &str, several: bool) 
     }
     for field in &model.outputs {
         let entry = &model.cnn().layers[field.layer];
-        let element = if entry.tensor.element_bytes == 8 { "i64" } else { "f32" };
+        let element = entry.tensor.format.element;
         source.line(format!(
             "let mut {}_out = support::room::<{element}, {}>()?;",
             field.name,

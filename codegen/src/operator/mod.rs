@@ -9,6 +9,7 @@ pub use windows::{
 
 use serde::{Deserialize, Serialize};
 
+use crate::format::Element;
 use crate::shape::Shape;
 
 /// What a layer computes. Shapes are those of ONNX; `[y, x]` pairs are height first; `pads` are
@@ -59,6 +60,8 @@ pub enum Operator {
     DepthToSpace(DepthToSpace),
     /// Blocks of pixels become blocks of channels.
     SpaceToDepth(SpaceToDepth),
+    /// The same tensor in another layout: from that of its input to that of its output.
+    Convert,
 }
 
 /// Attributes of [`Operator::Input`].
@@ -430,6 +433,14 @@ impl Operator {
         }
     }
 
+    /// Type of the elements that it makes.
+    pub fn element(&self) -> Element {
+        match self {
+            Operator::ArgMax(_) => Element::I64,
+            _ => Element::F32,
+        }
+    }
+
     /// The name of the operator's kind, as in a plan's `op`.
     pub fn kind(&self) -> &'static str {
         match self {
@@ -454,6 +465,7 @@ impl Operator {
             Operator::InstanceNorm(_) => "instance_norm",
             Operator::DepthToSpace(_) => "depth_to_space",
             Operator::SpaceToDepth(_) => "space_to_depth",
+            Operator::Convert => "convert",
         }
     }
 
@@ -463,7 +475,11 @@ impl Operator {
         let same =
             inputs.windows(2).all(|pair| pair[0].order == pair[1].order && pair[0].rank() == pair[1].rank());
         match self {
-            Operator::ElementWise(_) | Operator::Softmax(_) | Operator::Slice(_) | Operator::Pad(_) => true,
+            Operator::ElementWise(_)
+            | Operator::Softmax(_)
+            | Operator::Slice(_)
+            | Operator::Pad(_)
+            | Operator::Convert => true,
             Operator::Binary(_) | Operator::Concat(_) => same,
             _ => false,
         }

@@ -99,7 +99,7 @@ pub struct Fired<'a> {
 }
 
 impl Fired<'_> {
-    /// The tensor that the layer made, if it makes it in one firing and anything reads it.
+    /// The tensor that the layer made, if it makes it in one firing, anything reads it, and it lies as HWC.
     pub fn tensor(&self) -> Option<Value> {
         self.whole.and_then(|whole| whole())
     }

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use crate::bind::{self, Call, Slots, Source};
 use crate::check::{CnnIndex, Held, Resolved, Store};
+use crate::format::{Element, Layout};
 
 use super::arena::{Arena, Rest};
 use super::memory::{External, elements, first_slot, row_elements};
@@ -64,12 +65,11 @@ impl State {
                 reads,
                 writes,
             };
-            let is_index = entry.tensor.element_bytes == 8;
             let elements = entry.tensor.shape.elements();
-            let external = match entry.tensor.external {
-                false => External::None,
-                true if is_index => External::I64(vec![0; elements]),
-                true => External::F32(vec![0.0; elements]),
+            let external = match (entry.tensor.external, entry.tensor.format.element) {
+                (false, _) => External::None,
+                (true, Element::I64) => External::I64(vec![0; elements]),
+                (true, Element::F32) => External::F32(vec![0.0; elements]),
             };
             calls.push(bind::bind_layer(cnn, stores, l, entry.rows()).map_err(fail)?);
             places.push(place);
@@ -129,7 +129,7 @@ impl State {
         }
     }
 
-    /// The tensor of a layer that makes it in one firing, just after.
+    /// The tensor of a layer that makes it in one firing, just after, if it lies as HWC.
     pub fn whole(
         &self,
         cnn: &CnnIndex<'_>,
@@ -139,6 +139,9 @@ impl State {
         frame: u64,
     ) -> Option<Value> {
         let (shape, rows) = (&cnn.layers[l].tensor.shape, cnn.layers[l].rows());
+        if cnn.layers[l].tensor.format.layout != Layout::Hwc {
+            return None;
+        }
         let data = match (&self.externals[l], self.places[l].writes.first()) {
             (External::F32(rows), _) => Data::F32(value::collect(rows, shape, shape)),
             (External::I64(rows), _) => Data::I64(value::collect(rows, shape, shape)),

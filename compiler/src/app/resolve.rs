@@ -464,7 +464,7 @@ fn bind_rows(spec: &RowsSpec, cnns: &[Cnn]) -> Result<RowsChoice, Fault> {
     for (name, rows) in layers {
         let key = ["rows".into(), Segment::Key(name.clone())];
         let (cnn, layer) = find_in_application(name, cnns, &key)?;
-        let height = cnns[cnn].network.layer(layer).shape.rows() as u64;
+        let height = cnns[cnn].network.layer(layer).rows() as u64;
         if !(1..=height).contains(rows) {
             let message =
                 format!("`{}` cannot fire {rows} rows at a time: its output has {height}", clip(name));

@@ -369,7 +369,7 @@ impl Builder {
             inputs,
             parameters,
             shape: shape.clone(),
-            element_bytes: 4,
+            primitive: None,
         });
         Ok(Operand { layer, shape })
     }

@@ -301,7 +301,7 @@ impl<'d> Seat<'d> {
         let read: usize = inputs.iter().map(csdfc_codegen::shape::Shape::elements).sum();
         let bytes = read as f64 * 4.0 + elements * 4.0 + parameters as f64 * loads;
         let traffic = bytes / self.bytes_per_second(workers);
-        let again = if one_by_one { layer.shape.rows() as f64 - firings } else { 0.0 };
+        let again = if one_by_one { layer.rows() as f64 - firings } else { 0.0 };
         let filters = again * occupancy::filter_bytes(layer) as f64 / (CACHE_SPEED * core.bytes_per_second);
         // What a call takes is little beside a line of an image, but not beside a single pixel.
         let calls = if layer.shape.is_image() { 0.0 } else { again * core.firing_ns };
@@ -412,7 +412,7 @@ mod tests {
             let fps = |rows: &dyn Fn(LayerId) -> u64| {
                 1e9 / network.ids().map(|id| gpu.layer(&network, id, rows(id), false).wall_ns).sum::<f64>()
             };
-            let modelled = [fps(&|id| network.layer(id).shape.rows() as u64), fps(&|_| 1)];
+            let modelled = [fps(&|id| network.layer(id).rows() as u64), fps(&|_| 1)];
             let deviation = [0, 1].map(|i| (100.0 * (modelled[i] / published[i] - 1.0)).round() as i64);
             assert_eq!(deviation, stated, "{name}: {modelled:?}");
         }

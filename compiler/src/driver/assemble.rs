@@ -2,7 +2,7 @@
 
 use csdf::Rates;
 use csdfc_codegen::shape::Shape;
-use csdfc_codegen::{bind, plan};
+use csdfc_codegen::plan;
 
 use crate::app::resolve::Application;
 use crate::cost::DeviceProfile;
@@ -124,7 +124,7 @@ impl Parts<'_> {
     fn layer(&self, cnn: usize, id: LayerId) -> plan::Layer {
         let network = self.network(cnn);
         let layer = network.layer(id);
-        let rows = self.chosen[cnn].execution.rows[id.0].min(layer.shape.rows() as u64);
+        let rows = self.chosen[cnn].execution.rows[id.0].min(layer.rows() as u64);
         let inputs = layer.inputs.iter().enumerate().map(|(index, operand)| {
             let tensor = network.layer(operand.layer);
             let rates = lower::operand_rates(network, id, index, rows);
@@ -137,6 +137,8 @@ impl Parts<'_> {
         });
         let partitions = &self.application.cnns[cnn].partitions;
         let partition = partitions.iter().find(|partition| partition.layers.contains(&id));
+        let primitive = layer.primitive();
+        let [layout_in, layout_out] = primitive.layouts();
         plan::Layer {
             name: layer.name.clone(),
             onnx_nodes: layer.onnx_nodes.clone(),
@@ -147,9 +149,9 @@ impl Parts<'_> {
             rows_per_firing: rows,
             firings: lower::firings(network, id, rows),
             parameters: layer.parameter_elements() * 4,
-            primitive: "generic".into(),
-            layout_in: plan::Layout::Hwc,
-            layout_out: plan::Layout::Hwc,
+            primitive: primitive.name().into(),
+            layout_in,
+            layout_out,
             partition: partition.map(|partition| partition.name.clone()).unwrap_or_default(),
             workspace: plan::Workspace::default(),
         }
@@ -202,8 +204,7 @@ impl Parts<'_> {
                     producer: layer.name.clone(),
                     consumers: consumers.collect(),
                     shape: layer.shape.clone(),
-                    layout: plan::Layout::Hwc,
-                    element_bytes: layer.element_bytes,
+                    format: layer.format(),
                     row_bytes: layer.row_bytes(),
                     external: is_output || (in_tensors && ring.is_none()),
                     ring,
@@ -227,7 +228,7 @@ impl Parts<'_> {
                     && task.network.find(&tensor.producer).is_some_and(|id| task.network.layer(id).is_input())
             })
         };
-        let bytes = |tensor: &plan::Tensor| tensor.shape.rows() as u64 * tensor.row_bytes;
+        let bytes = |tensor: &plan::Tensor| tensor.rows() as u64 * tensor.row_bytes;
         let inputs =
             tensors.iter().filter(|tensor| tensor.external && tensor.ring.is_none()).filter(is_input);
         let outputs = self.tasks.iter().flat_map(|task| {
@@ -303,7 +304,7 @@ pub fn parameters_stored(tasks: &[CnnTask<'_>]) -> u64 {
     let layers = tasks.iter().flat_map(|task| &task.network.layers);
     let bytes = |layer: &Layer| {
         let inputs: Vec<&Shape> = layer.inputs.iter().map(|operand| &operand.shape).collect();
-        bind::stored_bytes(&layer.operator, &inputs, layer.parameter_elements())
+        layer.primitive().stored_bytes(&layer.operator, &inputs, layer.parameter_elements())
     };
     layers.map(bytes).sum()
 }

@@ -68,5 +68,5 @@ impl Choice {
 }
 
 fn heights(network: &Network) -> Vec<u64> {
-    network.layers.iter().map(|layer| layer.shape.rows() as u64).collect()
+    network.layers.iter().map(|layer| layer.rows() as u64).collect()
 }

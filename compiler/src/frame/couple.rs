@@ -40,7 +40,7 @@ pub fn couple(
             let request = &mut execution.requests[request];
             let layer = task.network.layer(request.tensor);
             let stages = request.touched.iter().max().map_or(0, |last| last - request.partition + 1);
-            let frames = || stages as u64 * layer.shape.rows() as u64;
+            let frames = || stages as u64 * layer.rows() as u64;
             request.ring_rows = found.as_ref().map_or_else(frames, |rings| rings[index]);
             request.bytes = request.ring_rows * layer.row_bytes();
         }
@@ -107,7 +107,7 @@ fn smallest(
     let mut granularity = Vec::new();
     for &request in &group.requests {
         let request = &execution.requests[request];
-        let (tensor, height) = (request.tensor, network.layer(request.tensor).shape.rows() as u64);
+        let (tensor, height) = (request.tensor, network.layer(request.tensor).rows() as u64);
         let production = lower::production(height, execution.rows[tensor.0]);
         let Some(producer) = actors[request.partition] else { return Ok(None) };
         let mut whole = production.len() == 1;

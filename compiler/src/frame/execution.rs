@@ -140,7 +140,7 @@ fn segments(network: &Network, partition: &PartitionTask, choice: &Choice) -> Ve
     let mut segments: Vec<Vec<LayerId>> = Vec::new();
     let mut streaming = false;
     for &id in &partition.layers {
-        let height = network.layer(id).shape.rows() as u64;
+        let height = network.layer(id).rows() as u64;
         let by_parts = choice.rows[id.0] < height;
         match segments.last_mut() {
             Some(segment) if streaming && (by_parts || height == 1) => segment.push(id),
@@ -175,7 +175,7 @@ mod tests {
             assert!(order.is_sorted_by_key(|id| segment(*id)), "{barriers:?}");
             assert!(!order.is_sorted(), "within a segment firings take turns");
             for request in &execution.requests {
-                let height = network.layer(request.tensor).shape.rows() as u64;
+                let height = network.layer(request.tensor).rows() as u64;
                 assert!(!barriers.contains(&request.tensor) || request.ring_rows == height, "{request:?}");
                 assert!(request.tensor.0 > 2 || request.ring_rows < height || !barriers.is_empty());
             }

@@ -8,10 +8,11 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use csdf::{Actor, ActorId, Channel, Graph, Rates, Reader};
+use csdfc_codegen::format::Layout;
 use csdfc_codegen::plan::StorageModel;
 
 use crate::network::{LayerId, Network};
-use crate::operators;
+use crate::operators::{self, RowAccess};
 
 /// The rates of one operand of a layer, per firing.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,16 +47,26 @@ pub struct ChannelOrigin {
 
 /// Firings per frame, Φ = ⌈H / r⌉, of a layer that makes `rows` rows per firing.
 pub fn firings(network: &Network, layer: LayerId, rows: u64) -> u64 {
-    (network.layer(layer).shape.rows() as u64).div_ceil(rows.max(1))
+    (network.layer(layer).rows() as u64).div_ceil(rows.max(1))
 }
 
 /// The rates of operand `index` of a layer that makes `rows` rows per firing (DESIGN.md, section 3, "Rows").
 pub fn operand_rates(network: &Network, id: LayerId, index: usize, rows: u64) -> OperandRates {
     let layer = network.layer(id);
-    let tensor = &network.layer(layer.inputs[index].layer).shape;
-    let access = operators::row_access(&layer.operator, tensor, &layer.input_shapes(), &layer.shape, index);
+    let tensor = network.layer(layer.inputs[index].layer);
+    // An image of planes is one row.
+    let access = match [tensor, layer].iter().any(|layer| layer.format().layout == Layout::Chw) {
+        true => RowAccess::Whole,
+        false => operators::row_access(
+            &layer.operator,
+            &tensor.shape,
+            &layer.input_shapes(),
+            &layer.shape,
+            index,
+        ),
+    };
     let (acquire, release) =
-        operators::acquire_release(&access, tensor.rows() as u64, layer.shape.rows() as u64, rows);
+        operators::acquire_release(&access, tensor.rows() as u64, layer.rows() as u64, rows);
     OperandRates { acquire, release }
 }
 
@@ -78,14 +89,14 @@ impl<'a> RateTable<'a> {
     /// The table of a network.
     pub fn new(network: &'a Network) -> Self {
         let cells = |count: usize| (0..count).map(|_| OnceLock::new()).collect::<Vec<_>>();
-        let kept = network.layers.iter().map(|layer| cells(layer.shape.rows().min(KEPT))).collect();
+        let kept = network.layers.iter().map(|layer| cells(layer.rows().min(KEPT))).collect();
         RateTable { network, kept, whole: cells(network.layers.len()) }
     }
 
     /// Tensors read by a layer with `rows` rows per firing, each once, with acquire and release rates.
     pub(crate) fn get(&self, id: LayerId, rows: u64) -> std::borrow::Cow<'_, [(LayerId, Rates, Rates)]> {
         let make = || tensor_rates(self.network, id, rows);
-        let cell = if rows >= self.network.layer(id).shape.rows() as u64 {
+        let cell = if rows >= self.network.layer(id).rows() as u64 {
             Some(&self.whole[id.0])
         } else {
             usize::try_from(rows).ok().and_then(|rows| self.kept[id.0].get(rows))
@@ -172,7 +183,7 @@ pub fn lower(
             graph.add_channel(Channel {
                 name: layer.output.clone(),
                 producer,
-                production: production(layer.shape.rows() as u64, rows[id.0]),
+                production: production(layer.rows() as u64, rows[id.0]),
                 readers,
                 initial_tokens: 0,
                 token_bytes: layer.row_bytes(),

@@ -120,7 +120,7 @@ pub fn fill(
     }
     let mut whole = vec![None; network.layers.len()];
     for (index, request) in requests.iter().enumerate() {
-        let height = network.layer(request.tensor).shape.rows() as u64;
+        let height = network.layer(request.tensor).rows() as u64;
         if !request.pipelined && request.ring_rows >= height {
             whole[request.tensor.0] = Some(index);
         }
@@ -195,7 +195,7 @@ impl Lives<'_> {
 
     fn filling(&self, tensor: LayerId) -> Filling {
         let layer = self.network.layer(tensor);
-        let (height, row_bytes) = (layer.shape.rows() as u64, layer.row_bytes());
+        let (height, row_bytes) = (layer.rows() as u64, layer.row_bytes());
         let made = |p: u64| ((p + 1) * self.rows[tensor.0]).min(height) * row_bytes;
         let begun = self.times[tensor.0].iter().zip(0..).map(|(time, p)| (*time, made(p))).collect();
         let readings = &self.readings[tensor.0];
@@ -239,7 +239,7 @@ impl Lives<'_> {
         if operands().next().is_none() {
             return Vec::new();
         }
-        let height = layer.shape.rows() as u64;
+        let height = layer.rows() as u64;
         let is_costly = self.is_costly(id);
         let mut keeps: Vec<(WholeRing, Vec<u64>)> = Vec::new();
         for (tensor, request, release) in operands() {

@@ -139,7 +139,7 @@ impl RequestBuilder<'_> {
         frames: u64,
     ) -> Request {
         let layer = self.task.network.layer(tensor);
-        let height = layer.shape.rows() as u64;
+        let height = layer.rows() as u64;
         let partition = partition_of[tensor.0];
         let mut touched: Vec<usize> = readers.iter().map(|reader| partition_of[reader.0]).collect();
         touched.push(partition);

@@ -9,6 +9,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use csdfc_codegen::format::Element;
 use csdfc_codegen::operator::{Operator, Transpose};
 use csdfc_codegen::shape::{Order, Shape};
 
@@ -91,7 +92,7 @@ impl Builder {
             parameters: Vec::new(),
             output: self.tensors.unique(name),
             shape: shape.clone(),
-            element_bytes: 4,
+            primitive: None,
         };
         Ok(Tensor { operand: Operand { layer: self.network.add(layer), shape }, views: Vec::new() })
     }
@@ -106,7 +107,7 @@ impl Builder {
     ) -> Result<Tensor, Fault> {
         for input in inputs {
             let layer = self.network.layer(input.operand.layer);
-            if layer.element_bytes != 4 {
+            if layer.format().element != Element::F32 {
                 return fault!("it reads the indices of {}, and csdfc computes with floats only", layer.name);
             }
         }
@@ -268,7 +269,6 @@ impl Builder {
                 onnx_nodes.push(label.clone());
             }
         }
-        let element_bytes = if matches!(operator, Operator::ArgMax(_)) { 8 } else { 4 };
         let layer = Layer {
             name: self.names.unique(label),
             onnx_nodes,
@@ -277,7 +277,7 @@ impl Builder {
             parameters,
             output: self.tensors.unique(output),
             shape: shape.clone(),
-            element_bytes,
+            primitive: None,
         };
         Ok(Tensor { operand: Operand { layer: self.network.add(layer), shape }, views: Vec::new() })
     }

@@ -7,6 +7,8 @@
 
 pub mod weights;
 
+use csdfc_codegen::bind::Primitive;
+use csdfc_codegen::format::{Format, Layout};
 use csdfc_codegen::operator::{InputElement, Operator};
 use csdfc_codegen::shape::Shape;
 
@@ -42,8 +44,8 @@ pub struct Layer {
     pub output: String,
     /// Shape of that tensor.
     pub shape: Shape,
-    /// Bytes of one element of that tensor: 4, or 8 for the indices of ArgMax.
-    pub element_bytes: u64,
+    /// The primitive that was chosen to compute it; the first that does, if none was.
+    pub primitive: Option<Primitive>,
 }
 
 /// A tensor as one layer reads it.
@@ -138,14 +140,33 @@ impl Layer {
         self.inputs.iter().map(|operand| operand.shape.clone()).collect()
     }
 
+    /// The primitive that computes it.
+    pub fn primitive(&self) -> Primitive {
+        let inputs: Vec<&Shape> = self.inputs.iter().map(|operand| &operand.shape).collect();
+        self.primitive.unwrap_or_else(|| Primitive::of(&self.operator, &inputs))
+    }
+
+    /// How its output tensor lies in memory, and what its elements are.
+    pub fn format(&self) -> Format {
+        // No primitive but a chosen one makes other layouts.
+        let layout = self.primitive.map_or(Layout::Hwc, |primitive| primitive.layouts()[1]);
+        Format { layout, element: self.operator.element() }
+    }
+
+    /// Rows of its output tensor.
+    pub fn rows(&self) -> usize {
+        self.format().rows(&self.shape)
+    }
+
     /// Bytes of one row of its output tensor.
     pub fn row_bytes(&self) -> u64 {
-        self.shape.row_elements() as u64 * self.element_bytes
+        let format = self.format();
+        format.row_elements(&self.shape) as u64 * format.element.bytes()
     }
 
     /// Bytes of its whole output tensor.
     pub fn tensor_bytes(&self) -> u64 {
-        self.shape.rows() as u64 * self.row_bytes()
+        self.rows() as u64 * self.row_bytes()
     }
 
     /// Whether it is an input that layers read where the caller holds it, if the caller hands over the frame whole. Floats
@@ -157,6 +178,6 @@ impl Layer {
     /// Whether the caller holds its tensor and layers read it there: an input that is delivered whole, and read in place.
     /// `rows` are those of a firing.
     pub fn is_held_by_caller(&self, rows: u64) -> bool {
-        self.is_read_in_place() && rows >= self.shape.rows() as u64
+        self.is_read_in_place() && rows >= self.rows() as u64
     }
 }

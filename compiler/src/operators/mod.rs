@@ -58,6 +58,7 @@ pub fn output_shape(operator: &Operator, inputs: &[Shape]) -> Result<Shape, Shap
         (Operator::DepthToSpace(d2s), Some(x)) => layout::depth_to_space_shape(d2s.block, x),
         (Operator::SpaceToDepth(s2d), Some(x)) => layout::space_to_depth_shape(s2d.block, x),
         (Operator::Resize(resize), Some(x)) => resize::resize_shape(resize, x),
+        (Operator::Convert, Some(x)) => Ok(x.clone()),
         (Operator::Input(_), _) | (_, None) => {
             Err(ShapeError("the shape of a network input is the model's".into()))
         }
@@ -94,7 +95,8 @@ pub fn parameter_dims(operator: &Operator, inputs: &[Shape]) -> Vec<Vec<usize>> 
         | Operator::Softmax(_)
         | Operator::Lrn(_)
         | Operator::DepthToSpace(_)
-        | Operator::SpaceToDepth(_) => Vec::new(),
+        | Operator::SpaceToDepth(_)
+        | Operator::Convert => Vec::new(),
     };
     dims.extend(operator.activation().into_iter().flat_map(slope_dims));
     dims
@@ -125,7 +127,8 @@ pub fn macs(operator: &Operator, inputs: &[Shape], output: &Shape) -> u64 {
         | Operator::Lrn(_)
         | Operator::InstanceNorm(_)
         | Operator::DepthToSpace(_)
-        | Operator::SpaceToDepth(_) => 0,
+        | Operator::SpaceToDepth(_)
+        | Operator::Convert => 0,
     }
 }
 
@@ -160,7 +163,8 @@ pub fn row_access(
         | Operator::Lrn(_)
         | Operator::Gemm(_)
         | Operator::MatMul
-        | Operator::Binary(_) => row_local(rows),
+        | Operator::Binary(_)
+        | Operator::Convert => row_local(rows),
         Operator::Reduce(reduce) => along(&reduce.axes, row, rows),
         Operator::ArgMax(arg_max) => along(&[arg_max.axis], row, rows),
         Operator::Softmax(softmax) => along(&softmax.axes, row, rows),

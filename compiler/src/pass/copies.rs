@@ -1,18 +1,16 @@
 //! Layers that move the elements of a tensor where no kernel reads them as they lie.
 
-use std::collections::BTreeSet;
-
 use csdfc_codegen::bind::{self, Site};
 use csdfc_codegen::operator::{Operator, Transpose};
 use csdfc_codegen::shape::Shape;
 
+use super::names::Names;
 use crate::network::{Layer, LayerId, Network, Operand};
 
 /// Moves each operand that a layer sees in another shape than it has, where no kernel computes the layer so, into that
 /// shape first. A convolution, say, reads rows of an image, and a reshape may have cut the image into other rows.
 pub(super) fn copies(network: Network) -> Network {
-    let names = network.layers.iter().flat_map(|layer| [layer.name.clone(), layer.output.clone()]);
-    let mut names: BTreeSet<String> = names.collect();
+    let mut names = Names::of(&network);
     let Network { layers, outputs } = network;
     let mut result = Network::default();
     // The new place of each layer.
@@ -45,15 +43,9 @@ fn is_bound(network: &Network, layer: &Layer) -> bool {
 }
 
 /// Adds a layer that moves an operand of a layer into the shape in which it is seen.
-fn copy(network: &mut Network, names: &mut BTreeSet<String>, reader: &Layer, operand: Operand) -> Operand {
+fn copy(network: &mut Network, names: &mut Names, reader: &Layer, operand: Operand) -> Operand {
     let shape = Shape::new(operand.shape.dims.clone());
-    let mut unique = |base: &str| {
-        let mut name = format!("{base}_copy");
-        while !names.insert(name.clone()) {
-            name += "_";
-        }
-        name
-    };
+    let mut unique = |base: &str| names.unique(format!("{base}_copy"));
     let layer = Layer {
         name: unique(&reader.name),
         output: unique(&network.layer(operand.layer).output),
@@ -62,7 +54,7 @@ fn copy(network: &mut Network, names: &mut BTreeSet<String>, reader: &Layer, ope
         inputs: vec![operand],
         parameters: Vec::new(),
         shape: shape.clone(),
-        element_bytes: 4,
+        primitive: None,
     };
     Operand { layer: network.add(layer), shape }
 }
@@ -88,7 +80,7 @@ mod tests {
                 inputs,
                 parameters: Vec::new(),
                 shape: shape.clone(),
-                element_bytes: 4,
+                primitive: None,
             };
             Operand { layer: network.add(layer), shape }
         };

@@ -1,6 +1,7 @@
 //! Passes over a network: the same function from fewer layers.
 //!
-//! [`normalise`] conducts the passes that rewrite a network. [`reorder`], the last pass, needs its partitions.
+//! [`normalise`] conducts the passes that rewrite a network. Once primitives are chosen, [`legalise`] adds the conversions
+//! that they need. [`reorder`], the last pass, needs the network's partitions.
 //!
 //! Each pass leaves every ONNX node's name with the layer that now does its work, and a network output's tensor as it
 //! was.
@@ -18,6 +19,8 @@ mod before;
 mod copies;
 mod fold;
 mod fuse;
+mod legalise;
+mod names;
 pub mod order;
 mod parts;
 mod recognise;
@@ -25,6 +28,7 @@ mod reorder;
 mod residual;
 mod rewrite;
 
+pub use legalise::legalise;
 pub use reorder::{Stretch, reorder};
 
 /// How much passes make one layer of.

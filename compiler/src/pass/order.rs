@@ -306,7 +306,7 @@ mod tests {
                 parameters: Vec::new(),
                 output: id.to_string(),
                 shape: shape.clone(),
-                element_bytes: 4,
+                primitive: None,
             });
         }
         network

@@ -87,7 +87,7 @@ pub fn inspect(application: &Application, other: &Application) -> Result<Inspect
             op: operator_name(&layer.operator),
             inputs: layer.inputs.iter().map(|operand| network.layer(operand.layer).name.clone()).collect(),
             output_shape: layer.shape.dims.clone(),
-            rows: layer.shape.rows(),
+            rows: layer.rows(),
             output_bytes: layer.tensor_bytes(),
             macs: operators::macs(&layer.operator, &layer.input_shapes(), &layer.shape),
             parameters: layer.parameter_elements(),

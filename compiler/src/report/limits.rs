@@ -47,7 +47,7 @@ fn describe(plan: &Plan, witness: &PeakWitness, tensor: &Tensor) -> Vec<String> 
         let last = tensor.consumers.last().map_or("", String::as_str);
         format!("kept for {last}")
     };
-    let height = tensor.shape.rows() as u64;
+    let height = tensor.rows() as u64;
     let rows = if ring.0 < height { format!(", {} of {height} rows", ring.0) } else { String::new() };
     let name = format!("{}/{}", tensor.cnn, tensor.producer);
     vec![String::new(), grouped(ring.1), format!("{}, {role}{rows}", of_plan(plan, &name))]

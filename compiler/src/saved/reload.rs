@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use csdfc_codegen::bind::Primitive;
 use csdfc_codegen::operator::Operator;
 use csdfc_codegen::plan::{Cnn, Plan};
 use csdfc_codegen::shape::{Order, Shape};
@@ -12,7 +13,7 @@ use serde_json::Value;
 use crate::app::load::{self, ModelRequest};
 use crate::error::Error;
 use crate::network::{LayerId, Network, Operand};
-use crate::pass::Fusion;
+use crate::pass::{self, Fusion};
 use crate::saved::identity;
 
 /// The networks of a plan, in the order of its CNNs, their layers those of the plan.
@@ -84,7 +85,7 @@ fn load(cnn: &Cnn, folder: &Path) -> Result<Result<Network, Vec<String>>, Error>
             model: cnn.model.path.clone(),
             source: Box::new(error),
         })?;
-        let network = in_order_of(cnn, loaded.network);
+        let network = in_order_of(cnn, pass::legalise(with_primitives(cnn, loaded.network)));
         let found = compare(cnn, &network);
         if found.is_empty() {
             return Ok(Ok(network));
@@ -94,6 +95,20 @@ fn load(cnn: &Cnn, folder: &Path) -> Result<Result<Network, Vec<String>>, Error>
         }
     }
     Ok(Err(least.unwrap_or_default()))
+}
+
+/// The network, its layers computed by the plan's primitives.
+fn with_primitives(cnn: &Cnn, mut network: Network) -> Network {
+    for layer in &mut network.layers {
+        let planned = cnn.layers.iter().find(|planned| planned.name == layer.name);
+        let chosen = planned.and_then(|planned| Primitive::find(&planned.primitive));
+        let inputs: Vec<&Shape> = layer.inputs.iter().map(|operand| &operand.shape).collect();
+        let chosen = chosen.filter(|chosen| chosen.computes(&layer.operator, &inputs));
+        if chosen.is_some_and(|chosen| chosen != layer.primitive()) {
+            layer.primitive = chosen;
+        }
+    }
+    network
 }
 
 /// The network with its layers in the order of the plan's, or as it is if that is no order for it.

@@ -43,7 +43,7 @@ pub fn write(choice: &Choice, network: &Network) -> String {
     // Runs of layers, with their rows per firing or `None` for the whole height.
     let mut runs: Vec<(u64, Option<u64>)> = Vec::new();
     for (layer, &rows) in network.layers.iter().zip(&choice.rows) {
-        let height = layer.shape.rows() as u64;
+        let height = layer.rows() as u64;
         let rows = (rows < height).then_some(rows);
         match runs.last_mut() {
             // A tensor of one row is made in one firing whatever is said: it goes with those before it.
@@ -97,7 +97,7 @@ pub fn read(text: &str, network: &Network) -> Result<Choice, CodeError> {
         }
     }
     let layers = network.layers.len();
-    let heights = || network.layers.iter().map(|layer| layer.shape.rows() as u64);
+    let heights = || network.layers.iter().map(|layer| layer.rows() as u64);
     let mut runs = Vec::new();
     for item in rows.split(',').map(str::trim) {
         runs.push(run(item).ok_or_else(|| CodeError::Rows(clip(item)))?);
@@ -248,7 +248,7 @@ mod tests {
             singly in prop::collection::vec(any::<bool>(), 20),
         ) {
             let network = network();
-            let heights = network.layers.iter().map(|layer| layer.shape.rows() as u64);
+            let heights = network.layers.iter().map(|layer| layer.rows() as u64);
             let rows: Vec<u64> = heights.zip(rows).map(|(height, rows)| rows.min(height)).collect();
             let barriers = bars.map(|bars| network.ids().filter(|id| bars[id.0]).collect());
             let one_by_one = Some(network.ids().filter(|id| singly[id.0]).collect());

@@ -84,7 +84,7 @@ pub fn as_bits(plans: &[Vec<Option<Choice>>], tasks: &[CnnTask<'_>]) -> Vec<Vec<
 
 fn bits(choice: &Choice, network: &Network) -> Option<Vec<bool>> {
     let bit = |(layer, rows): (&crate::network::Layer, &u64)| {
-        let whole = *rows >= layer.shape.rows() as u64;
+        let whole = *rows >= layer.rows() as u64;
         (whole || *rows == 1).then_some(!whole)
     };
     if choice.barriers.is_some() {

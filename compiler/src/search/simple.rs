@@ -17,7 +17,7 @@ use csdfc_codegen::plan::StorageModel;
 
 /// The simple choices.
 pub fn choices(network: &Network) -> Vec<Choice> {
-    let height = |layer: usize| network.layers[layer].shape.rows();
+    let height = |layer: usize| network.layers[layer].rows();
     let prefixes = (1..network.layers.len()).filter(|length| height(length - 1) > 1);
     let mut choices = vec![Choice::none(network)];
     choices.extend(prefixes.map(|length| Choice::prefix(network, length)));
@@ -29,7 +29,7 @@ pub fn choices(network: &Network) -> Vec<Choice> {
 fn inputs_whole(network: &Network, choice: &Choice) -> Option<Choice> {
     let mut rows = choice.rows.clone();
     for (id, layer) in network.layers.iter().enumerate().filter(|(_, layer)| layer.is_input()) {
-        rows[id] = layer.shape.rows() as u64;
+        rows[id] = layer.rows() as u64;
     }
     let name = format!("{}, inputs whole", choice.name);
     (rows != choice.rows).then(|| Choice { name, rows, ..choice.clone() })

@@ -43,6 +43,8 @@ pub struct Layer {
     pub partition: usize,
     pub parameters: u64,
     pub row_bytes: u64,
+    /// Of its tensor.
+    pub layout: String,
     pub external: bool,
     pub held: Vec<Held>,
     pub readers: Vec<usize>,
@@ -122,7 +124,7 @@ impl Ring {
 
 impl Layer {
     pub fn rows(&self) -> u64 {
-        self.shape.rows()
+        rows(&self.shape, &self.layout)
     }
 
     /// The row after the last that firing `p` makes.
@@ -137,7 +139,7 @@ impl Layer {
 
 impl<'a> Plan<'a> {
     pub fn read(value: &'a Value) -> Result<Plan<'a>, Refusal> {
-        same("format", text(value, "format")?, "csdfc-plan/1")?;
+        same("format", text(value, "format")?, "csdfc-plan/2")?;
         let stated = list(value, "partitions")?;
         let mut places = BTreeMap::new();
         for (i, partition) in stated.iter().enumerate() {
@@ -263,7 +265,7 @@ impl<'a> Plan<'a> {
             }
             let (rows, offset) = (number(tensor, "ring_rows")?, number(tensor, "offset")?);
             same("bytes of a ring", number(tensor, "bytes")?, rows * layer.row_bytes)?;
-            if rows == 0 || offset % number(tensor, "element_bytes")? != 0 {
+            if rows == 0 || offset % element_bytes(tensor)? != 0 {
                 return Err(format!("{} has a ring that cannot be", layer.name));
             }
             let kind = if cut { Kind::Cut } else { kind(rows) };
@@ -337,6 +339,19 @@ fn tensor_of(cnn: &Value, name: &str) -> Result<usize, Refusal> {
     place.ok_or_else(|| format!("nothing writes `{name}`"))
 }
 
+/// Rows of a tensor: an image of planes is one.
+fn rows(shape: &Shape, layout: &str) -> u64 {
+    if layout == "CHW" && shape.is_image() { 1 } else { shape.rows() }
+}
+
+fn element_bytes(tensor: &Value) -> Result<u64, Refusal> {
+    match text(tensor, "element")? {
+        "f32" => Ok(4),
+        "i64" => Ok(8),
+        element => Err(format!("no element `{element}`")),
+    }
+}
+
 fn layers(plan: &Value, cnn: &Value, partitions: &BTreeMap<&str, usize>) -> Result<Vec<Layer>, Refusal> {
     let mut layers: Vec<Layer> = Vec::new();
     let tensors = list(plan, "tensors")?;
@@ -348,11 +363,15 @@ fn layers(plan: &Value, cnn: &Value, partitions: &BTreeMap<&str, usize>) -> Resu
         let shape = Shape::read(&stated["output_shape"])?;
         same("shape of a tensor", Shape::read(&tensor["shape"])?, shape.clone())?;
         let (r, firings) = (number(stated, "rows_per_firing")?, number(stated, "firings")?);
-        if r == 0 || r > shape.rows() {
+        let layout = text(tensor, "layout")?.to_owned();
+        if layout != "HWC" && (!shape.is_image() || tensor["external"] == true) {
+            return Err(format!("{name} cannot lie as {layout}"));
+        }
+        if r == 0 || r > rows(&shape, &layout) {
             return Err(format!("{name} makes {r} rows a firing"));
         }
-        same("firings", firings, shape.rows().div_ceil(r))?;
-        let row_bytes = shape.row_elements() * number(tensor, "element_bytes")?;
+        same("firings", firings, rows(&shape, &layout).div_ceil(r))?;
+        let row_bytes = shape.elements() / rows(&shape, &layout) * element_bytes(tensor)?;
         same("bytes of a row", number(tensor, "row_bytes")?, row_bytes)?;
         let mut operands = Vec::new();
         for input in list(stated, "inputs")? {
@@ -379,6 +398,7 @@ fn layers(plan: &Value, cnn: &Value, partitions: &BTreeMap<&str, usize>) -> Resu
             partition,
             parameters: number(stated, "parameters")?,
             row_bytes,
+            layout,
             external: tensor["external"] == true,
             held: Vec::new(),
             readers: Vec::new(),
@@ -386,7 +406,8 @@ fn layers(plan: &Value, cnn: &Value, partitions: &BTreeMap<&str, usize>) -> Resu
         };
         for operand in 0..layer.operands.len() {
             let of = layer.operands[operand].tensor;
-            let spans = spans(&layer, &layers[of].shape, operand)?;
+            let is_planes = layer.layout == "CHW" || layers[of].layout == "CHW";
+            let spans = if is_planes { None } else { spans(&layer, &layers[of].shape, operand)? };
             let held = Held::new(of, layers[of].rows(), spans.as_deref(), r, firings);
             same("acquire", &layer.operands[operand].acquire, &held.acquire())?;
             same("release", &layer.operands[operand].release, &held.release())?;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::format::{Format, Layout};
 use crate::operator::{Concat, Conv, ElementWise, Function, Input, InputElement, Operator};
 use crate::plan::*;
 use crate::shape::Shape;
@@ -140,12 +141,12 @@ impl Plan {
             producer: name.into(),
             consumers: Vec::new(),
             shape: shape.clone(),
-            layout: Layout::Hwc,
-            element_bytes: 4,
+            format: Format::default(),
             row_bytes,
             external: at.is_none() && self.storage_model == StorageModel::Tensors,
             ring: at.map(|(ring_rows, offset)| Ring { ring_rows, offset, bytes: ring_rows * row_bytes }),
         });
+        let primitive = if matches!(op, Operator::Conv(_)) { "indirect-gemm-hwc-hwc" } else { "own-kernel-hwc-hwc" };
         cnn.layers.push(Layer {
             name: name.into(),
             onnx_nodes: vec![name.into()],
@@ -164,7 +165,7 @@ impl Plan {
             rows_per_firing: r,
             firings: rows.div_ceil(r),
             parameters,
-            primitive: "generic".into(),
+            primitive: primitive.into(),
             layout_in: Layout::Hwc,
             layout_out: Layout::Hwc,
             partition: partition.into(),

@@ -96,7 +96,7 @@ fn structure() {
         ("consumers", pair, |p| p.tensors[1].consumers.clear(), "tensor"),
         ("shape of a tensor", pair, |p| p.tensors[1].shape = Shape::image(8, 16, 64), "tensor"),
         ("no elements", pair, |p| p.tensors[1].shape = Shape::image(0, 32, 32), "structure"),
-        ("wide elements", pair, |p| p.tensors[1].element_bytes = 8, "tensor"),
+        ("wide elements", pair, |p| p.tensors[1].format.element = crate::format::Element::I64, "tensor"),
         ("external inside", pair, |p| p.tensors[1].external = true, "tensor"),
         ("output not external", pair, |p| p.tensors[2].external = false, "tensor"),
         ("no storage", pair, |p| p.tensors[1].ring = None, "tensor"),

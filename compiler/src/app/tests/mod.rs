@@ -55,7 +55,7 @@ fn fake(request: &ModelRequest) -> Result<Loaded, LoadError> {
             parameters: Vec::new(),
             output: format!("{name}_out"),
             shape,
-            element_bytes: 4,
+            primitive: None,
         });
     }
     let source = ModelSource { name: request.model.into(), file: None, bytes: 0, sha256: String::new() };

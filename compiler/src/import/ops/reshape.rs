@@ -4,6 +4,7 @@ use crate::import::builder::Builder;
 use crate::import::constant::{Constant, count, type_name};
 use crate::import::error::{Fault, fault};
 use crate::import::node::{Node, Tensor, axes, axis};
+use csdfc_codegen::format::Element;
 use rten_onnx::onnx::DataType;
 
 pub(super) fn reshape(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
@@ -78,7 +79,7 @@ fn check_inference(node: &Node) -> Result<(), Fault> {
 pub(super) fn cast(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
     let x = node.tensor(0)?;
     let to = DataType(i32::try_from(node.int("to", 0)?).unwrap_or(0));
-    let indices = builder.network.layer(x.operand.layer).element_bytes == 8;
+    let indices = builder.network.layer(x.operand.layer).format().element == Element::I64;
     match to {
         DataType::INT64 if indices => builder.identity(node, x),
         DataType::FLOAT | DataType::DOUBLE | DataType::FLOAT16 | DataType::BFLOAT16 if !indices => {

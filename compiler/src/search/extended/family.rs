@@ -32,7 +32,7 @@ impl<'a> Family<'a> {
     /// Those of a CNN.
     pub fn new(task: &'a CnnTask<'a>) -> Self {
         let network = task.network;
-        let heights: Vec<u64> = network.layers.iter().map(|layer| layer.shape.rows() as u64).collect();
+        let heights: Vec<u64> = network.layers.iter().map(|layer| layer.rows() as u64).collect();
         let ladder = ladder(&heights);
         let mut ends = vec![false; heights.len()];
         for partition in &task.partitions {
@@ -67,11 +67,11 @@ impl<'a> Family<'a> {
         let rows = self.network.ids().map(|id| {
             let step = usize::try_from(genome[2 * id.0]).unwrap_or(0);
             let firings = self.ladder.get(step).copied().unwrap_or(1);
-            stream::rows(self.network.layer(id).shape.rows() as u64, firings)
+            stream::rows(self.network.layer(id).rows() as u64, firings)
         });
         let rows: Vec<u64> = rows.collect();
         let barriers: Vec<LayerId> = self.network.ids().filter(|id| genome[2 * id.0 + 1] == 1).collect();
-        let height = |id: LayerId| self.network.layer(id).shape.rows() as u64;
+        let height = |id: LayerId| self.network.layer(id).rows() as u64;
         let by_parts = self.network.ids().filter(|id| rows[id.0] < height(*id)).count();
         let name = format!("{by_parts} by parts in {} segments", barriers.len() + 1);
         Choice { name, rows, barriers: Some(barriers), one_by_one: None }
@@ -93,7 +93,7 @@ impl<'a> Family<'a> {
     /// The genome of the choice that is most like this one: of as many firings, or the next more, and with those of its
     /// barriers that can be. A choice without barriers has them after each block whose last layer fires once.
     pub fn like(&self, choice: &Choice) -> Vec<i64> {
-        let height = |layer: usize| self.network.layers[layer].shape.rows() as u64;
+        let height = |layer: usize| self.network.layers[layer].rows() as u64;
         let rows = |layer: usize| choice.rows.get(layer).map_or(height(layer), |rows| (*rows).max(1));
         let firings: Vec<u64> =
             (0..self.least.len()).map(|layer| height(layer).div_ceil(rows(layer))).collect();

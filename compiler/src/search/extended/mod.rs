@@ -218,7 +218,7 @@ fn partition_chains(
 /// Every choice of one row or all for each layer, for a network of few.
 fn bits(task: &CnnTask<'_>) -> Vec<Choice> {
     let network = task.network;
-    let by_parts: Vec<LayerId> = network.ids().filter(|id| network.layer(*id).shape.rows() > 1).collect();
+    let by_parts: Vec<LayerId> = network.ids().filter(|id| network.layer(*id).rows() > 1).collect();
     if by_parts.len() > ENUMERATED {
         return Vec::new();
     }

@@ -203,5 +203,5 @@ fn steps(request: &Request, given: bool) -> Vec<(usize, i128)> {
 }
 
 fn height(network: &Network, id: LayerId) -> u64 {
-    network.layer(id).shape.rows() as u64
+    network.layer(id).rows() as u64
 }

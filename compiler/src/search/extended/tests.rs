@@ -117,7 +117,7 @@ fn changed_genomes_stay_in_the_family() {
         assert_eq!(settled, genome);
         let choice = family.choice(&genome);
         assert_eq!(family.like(&choice), genome);
-        let height = |id: LayerId| network.layer(id).shape.rows() as u64;
+        let height = |id: LayerId| network.layer(id).rows() as u64;
         assert!(network.ids().all(|id| (1..=height(id)).contains(&choice.rows[id.0])));
         seen.insert((choice.rows, choice.barriers));
     }

@@ -173,7 +173,7 @@ impl<'a> Chromosomes<'a> {
         let network = self.subject.tasks[cnn].network;
         // A layer of one row fires once whatever its gene says.
         let genes = chromosome[self.genes[cnn].clone()].iter().zip(&network.layers);
-        let genes: Vec<bool> = genes.map(|(gene, layer)| *gene && layer.shape.rows() > 1).collect();
+        let genes: Vec<bool> = genes.map(|(gene, layer)| *gene && layer.rows() > 1).collect();
         let known = || self.known[cnn].lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(share) = known().get(&genes) {
             return Ok(share);

@@ -1,0 +1,94 @@
+//! Images from one layout into another.
+//!
+//! A row of an image lies as `[W, C]` (HWC) or as `[C, W]` (HCW). An image of planes (CHW) is one row, `[C, H·W]`.
+
+use core::ops::Range;
+
+use super::kernel::{Context, RowKernel};
+use super::rows::{Rows, RowsMut};
+
+/// Between HWC and HCW: each row of `[a, b]` becomes a row of `[b, a]`.
+#[derive(Debug, Clone, Copy)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct Swap;
+
+/// One operand.
+impl RowKernel for Swap {
+    #[inline]
+    fn rows(
+        &self,
+        _: &mut Context<'_>,
+        y: Range<usize>,
+        operands: &[Rows<'_>],
+        _: &[Rows<'_>],
+        output: &mut RowsMut<'_>,
+    ) {
+        let input = operands[0];
+        let (outer, inner) = (input.shape.width, input.shape.channels);
+        for y in y {
+            let (from, to) = (input.row(y), output.row(y));
+            for (i, elements) in from.chunks_exact(inner).enumerate() {
+                for (column, element) in to.chunks_exact_mut(outer).zip(elements) {
+                    column[i] = *element;
+                }
+            }
+        }
+    }
+}
+
+/// From HCW to CHW: the columns of a channel go from rows to its plane.
+#[derive(Debug, Clone, Copy)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct Scatter;
+
+/// One operand.
+impl RowKernel for Scatter {
+    #[inline]
+    fn rows(
+        &self,
+        _: &mut Context<'_>,
+        y: Range<usize>,
+        operands: &[Rows<'_>],
+        _: &[Rows<'_>],
+        output: &mut RowsMut<'_>,
+    ) {
+        let (input, plane) = (operands[0], output.shape.channels);
+        let columns = input.shape.channels;
+        for y in y {
+            let planes = output.row(y);
+            for row in 0..input.shape.height {
+                for (from, to) in
+                    input.row(row).chunks_exact(columns).zip(planes.chunks_exact_mut(plane))
+                {
+                    to[row * columns..][..columns].copy_from_slice(from);
+                }
+            }
+        }
+    }
+}
+
+/// From CHW to HCW: the columns of a channel go from its plane to rows.
+#[derive(Debug, Clone, Copy)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct Gather;
+
+/// One operand.
+impl RowKernel for Gather {
+    #[inline]
+    fn rows(
+        &self,
+        _: &mut Context<'_>,
+        y: Range<usize>,
+        operands: &[Rows<'_>],
+        _: &[Rows<'_>],
+        output: &mut RowsMut<'_>,
+    ) {
+        let (input, columns) = (operands[0], output.shape.channels);
+        let (planes, plane) = (input.row(0), input.shape.channels);
+        for y in y {
+            for (to, from) in output.row(y).chunks_exact_mut(columns).zip(planes.chunks_exact(plane)) {
+                to.copy_from_slice(&from[y * columns..][..columns]);
+            }
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! Kernels of tensors in any layout, and those that bring a tensor from one layout into another.
+
+use csdfc_kernels::convert::{Gather, Scatter, Swap};
+use csdfc_kernels::element_wise::ElementWise;
+use csdfc_kernels::rows::RowShape;
+
+use crate::format::{Element, Format, Layout};
+use crate::operator::Operator;
+use crate::shape::Shape;
+
+use super::choice::Choice;
+use super::kernel::Site;
+use super::seen::Input;
+use super::translate;
+
+/// The rows of an image as they lie in this layout: of `[W, C]`, of `[C, W]`, or one row of C planes.
+fn rows(shape: &Shape, layout: Layout, ring_rows: usize) -> Option<RowShape> {
+    let columns = shape.dims[shape.column_axis()?];
+    let format = Format { layout, element: Element::F32 };
+    let (height, row) = (format.rows(shape), format.row_elements(shape));
+    let inner = if layout == Layout::Hwc { shape.channels() } else { row / shape.channels().max(1) };
+    let outer = if layout == Layout::Hwc { columns } else { shape.channels() };
+    Some(RowShape::dense(height, outer, inner, ring_rows))
+}
+
+/// The operand and the output of a layer of one operand that keeps its shape.
+fn both(site: &Site<'_>) -> Option<(Vec<Input<RowShape>>, RowShape)> {
+    let [x] = site.inputs.as_slice() else { return None };
+    let input = rows(x.own, x.layout, x.ring_rows).filter(|_| x.own == x.seen && x.own == site.output)?;
+    Some((vec![Input::of(input)], rows(site.output, site.layout, site.ring_rows)?))
+}
+
+/// A function of each element, whatever the layout.
+pub(super) fn element_wise(site: &Site<'_>) -> Result<Choice, String> {
+    let Operator::ElementWise(element_wise) = site.operator else { return site.unsupported() };
+    let kernel = ElementWise { function: translate::activation(Some(&element_wise.function)) };
+    let Some((inputs, output)) = both(site) else { return site.unsupported() };
+    Ok(Choice::by_rows(kernel, inputs, output))
+}
+
+/// From one layout into another.
+pub(super) fn convert(site: &Site<'_>) -> Result<Choice, String> {
+    let Some((inputs, output)) = both(site) else { return site.unsupported() };
+    match [site.inputs[0].layout, site.layout] {
+        [Layout::Hwc, Layout::Hcw] | [Layout::Hcw, Layout::Hwc] => Ok(Choice::by_rows(Swap, inputs, output)),
+        [Layout::Hcw, Layout::Chw] => Ok(Choice::by_rows(Scatter, inputs, output)),
+        [Layout::Chw, Layout::Hcw] => Ok(Choice::by_rows(Gather, inputs, output)),
+        _ => site.unsupported(),
+    }
+}

@@ -1,0 +1,201 @@
+//! The primitives: every way in which csdfc can compute a layer, each a row of one table.
+//!
+//! A primitive is named `<family>-<variant>-<in>-<out>`, by the layouts that it reads and writes. A plan names one for
+//! each layer. To add one: write its kernel, choose the kernel for a [`Site`] in `bind/`, add a row here, and add what
+//! the checker must know of it to the table in `check/primitives.rs`.
+
+use crate::format::Layout;
+use crate::format::Layout::{Chw, Hcw, Hwc};
+use crate::operator::{Conv, Function, Operator};
+use crate::shape::Shape;
+
+use super::choice::Choice;
+use super::kernel::Site;
+use super::{choose, layouts, packing, products};
+
+/// A row of the table.
+struct Row {
+    name: &'static str,
+    /// Layout that it reads, and layout that it writes.
+    layouts: [Layout; 2],
+    /// Whether it computes an operator of these operands, as seen.
+    computes: fn(&Operator, &[&Shape]) -> bool,
+    /// Bytes that it keeps of so many parameters.
+    stored: fn(&Operator, &[&Shape], u64) -> u64,
+    /// The kernel, and how it sees its tensors.
+    kernel: fn(&Site<'_>) -> Result<Choice, String>,
+}
+
+/// Of several primitives that compute a layer, the first is taken unless another one was chosen.
+static TABLE: &[Row] = &[
+    Row {
+        name: "indirect-gemm-hwc-hwc",
+        layouts: [Hwc, Hwc],
+        computes: |operator, inputs| is_conv(operator, inputs, false),
+        stored: packing::stored_bytes,
+        kernel: products::convolution,
+    },
+    Row {
+        name: "depthwise-direct-hwc-hwc",
+        layouts: [Hwc, Hwc],
+        computes: |operator, inputs| is_conv(operator, inputs, true),
+        stored: packing::stored_bytes,
+        kernel: products::convolution,
+    },
+    Row {
+        name: "transposed-gather-hwc-hwc",
+        layouts: [Hwc, Hwc],
+        computes: |operator, _| matches!(operator, Operator::ConvTranspose(_)),
+        stored: packing::stored_bytes,
+        kernel: products::convolution,
+    },
+    Row {
+        name: "gemm-panels-hwc-hwc",
+        layouts: [Hwc, Hwc],
+        computes: |operator, _| matches!(operator, Operator::Gemm(_)),
+        stored: packing::stored_bytes,
+        kernel: products::gemm,
+    },
+    Row {
+        name: "convert-swap-hwc-hcw",
+        layouts: [Hwc, Hcw],
+        computes: is_convert,
+        stored: packing::stored_bytes,
+        kernel: layouts::convert,
+    },
+    Row {
+        name: "convert-swap-hcw-hwc",
+        layouts: [Hcw, Hwc],
+        computes: is_convert,
+        stored: packing::stored_bytes,
+        kernel: layouts::convert,
+    },
+    Row {
+        name: "convert-scatter-hcw-chw",
+        layouts: [Hcw, Chw],
+        computes: is_convert,
+        stored: packing::stored_bytes,
+        kernel: layouts::convert,
+    },
+    Row {
+        name: "convert-gather-chw-hcw",
+        layouts: [Chw, Hcw],
+        computes: is_convert,
+        stored: packing::stored_bytes,
+        kernel: layouts::convert,
+    },
+    Row {
+        name: "own-kernel-hwc-hwc",
+        layouts: [Hwc, Hwc],
+        computes: |operator, _| has_own_kernel(operator),
+        stored: packing::stored_bytes,
+        kernel: choose::choose,
+    },
+    Row {
+        name: "element-wise-hcw-hcw",
+        layouts: [Hcw, Hcw],
+        computes: is_element_wise,
+        stored: packing::stored_bytes,
+        kernel: layouts::element_wise,
+    },
+    Row {
+        name: "element-wise-chw-chw",
+        layouts: [Chw, Chw],
+        computes: is_element_wise,
+        stored: packing::stored_bytes,
+        kernel: layouts::element_wise,
+    },
+];
+
+/// Whether this is a convolution, depthwise or not.
+fn is_conv(operator: &Operator, inputs: &[&Shape], depthwise: bool) -> bool {
+    let Operator::Conv(conv) = operator else { return false };
+    let &Conv { filters, groups, .. } = conv;
+    let parts = inputs.get(..conv.parts(inputs.len())).unwrap_or_default();
+    let channels: usize = parts.iter().map(|part| part.channels()).sum();
+    depthwise == (groups == channels && groups == filters)
+}
+
+fn is_convert(operator: &Operator, _: &[&Shape]) -> bool {
+    matches!(operator, Operator::Convert)
+}
+
+fn is_element_wise(operator: &Operator, inputs: &[&Shape]) -> bool {
+    let Operator::ElementWise(element_wise) = operator else { return false };
+    !matches!(element_wise.function, Function::PRelu { .. }) && inputs.iter().all(|input| input.is_image())
+}
+
+/// Whether this is none of the operators that have families of primitives.
+fn has_own_kernel(operator: &Operator) -> bool {
+    !matches!(
+        operator,
+        Operator::Conv(_) | Operator::ConvTranspose(_) | Operator::Gemm(_) | Operator::Convert
+    )
+}
+
+/// A primitive.
+#[derive(Clone, Copy)]
+pub struct Primitive(&'static Row);
+
+impl Primitive {
+    /// All primitives, in the order of the table.
+    pub fn all() -> impl Iterator<Item = Primitive> {
+        TABLE.iter().map(Primitive)
+    }
+
+    /// The primitive of this name.
+    ///
+    /// ```
+    /// use csdfc_codegen::bind::Primitive;
+    ///
+    /// assert!(Primitive::find("indirect-gemm-hwc-hwc").is_some());
+    /// assert!(Primitive::find("no such thing").is_none());
+    /// ```
+    pub fn find(name: &str) -> Option<Primitive> {
+        Primitive::all().find(|primitive| primitive.name() == name)
+    }
+
+    /// The primitive that computes an operator of these operands, as seen, unless another one was chosen.
+    pub fn of(operator: &Operator, inputs: &[&Shape]) -> Primitive {
+        #[expect(clippy::expect_used, reason = "every operator is in the table, as a test sees to")]
+        Primitive::all().find(|primitive| primitive.computes(operator, inputs)).expect("a primitive")
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        self.0.name
+    }
+
+    /// Layout that it reads, and layout that it writes.
+    pub fn layouts(self) -> [Layout; 2] {
+        self.0.layouts
+    }
+
+    /// Whether it computes an operator of these operands, as seen.
+    pub fn computes(self, operator: &Operator, inputs: &[&Shape]) -> bool {
+        (self.0.computes)(operator, inputs)
+    }
+
+    /// Bytes that it keeps of a layer's parameters, of which there are so many. `inputs` are the operands as seen.
+    pub fn stored_bytes(self, operator: &Operator, inputs: &[&Shape], parameters: u64) -> u64 {
+        (self.0.stored)(operator, inputs, parameters)
+    }
+
+    pub(super) fn kernel(self, site: &Site<'_>) -> Result<Choice, String> {
+        (self.0.kernel)(site)
+    }
+}
+
+impl PartialEq for Primitive {
+    fn eq(&self, other: &Self) -> bool {
+        self.name() == other.name()
+    }
+}
+
+impl Eq for Primitive {}
+
+impl std::fmt::Debug for Primitive {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}

@@ -1,0 +1,120 @@
+//! What a tensor is made of: its layout in memory, and its elements.
+//!
+//! A tensor's rows, and the bytes of a row, follow from its [`Shape`] and its [`Format`] together.
+//!
+//! ```text
+//! an image of 2 channels, 2 rows, 3 columns; element c y x is the one of channel c, row y, column x
+//!
+//! HWC   000 100 001 101 002 102 | 010 110 011 111 012 112     2 rows
+//! HCW   000 001 002 100 101 102 | 010 011 012 110 111 112     2 rows
+//! CHW   000 001 002 010 011 012 100 101 102 110 111 112       1 row
+//! ```
+//!
+//! The elements of a tensor that is no image lie in the order of its dimensions. Its layout is always HWC.
+
+use serde::{Deserialize, Serialize};
+
+use crate::shape::Shape;
+
+/// Order in memory of the elements of an image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Layout {
+    /// Rows of pixels of channels.
+    #[default]
+    Hwc,
+    /// Rows of channels of pixels.
+    Hcw,
+    /// Planes of channels. The rows of such an image are not contiguous, so it counts as a single row.
+    Chw,
+}
+
+impl Layout {
+    /// All layouts.
+    pub const ALL: [Layout; 3] = [Layout::Hwc, Layout::Hcw, Layout::Chw];
+}
+
+impl std::fmt::Display for Layout {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Layout::Hwc => "HWC",
+            Layout::Hcw => "HCW",
+            Layout::Chw => "CHW",
+        })
+    }
+}
+
+/// Type of the elements of a tensor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Element {
+    /// 32-bit floats.
+    #[default]
+    F32,
+    /// 64-bit integers: indices.
+    I64,
+}
+
+impl Element {
+    /// Bytes of one element. Rings of such elements lie at multiples of it.
+    pub const fn bytes(self) -> u64 {
+        match self {
+            Element::F32 => 4,
+            Element::I64 => 8,
+        }
+    }
+}
+
+impl std::fmt::Display for Element {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Element::F32 => "f32",
+            Element::I64 => "i64",
+        })
+    }
+}
+
+/// Layout and element of a tensor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct Format {
+    /// Order of its elements.
+    pub layout: Layout,
+    /// Type of its elements.
+    pub element: Element,
+}
+
+impl Format {
+    /// Rows of a tensor of this shape.
+    ///
+    /// ```
+    /// use csdfc_codegen::format::{Element, Format, Layout};
+    /// use csdfc_codegen::shape::Shape;
+    ///
+    /// let image = Shape::image(3, 32, 48);
+    /// let rows = |layout| Format { layout, element: Element::F32 }.rows(&image);
+    /// assert_eq!(Layout::ALL.map(rows), [32, 32, 1]);
+    /// ```
+    pub fn rows(self, shape: &Shape) -> usize {
+        if self.is_planes_of(shape) { 1 } else { shape.rows() }
+    }
+
+    /// Elements of one row of a tensor of this shape.
+    pub fn row_elements(self, shape: &Shape) -> usize {
+        if self.is_planes_of(shape) { shape.elements() } else { shape.row_elements() }
+    }
+
+    /// Bytes of one row of a tensor of this shape; none beyond 64 bits.
+    pub fn row_bytes(self, shape: &Shape) -> Option<u64> {
+        (self.row_elements(shape) as u64).checked_mul(self.element.bytes())
+    }
+
+    fn is_planes_of(self, shape: &Shape) -> bool {
+        self.layout == Layout::Chw && shape.is_image()
+    }
+}
+
+impl std::fmt::Display for Format {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} of {}", self.layout, self.element)
+    }
+}

@@ -1,0 +1,77 @@
+//! Layers that read and write other layouts, and the conversions around them: the same bytes as without.
+
+use csdfc::app::partition::Partition;
+use csdfc::app::resolve::{Application, RowsChoice};
+use csdfc::network::{LayerId, Network};
+use csdfc::pass::legalise;
+use csdfc_codegen::bind::Primitive;
+use csdfc_codegen::format::Layout;
+use csdfc_codegen::operator::Operator;
+use csdfc_codegen::plan::StorageModel;
+use csdfc_codegen::shape::Shape;
+use csdfc_tests::{generate, plan, random};
+use rand::RngExt;
+use rand_chacha::ChaCha8Rng;
+
+use super::{bits, run_plan};
+
+/// Networks drawn.
+const NETWORKS: u64 = 80;
+
+/// Chooses a primitive for each layer among those that compute it.
+fn chosen(mut network: Network, random: &mut ChaCha8Rng) -> Network {
+    for layer in &mut network.layers {
+        let inputs: Vec<&Shape> = layer.inputs.iter().map(|operand| &operand.shape).collect();
+        let suits = |primitive: &Primitive| primitive.computes(&layer.operator, &inputs);
+        let all: Vec<Primitive> = Primitive::all().filter(suits).collect();
+        layer.primitive = Some(all[random.random_range(0..all.len())]);
+    }
+    legalise(network)
+}
+
+/// The network in one partition, or cut into two that run at the same time.
+fn application(network: &Network, cut: bool, storage: StorageModel, rows: RowsChoice) -> Application {
+    let ids: Vec<LayerId> = network.ids().collect();
+    let middle = if cut { ids.len() / 2 } else { ids.len() };
+    let (first, second) = ids.split_at(middle);
+    let partition = |(name, layers): (&str, &[LayerId])| Partition {
+        name: name.into(),
+        layers: layers.to_vec(),
+        processor: "cpu".into(),
+        schedule: None,
+    };
+    let parts = [("first", first), ("second", second)].into_iter().filter(|(_, layers)| !layers.is_empty());
+    let partitions: Vec<Partition> = parts.map(partition).collect();
+    let names = partitions.iter().map(|partition| partition.name.clone()).collect();
+    let cnn = generate::of_network("layouts", network.clone(), partitions);
+    generate::of_cnns(vec![cnn], vec![names], storage, rows)
+}
+
+#[test]
+fn other_layouts_change_no_byte() {
+    let (mut layouts, mut conversions) = ([0; 3], 0);
+    for stream in 0..NETWORKS {
+        let mut random = random(stream);
+        let bytes: Vec<u8> = (0..random.random_range(20..200)).map(|_| random.random()).collect();
+        let network = generate::application(&bytes, StorageModel::Tensors).cnns[0].network.clone();
+        let expected = application(&network, false, StorageModel::Tensors, RowsChoice::None);
+        let expected = run_plan(&expected, &plan(&expected)).unwrap();
+        let network = chosen(network, &mut random);
+        conversions += network.layers.iter().filter(|layer| layer.operator == Operator::Convert).count();
+        for layer in &network.layers {
+            let place = Layout::ALL.iter().position(|layout| *layout == layer.format().layout).unwrap();
+            layouts[place] += 1;
+        }
+        for (rows, storage, cut) in [
+            (RowsChoice::None, StorageModel::Tensors, false),
+            (RowsChoice::All, StorageModel::Tensors, false),
+            (RowsChoice::All, StorageModel::Tensors, network.layers.len() > 3),
+            (RowsChoice::All, StorageModel::Edges, false),
+        ] {
+            let application = application(&network, cut, storage, rows);
+            let outputs = run_plan(&application, &plan(&application)).unwrap();
+            assert_eq!(bits(&expected), bits(&outputs), "stream {stream}, {storage}, {cut}");
+        }
+    }
+    assert!(layouts.iter().all(|count| *count > 20) && conversions > 60, "{layouts:?} {conversions}");
+}
