@@ -314,6 +314,29 @@ mod tests {
         }
     }
 
+    /// Both forms of a plan as version 1 had it.
+    #[test]
+    fn older_plans_are_read() {
+        for (name, plan) in plans::all() {
+            let mut older = serde_json::to_value(&plan).unwrap();
+            older["format"] = OLDER.into();
+            for tensor in older["tensors"].as_array_mut().unwrap() {
+                let fields = tensor.as_object_mut().unwrap();
+                assert_eq!(fields.remove("element"), Some("f32".into()));
+                fields.insert("element_bytes".into(), 4.into());
+            }
+            let layers = older["cnns"].as_array_mut().unwrap().iter_mut();
+            for layer in layers.flat_map(|cnn| cnn["layers"].as_array_mut().unwrap()) {
+                layer["primitive"] = "generic".into();
+            }
+            let mut ron = String::new();
+            write_ron(&older, false, 0, &mut ron);
+            for text in [older.to_string(), ron] {
+                assert_eq!(Plan::parse(&text).as_ref(), Ok(&plan), "{name}");
+            }
+        }
+    }
+
     #[test]
     fn every_cut_is_an_error() {
         let plan = plans::branch();

@@ -96,6 +96,32 @@ fn the_whole_plan_is_that_of_the_command() {
     assert!(check(&parsed).is_ok() && replay::replay(&stated).is_ok());
 }
 
+/// Plans of version 1, as csdfc wrote them, are the plans of today.
+#[test]
+fn plans_of_version_1_are_read() {
+    let mut pair = app("pair_5x5.ron");
+    pair.spec.storage = Some(StorageModel::Tensors);
+    let lenet = r#"(
+        cnns: [(name: "lenet", model: "builtin:lenet5", partitions: [(name: "a", upto: "S2"), (name: "b")])],
+        parallel: [["a", "b"]], rows: all, storage: edges,
+    )"#;
+    for (name, application) in [
+        ("pair_5x5", pair.resolve().unwrap()),
+        ("lenet5", csdfc_tests::application(lenet)),
+    ] {
+        let path = root().join(format!("tests/plan_format/version_1/{name}.json"));
+        let text = std::fs::read_to_string(path).unwrap();
+        let value: Value = serde_json::from_str(&text).unwrap();
+        let today = Plan { application: value["application"].as_str().unwrap().into(), ..outcome(&application).plan };
+        let plan = Plan::parse(&text).unwrap();
+        assert_eq!(plan, today, "{name}");
+        assert!(check(&plan).is_ok());
+        // Elements of a size that no version had.
+        let error = Plan::parse(&text.replace("\"element_bytes\": 4", "\"element_bytes\": 3")).unwrap_err();
+        assert!(error.to_string().starts_with("JSON, at `tensors[0]`: "), "{error}");
+    }
+}
+
 /// Fields of a plan whose keys are names of the user's.
 const MAPS: [&str; 3] = ["fps", "choices", "cores"];
 

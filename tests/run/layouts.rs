@@ -1,12 +1,12 @@
-//! Layers that read and write other layouts, and the conversions around them: the same bytes as without.
+//! Every primitive, executed. Layers that read and write other layouts, and the conversions around them: the same bytes as without.
+
+use std::collections::BTreeMap;
 
 use csdfc::app::partition::Partition;
 use csdfc::app::resolve::{Application, RowsChoice};
 use csdfc::network::{LayerId, Network};
 use csdfc::pass::legalise;
 use csdfc_codegen::bind::Primitive;
-use csdfc_codegen::format::Layout;
-use csdfc_codegen::operator::Operator;
 use csdfc_codegen::plan::StorageModel;
 use csdfc_codegen::shape::Shape;
 use csdfc_tests::{generate, plan, random};
@@ -49,7 +49,7 @@ fn application(network: &Network, cut: bool, storage: StorageModel, rows: RowsCh
 
 #[test]
 fn other_layouts_change_no_byte() {
-    let (mut layouts, mut conversions) = ([0; 3], 0);
+    let mut executed: BTreeMap<&str, u64> = Primitive::all().map(|primitive| (primitive.name(), 0)).collect();
     for stream in 0..NETWORKS {
         let mut random = random(stream);
         let bytes: Vec<u8> = (0..random.random_range(20..200)).map(|_| random.random()).collect();
@@ -57,10 +57,8 @@ fn other_layouts_change_no_byte() {
         let expected = application(&network, false, StorageModel::Tensors, RowsChoice::None);
         let expected = run_plan(&expected, &plan(&expected)).unwrap();
         let network = chosen(network, &mut random);
-        conversions += network.layers.iter().filter(|layer| layer.operator == Operator::Convert).count();
         for layer in &network.layers {
-            let place = Layout::ALL.iter().position(|layout| *layout == layer.format().layout).unwrap();
-            layouts[place] += 1;
+            *executed.entry(layer.primitive().name()).or_default() += 1;
         }
         for (rows, storage, cut) in [
             (RowsChoice::None, StorageModel::Tensors, false),
@@ -73,5 +71,5 @@ fn other_layouts_change_no_byte() {
             assert_eq!(bits(&expected), bits(&outputs), "stream {stream}, {storage}, {cut}");
         }
     }
-    assert!(layouts.iter().all(|count| *count > 20) && conversions > 60, "{layouts:?} {conversions}");
+    assert!(executed.values().all(|count| *count >= 10), "{executed:?}");
 }

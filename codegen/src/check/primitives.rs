@@ -1,6 +1,7 @@
 //! The primitives that are known: what they compute, in which layouts, and what they keep of a layer's parameters.
 //!
-//! This table is the checker's own. Tests hold it against the kernels by executing them (`tests/primitives.rs`).
+//! This table is the checker's own. A test holds it against the kernels by executing plans with every primitive, in an
+//! arena between guards whose released rows hold no numbers (`tests/run/layouts.rs`).
 
 use crate::format::Layout;
 use crate::format::Layout::{Chw, Hcw, Hwc};
@@ -108,6 +109,40 @@ fn check_layer(cnn: &CnnIndex<'_>, l: usize, wrong: &mut dyn FnMut(String)) {
         }
         if [reads, writes] != [Hwc, Hwc] && input.view.is_some() {
             wrong(format!("it reads `{}` as it lies, not in other dimensions", tensor.name));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bind;
+    use crate::check::tests::plans;
+
+    /// No name is in one table and not in the other.
+    #[test]
+    fn all_primitives_are_known() {
+        let names: Vec<&str> = PRIMITIVES.iter().map(|row| row.name).collect();
+        let bound: Vec<&str> = bind::Primitive::all().map(bind::Primitive::name).collect();
+        assert_eq!(names, bound);
+    }
+
+    /// Of every layer of the test plans, the primitives that compute it.
+    #[test]
+    fn both_tables_compute_the_same() {
+        for (name, plan) in plans::all() {
+            let index = crate::check::structure::check(&plan).unwrap();
+            for cnn in &index.cnns {
+                for l in 0..cnn.layers.len() {
+                    let (operator, inputs) = (&cnn.layers[l].layer.operator, cnn.seen_all(l));
+                    for row in PRIMITIVES {
+                        let bound = bind::Primitive::find(row.name).unwrap();
+                        let computes = (row.computes)(operator, &inputs);
+                        assert_eq!(computes, bound.computes(operator, &inputs), "{name}, {}", row.name);
+                        assert_eq!(row.layouts, bound.layouts());
+                    }
+                }
+            }
         }
     }
 }
