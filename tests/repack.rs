@@ -162,9 +162,9 @@ fn moved(plan: &Plan, problem: &Problem, (bytes, offsets): &(u64, Vec<u64>)) -> 
         plan.tensors[*tensor].ring.as_mut().unwrap().offset = *offset;
     }
     let memory = &mut plan.memory;
-    memory.total = memory.total - memory.buffers + bytes;
-    memory.buffers = *bytes;
-    memory.proven = memory.buffers == memory.bound;
+    memory.total = memory.total - memory.arena + bytes;
+    (memory.buffers, memory.arena) = (*bytes, *bytes);
+    memory.proven = memory.arena == memory.bound;
     plan.certificate.claimed = None;
     plan.constraints.met = plan.constraints.memory.is_none_or(|limit| memory.total <= limit);
     plan

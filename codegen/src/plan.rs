@@ -95,19 +95,21 @@ pub struct Memory {
     pub parameters: u64,
     /// What the chosen primitives keep of them.
     pub parameters_stored: u64,
-    /// The arena: in model `tensors` the end of the highest ring, in model `edges` the sum of the buffers.
+    /// The arena: the highest end of rings, or of buffers in model `edges`, and of workspaces.
+    pub arena: u64,
+    /// The highest end of rings, or of buffers in model `edges`.
     pub buffers: u64,
-    /// The workspace of the chosen primitives, beside the buffers.
+    /// The most bytes of workspaces that live at one moment. They lie among the rings.
     pub workspace: u64,
-    /// `parameters_stored + buffers + workspace`.
+    /// `parameters_stored + arena`.
     pub total: u64,
     /// What the buffers would be with no reuse and no processing by parts: every edge (model `edges`) or every
     /// tensor (model `tensors`) whole, in a place of its own, twice where it couples partitions that run at the same
     /// time.
     pub naive: u64,
-    /// No placement of these rings under this schedule takes less than this.
+    /// No placement of these rings and workspaces under this schedule takes less than this.
     pub bound: u64,
-    /// Whether `buffers` equals `bound`, and so is the least that these rings need under this schedule. Where no
+    /// Whether `arena` equals `bound`, and so is the least that these rings need under this schedule. Where no
     /// placement reaches the bound, see [`Certificate::claimed`].
     pub proven: bool,
     /// What the caller holds.
@@ -215,7 +217,7 @@ pub struct Layer {
     pub layout_out: Layout,
     /// The partition that it belongs to.
     pub partition: String,
-    /// Scratch memory of the primitive.
+    /// Memory of the primitive's own while the layer fires.
     pub workspace: Workspace,
 }
 
@@ -234,13 +236,13 @@ pub struct LayerInput {
     pub release: String,
 }
 
-/// Scratch memory of a layer, beside the buffers.
+/// Memory of a layer's own, from its first firing of a frame to its last; 0 and 0 where there is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Workspace {
-    /// Offset from the end of the buffers.
+    /// Offset from the start of the arena.
     pub offset: u64,
-    /// Size.
+    /// Size, of all workers together.
     pub bytes: u64,
 }
 

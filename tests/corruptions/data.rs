@@ -20,7 +20,7 @@ fn other(value: u64, random: &mut Random) -> u64 {
 
 /// Invalid because every sum is what its parts add up to.
 pub fn sum_off(plan: &mut Plan, random: &mut Random) -> Option<()> {
-    let kind = random.random_range(0..9);
+    let kind = random.random_range(0..10);
     let memory = &mut plan.memory;
     let sum = match kind {
         0 => &mut memory.parameters,
@@ -31,15 +31,16 @@ pub fn sum_off(plan: &mut Plan, random: &mut Random) -> Option<()> {
         5 => &mut memory.bound,
         6 => &mut memory.external.inputs,
         7 => &mut memory.external.outputs,
+        8 => &mut memory.buffers,
         _ => &mut plan.certificate.bound.as_mut()?.bytes,
     };
     *sum = other(*sum, random);
     // What follows from it is adapted, so that it alone is off.
     memory.total = match kind {
         3 => memory.total,
-        _ => memory.parameters_stored + memory.buffers + memory.workspace,
+        _ => memory.parameters_stored + memory.arena,
     };
-    memory.proven = memory.buffers == memory.bound;
+    memory.proven = memory.arena == memory.bound;
     Some(())
 }
 
@@ -52,7 +53,7 @@ pub fn layer_parameters_off(plan: &mut Plan, random: &mut Random) -> Option<()> 
     // The sums agree with the layer: it alone is off.
     let sum = plan.cnns.iter().flat_map(|cnn| &cnn.layers).map(|layer| layer.parameters).sum();
     (plan.memory.parameters, plan.memory.parameters_stored) = (sum, sum);
-    plan.memory.total = sum + plan.memory.buffers + plan.memory.workspace;
+    plan.memory.total = sum + plan.memory.arena;
     Some(())
 }
 

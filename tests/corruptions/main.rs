@@ -17,9 +17,12 @@ mod storage;
 use std::cell::Cell;
 use std::path::Path;
 
+use csdfc::app::resolve::Application;
 use csdfc::saved::reload;
+use csdfc_codegen::bind::Primitive;
 use csdfc_codegen::check::{Violation, check};
 use csdfc_codegen::plan::{Plan, StorageModel};
+use csdfc_codegen::shape::Shape;
 use csdfc_tests::{application, plan, random, together};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
@@ -72,6 +75,7 @@ const CORRUPTIONS: &[(&str, Edit)] = &[
     ("primitive of another layer", primitives::primitive_of_another_layer),
     ("offset between elements", primitives::offset_between_elements),
     ("stored bytes off", primitives::stored_bytes_off),
+    ("workspace wrong", primitives::workspace_wrong),
     ("layout of no kernel", primitives::layout_of_no_kernel),
     ("element of no kernel", primitives::element_of_no_kernel),
 ];
@@ -132,6 +136,9 @@ fn subjects() -> Vec<(String, Plan)> {
     ];
     let mut all: Vec<(String, Plan)> =
         list.into_iter().map(|(name, text)| (name, plan(&application(&format!("({text})"))))).collect();
+    for (name, rows) in [("windows copied", "none"), ("windows copied, by parts", "all")] {
+        all.push((name.into(), plan(&lowered(&application(&format!("({})", one("resnet8", &format!("rows: {rows}"))))))));
+    }
     let mut random = random(u64::MAX);
     for (name, text) in [
         ("lenet5, pushed", one("lenet5", "rows: none")),
@@ -142,6 +149,19 @@ fn subjects() -> Vec<(String, Plan)> {
         all.push((name.into(), together::pushed(&apart, &mut |n| random.random_range(0..n))));
     }
     all
+}
+
+/// The application with the windows of all convolutions copied where that can be.
+fn lowered(application: &Application) -> Application {
+    let mut application = application.clone();
+    let lowered = Primitive::find("im2row-strip-hwc-hwc").unwrap();
+    for layer in application.cnns.iter_mut().flat_map(|cnn| &mut cnn.network.layers) {
+        let inputs: Vec<&Shape> = layer.inputs.iter().map(|operand| &operand.shape).collect();
+        if lowered.computes(&layer.operator, &inputs) {
+            layer.primitive = Some(lowered);
+        }
+    }
+    application
 }
 
 /// Makes so many edits of every kind, of random subjects, and says which the checker did not answer as it must.

@@ -2,7 +2,7 @@
 
 use csdfc_codegen::bind::Primitive;
 use csdfc_codegen::format::{Element, Layout};
-use csdfc_codegen::plan::Plan;
+use csdfc_codegen::plan::{Layer, Plan, Workspace};
 use rand::RngExt;
 use serde_json::Value;
 
@@ -57,7 +57,7 @@ pub fn offset_between_elements(plan: &mut Plan, random: &mut Random) -> Option<(
         }
     }
     // The arena ends behind it.
-    plan.memory.buffers += 4;
+    plan.memory.arena += 4;
     plan.memory.total += 4;
     Some(())
 }
@@ -78,7 +78,7 @@ pub fn stored_bytes_off(plan: &mut Plan, random: &mut Random) -> Option<()> {
 /// States other bytes of parameters, and the total that follows.
 fn store(plan: &mut Plan, bytes: u64) {
     plan.memory.parameters_stored = bytes;
-    plan.memory.total = bytes + plan.memory.buffers + plan.memory.workspace;
+    plan.memory.total = bytes + plan.memory.arena;
 }
 
 /// Invalid because no kernel reads or writes these layouts: of one layer or tensor, or of all of them, in agreement.
@@ -111,6 +111,30 @@ pub fn element_of_no_kernel(plan: &mut Plan, random: &mut Random) -> Option<()> 
     tensor.row_bytes = tensor.format.row_bytes(&tensor.shape)?;
     if let Some(ring) = &mut tensor.ring {
         ring.bytes = ring.ring_rows * tensor.row_bytes;
+    }
+    Some(())
+}
+
+/// Invalid because a layer that its windows are copied for has its own place for them, of the size that they need, in the
+/// arena and beside all that lives while it fires.
+pub fn workspace_wrong(plan: &mut Plan, random: &mut Random) -> Option<()> {
+    let with_workspace = |layer: &&mut Layer| layer.workspace.bytes > 0;
+    let mut all: Vec<&mut Layer> =
+        plan.cnns.iter_mut().flat_map(|cnn| &mut cnn.layers).filter(with_workspace).collect();
+    let at = random.random_range(0..all.len().max(1));
+    let layer = all.get_mut(at)?;
+    let room = layer.workspace;
+    let tensors = plan.tensors.iter().filter(|tensor| {
+        tensor.producer == layer.name || layer.inputs.iter().any(|input| input.tensor == tensor.name)
+    });
+    let rings: Vec<u64> = tensors.filter_map(|tensor| Some(tensor.ring?.offset)).collect();
+    match random.random_range(0..6) {
+        0 => layer.workspace.offset += random.random_range(1..4),
+        1 => layer.workspace.offset = plan.memory.arena - room.bytes + 4,
+        2 => layer.workspace.bytes -= 4,
+        3 => layer.workspace.bytes += 4,
+        4 => layer.workspace = Workspace::default(),
+        _ => layer.workspace.offset = *pick(&rings, random).filter(|offset| **offset + room.bytes <= plan.memory.arena)?,
     }
     Some(())
 }

@@ -191,7 +191,7 @@ pub fn buffer_off(plan: &mut Plan, random: &mut Random) -> Option<()> {
         return None;
     }
     let b = random.random_range(1..plan.buffers.len());
-    let arena = plan.memory.buffers;
+    let arena = plan.memory.arena;
     let buffer = &mut plan.buffers[b];
     match random.random_range(0..4) {
         0 => buffer.offset -= 4,
@@ -227,13 +227,14 @@ pub fn partitions_that_share_put_together(plan: &mut Plan, random: &mut Random) 
 
 /// Invalid because a ring or buffer reaches beyond the arena, or the arena is stated larger than it is.
 pub fn arena_off(plan: &mut Plan, random: &mut Random) -> Option<()> {
-    let step = 4 * random.random_range(1..=plan.memory.buffers / 4);
+    let step = 4 * random.random_range(1..=plan.memory.arena / 4);
     match random.random_range(0..2) {
-        0 => plan.memory.buffers -= step,
-        _ => plan.memory.buffers += step,
+        0 => plan.memory.arena -= step,
+        _ => plan.memory.arena += step,
     }
-    plan.memory.total = plan.memory.parameters_stored + plan.memory.buffers + plan.memory.workspace;
-    plan.memory.proven = plan.memory.buffers == plan.memory.bound;
+    plan.memory.buffers = plan.memory.buffers.min(plan.memory.arena);
+    plan.memory.total = plan.memory.parameters_stored + plan.memory.arena;
+    plan.memory.proven = plan.memory.arena == plan.memory.bound;
     Some(())
 }
 

@@ -458,16 +458,26 @@ fn lines() -> Vec<Group> {
     groups
 }
 
-/// Functions of an image in every layout, by all primitives that compute them, and the conversions between.
-fn in_layouts() -> Network {
-    let operators = [Function::Relu, Function::Tanh, Function::Abs, Function::Sigmoid]
-        .map(|function| Operator::ElementWise(ElementWise { function }));
-    let group = Group { name: "layouts", inputs: vec![plain(image())], operators: operators.into() };
+/// Layers by each primitive that nothing chooses by itself, and the conversions that they need.
+fn by_primitives() -> Network {
+    let mut operators: Vec<Operator> = [Function::Relu, Function::Tanh, Function::Abs, Function::Sigmoid]
+        .map(|function| Operator::ElementWise(ElementWise { function }))
+        .into();
+    operators.extend([None, slopes(&[5, 1, 1])].map(|activation| {
+        let (kernel, pads, stride, dilation) = ([3, 2], [1, 0, 2, 1], [2, 1], [1, 2]);
+        let (bias, pre, residual) = (true, None, false);
+        Operator::Conv(Conv { filters: 5, kernel, stride, dilation, pads, groups: 1, bias, pre, residual, activation })
+    }));
+    let group = Group { name: "primitives", inputs: vec![plain(image())], operators };
     let mut network = network(&group, true);
-    let names = ["element-wise-hcw-hcw", "element-wise-chw-chw"];
-    let functions = network.layers.iter_mut().filter(|layer| layer.operator.kind() == "element_wise");
-    for (layer, name) in functions.zip(names.iter().cycle().take(3)) {
-        layer.primitive = Primitive::find(name);
+    let mut functions = ["element-wise-hcw-hcw", "element-wise-chw-chw"].iter().cycle().take(3);
+    for layer in &mut network.layers {
+        let name = match layer.operator.kind() {
+            "element_wise" => functions.next(),
+            "conv" => Some(&"im2row-strip-hwc-hwc"),
+            _ => None,
+        };
+        layer.primitive = name.map(|name| Primitive::find(name).expect("a primitive"));
     }
     csdfc::pass::legalise(network)
 }
@@ -516,10 +526,10 @@ pub fn application() -> Application {
         let whole = Partition { name: group.name.into(), layers, processor: "cpu".into(), schedule: None };
         cnns.push(generate::of_network(group.name, network, vec![whole]));
     }
-    let network = in_layouts();
-    let partition = |layers| Partition { name: "layouts".into(), layers, processor: "cpu".into(), schedule: None };
-    let whole = partition(network.ids().collect());
-    cnns.push(generate::of_network("layouts", network, vec![whole]));
+    let network = by_primitives();
+    let layers = network.ids().collect();
+    let whole = Partition { name: "primitives".into(), layers, processor: "cpu".into(), schedule: None };
+    cnns.push(generate::of_network("primitives", network, vec![whole]));
     let parallel = cnns.iter().map(|cnn| vec![cnn.name.clone()]).collect();
     generate::of_cnns(cnns, parallel, StorageModel::Tensors, RowsChoice::Layers(rows))
 }

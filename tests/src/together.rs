@@ -16,7 +16,7 @@ pub fn settle(plan: &mut Plan) {
             _ => None,
         });
     plan.memory.bound = bound.unwrap_or(plan.memory.bound);
-    plan.memory.proven = plan.memory.buffers == plan.memory.bound;
+    plan.memory.proven = plan.memory.arena == plan.memory.bound;
 }
 
 /// The same plan with rings that have all their bytes to themselves, later tensors below earlier ones.
@@ -94,9 +94,12 @@ fn resize(plan: &mut Plan) {
     let ends = plan.tensors.iter().filter_map(|tensor| tensor.ring).map(|ring| ring.offset + ring.bytes);
     let buffers = plan.buffers.iter().map(|buffer| buffer.offset + buffer.bytes);
     plan.memory.buffers = ends.chain(buffers).max().unwrap_or(0);
-    plan.memory.total = plan.memory.parameters_stored + plan.memory.buffers + plan.memory.workspace;
+    let layers = plan.cnns.iter().flat_map(|cnn| &cnn.layers);
+    let workspaces = layers.map(|layer| layer.workspace.offset + layer.workspace.bytes);
+    plan.memory.arena = workspaces.fold(plan.memory.buffers, u64::max);
+    plan.memory.total = plan.memory.parameters_stored + plan.memory.arena;
     plan.constraints.met = plan.constraints.memory.is_none_or(|limit| plan.memory.total <= limit);
-    plan.memory.proven = plan.memory.buffers == plan.memory.bound;
+    plan.memory.proven = plan.memory.arena == plan.memory.bound;
 }
 
 /// The layers, CNN and index, whose ring shares addresses with one that they read.

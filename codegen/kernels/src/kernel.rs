@@ -19,12 +19,15 @@ pub struct Context<'a> {
     pub isa: Isa,
     /// Who shares the firing; nobody but the caller if there are none.
     pub workers: Option<&'a mut Workers>,
+    /// Room that is the kernel's own while it fires, of as many elements as its documentation says. What it holds before
+    /// and after is of no account.
+    pub workspace: &'a mut [f32],
 }
 
 impl Context<'_> {
-    /// A firing that the caller makes alone.
+    /// A firing that the caller makes alone, without a workspace.
     pub const fn alone(isa: Isa) -> Self {
-        Context { isa, workers: None }
+        Context { isa, workers: None, workspace: &mut [] }
     }
 }
 
@@ -33,7 +36,7 @@ pub trait RowKernel<T = f32> {
     /// Makes rows `rows` of the output. The constants are packed as the kernel's documentation says.
     ///
     /// # Panics
-    /// If operands or constants are fewer than the kernel's documentation says, or smaller than their shapes.
+    /// If operands, constants or workspace are fewer than the kernel's documentation says, or smaller than their shapes.
     fn rows(
         &self,
         context: &mut Context<'_>,

@@ -13,6 +13,7 @@ pub const SOURCES: &[(&str, &str)] = &[
     ("concat.rs", include_str!("concat.rs")),
     ("conv/dense.rs", include_str!("conv/dense.rs")),
     ("conv/depthwise.rs", include_str!("conv/depthwise.rs")),
+    ("conv/im2row.rs", include_str!("conv/im2row.rs")),
     ("conv/mod.rs", include_str!("conv/mod.rs")),
     ("conv/pre.rs", include_str!("conv/pre.rs")),
     ("conv/transpose.rs", include_str!("conv/transpose.rs")),

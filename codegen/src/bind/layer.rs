@@ -31,7 +31,12 @@ pub(crate) fn read_from(stores: &[Store], layer: usize, tensor: usize) -> Option
 
 /// The stores that a layer writes; its kernel writes the first.
 pub(crate) fn written_by(stores: &[Store], layer: usize) -> Vec<usize> {
-    (0..stores.len()).filter(|&s| stores[s].tensor == layer).collect()
+    (0..stores.len()).filter(|&s| stores[s].tensor == layer && !stores[s].is_workspace()).collect()
+}
+
+/// The workspace of a layer, if it has one.
+pub(crate) fn workspace_of(stores: &[Store], layer: usize) -> Option<usize> {
+    stores.iter().position(|store| store.tensor == layer && store.is_workspace())
 }
 
 /// Binds a layer of a plan to the kernel that computes it. Where only the caller holds its tensor, the kernel writes into

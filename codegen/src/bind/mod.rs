@@ -28,7 +28,7 @@ mod translate;
 pub use fire::{Slots, Source, Target, TargetData};
 pub use kernel::{Bound, Call, Constant, ElementCall, Form, Kernel, Operand, Parameters, RowCall, Site};
 pub use layer::bind;
-pub(crate) use layer::{bind_layer, read_from, written_by};
+pub(crate) use layer::{bind_layer, read_from, workspace_of, written_by};
 pub use literal::Literal;
 pub(crate) use packing::LINE;
 pub use packing::{Packing, Part};

@@ -4,7 +4,7 @@
 //! each layer. To add one: write its kernel, choose the kernel for a [`Site`] in `bind/`, add a row here, and add what
 //! the checker must know of it to the table in `check/primitives.rs`.
 
-use crate::format::Layout;
+use crate::format::{Element, Layout};
 use crate::format::Layout::{Chw, Hcw, Hwc};
 use crate::operator::{Conv, Function, Operator};
 use crate::shape::Shape;
@@ -20,6 +20,8 @@ struct Row {
     layouts: [Layout; 2],
     /// Whether it computes an operator of these operands, as seen.
     computes: fn(&Operator, &[&Shape]) -> bool,
+    /// Bytes of workspace, for operands as seen and this output.
+    workspace: fn(&Operator, &[&Shape], &Shape) -> u64,
     /// Bytes that it keeps of so many parameters.
     stored: fn(&Operator, &[&Shape], u64) -> u64,
     /// The kernel, and how it sees its tensors.
@@ -32,13 +34,23 @@ static TABLE: &[Row] = &[
         name: "indirect-gemm-hwc-hwc",
         layouts: [Hwc, Hwc],
         computes: |operator, inputs| is_conv(operator, inputs, false),
+        workspace: none,
         stored: packing::stored_bytes,
         kernel: products::convolution,
+    },
+    Row {
+        name: "im2row-strip-hwc-hwc",
+        layouts: [Hwc, Hwc],
+        computes: |operator, inputs| of_windows(operator, inputs).is_some(),
+        workspace: windows_of_a_row,
+        stored: packing::stored_bytes,
+        kernel: products::im2row,
     },
     Row {
         name: "depthwise-direct-hwc-hwc",
         layouts: [Hwc, Hwc],
         computes: |operator, inputs| is_conv(operator, inputs, true),
+        workspace: none,
         stored: packing::stored_bytes,
         kernel: products::convolution,
     },
@@ -46,6 +58,7 @@ static TABLE: &[Row] = &[
         name: "transposed-gather-hwc-hwc",
         layouts: [Hwc, Hwc],
         computes: |operator, _| matches!(operator, Operator::ConvTranspose(_)),
+        workspace: none,
         stored: packing::stored_bytes,
         kernel: products::convolution,
     },
@@ -53,6 +66,7 @@ static TABLE: &[Row] = &[
         name: "gemm-panels-hwc-hwc",
         layouts: [Hwc, Hwc],
         computes: |operator, _| matches!(operator, Operator::Gemm(_)),
+        workspace: none,
         stored: packing::stored_bytes,
         kernel: products::gemm,
     },
@@ -60,6 +74,7 @@ static TABLE: &[Row] = &[
         name: "convert-swap-hwc-hcw",
         layouts: [Hwc, Hcw],
         computes: is_convert,
+        workspace: none,
         stored: packing::stored_bytes,
         kernel: layouts::convert,
     },
@@ -67,6 +82,7 @@ static TABLE: &[Row] = &[
         name: "convert-swap-hcw-hwc",
         layouts: [Hcw, Hwc],
         computes: is_convert,
+        workspace: none,
         stored: packing::stored_bytes,
         kernel: layouts::convert,
     },
@@ -74,6 +90,7 @@ static TABLE: &[Row] = &[
         name: "convert-scatter-hcw-chw",
         layouts: [Hcw, Chw],
         computes: is_convert,
+        workspace: none,
         stored: packing::stored_bytes,
         kernel: layouts::convert,
     },
@@ -81,6 +98,7 @@ static TABLE: &[Row] = &[
         name: "convert-gather-chw-hcw",
         layouts: [Chw, Hcw],
         computes: is_convert,
+        workspace: none,
         stored: packing::stored_bytes,
         kernel: layouts::convert,
     },
@@ -88,6 +106,7 @@ static TABLE: &[Row] = &[
         name: "own-kernel-hwc-hwc",
         layouts: [Hwc, Hwc],
         computes: |operator, _| has_own_kernel(operator),
+        workspace: none,
         stored: packing::stored_bytes,
         kernel: choose::choose,
     },
@@ -95,6 +114,7 @@ static TABLE: &[Row] = &[
         name: "element-wise-hcw-hcw",
         layouts: [Hcw, Hcw],
         computes: is_element_wise,
+        workspace: none,
         stored: packing::stored_bytes,
         kernel: layouts::element_wise,
     },
@@ -102,10 +122,16 @@ static TABLE: &[Row] = &[
         name: "element-wise-chw-chw",
         layouts: [Chw, Chw],
         computes: is_element_wise,
+        workspace: none,
         stored: packing::stored_bytes,
         kernel: layouts::element_wise,
     },
 ];
+
+/// No workspace.
+fn none(_: &Operator, _: &[&Shape], _: &Shape) -> u64 {
+    0
+}
 
 /// Whether this is a convolution, depthwise or not.
 fn is_conv(operator: &Operator, inputs: &[&Shape], depthwise: bool) -> bool {
@@ -114,6 +140,20 @@ fn is_conv(operator: &Operator, inputs: &[&Shape], depthwise: bool) -> bool {
     let parts = inputs.get(..conv.parts(inputs.len())).unwrap_or_default();
     let channels: usize = parts.iter().map(|part| part.channels()).sum();
     depthwise == (groups == channels && groups == filters)
+}
+
+/// The attributes of a convolution that is the product of its windows, which are copied, by its filters.
+fn of_windows<'a>(operator: &'a Operator, inputs: &[&Shape]) -> Option<&'a Conv> {
+    let Operator::Conv(conv) = operator else { return None };
+    let alone = inputs.len() == 1 && conv.groups == 1 && conv.pre.is_none() && !conv.residual;
+    Some(conv).filter(|_| alone && is_conv(operator, inputs, false))
+}
+
+/// The windows of one row of the output.
+fn windows_of_a_row(operator: &Operator, inputs: &[&Shape], output: &Shape) -> u64 {
+    let (Some(conv), Some(column)) = (of_windows(operator, inputs), output.column_axis()) else { return 0 };
+    let window = conv.kernel[0] * conv.kernel[1] * inputs[0].channels();
+    (output.dims[column] * window) as u64 * Element::F32.bytes()
 }
 
 fn is_convert(operator: &Operator, _: &[&Shape]) -> bool {
@@ -174,6 +214,11 @@ impl Primitive {
     /// Whether it computes an operator of these operands, as seen.
     pub fn computes(self, operator: &Operator, inputs: &[&Shape]) -> bool {
         (self.0.computes)(operator, inputs)
+    }
+
+    /// Bytes of workspace that it needs while it fires. `inputs` are the operands as seen.
+    pub fn workspace_bytes(self, operator: &Operator, inputs: &[&Shape], output: &Shape) -> u64 {
+        (self.0.workspace)(operator, inputs, output)
     }
 
     /// Bytes that it keeps of a layer's parameters, of which there are so many. `inputs` are the operands as seen.

@@ -2,6 +2,7 @@
 
 use csdfc_kernels::activation::Activation;
 use csdfc_kernels::conv::Conv;
+use csdfc_kernels::conv::im2row::Im2row;
 
 use crate::operator::Operator;
 use crate::shape::Shape;
@@ -22,6 +23,19 @@ pub(super) fn convolution(site: &Site<'_>) -> Result<Choice, String> {
         _ => return site.unsupported(),
     };
     choice.with_panels(site, part, in_place)
+}
+
+/// A convolution by its windows, copied.
+pub(super) fn im2row(site: &Site<'_>) -> Result<Choice, String> {
+    let seen: Vec<&Shape> = site.inputs.iter().map(|x| x.seen).collect();
+    let panels = packing::panels(site.operator, &seen);
+    let (Some((part, in_place)), Some(output), [x]) = (panels, site.image(), site.inputs.as_slice()) else {
+        return site.unsupported();
+    };
+    let (Packing::Conv { conv, .. }, Some(input)) = (&part.packing, x.image()) else {
+        return site.unsupported();
+    };
+    Choice::by_rows(Im2row { conv: *conv }, vec![input], output).with_panels(site, part, in_place)
 }
 
 /// Whether the kernel does what becomes of the input: it knows no slopes there.

@@ -94,7 +94,7 @@ fn held<'a>(index: &Index<'a>, findings: &mut Findings) -> BTreeMap<Key, Vec<(&'
 
 /// That each buffer is as large as its largest edge, in the arena, aligned, and disjoint from the others.
 fn check_buffers(index: &Index<'_>, findings: &mut Findings) {
-    let arena = index.plan.memory.buffers;
+    let arena = index.plan.memory.arena;
     let mut ranges = Vec::new();
     for buffer in &index.plan.buffers {
         let mut wrong = |why: String| findings.push(Violation::Buffer { buffer: buffer.name.clone(), why });

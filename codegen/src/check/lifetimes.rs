@@ -18,6 +18,8 @@ pub(super) struct Lifetimes {
     pub bound: u64,
     /// The same of the rings alone that the certificate names.
     pub witnessed: u64,
+    /// The same of workspaces alone.
+    pub workspaces: u64,
 }
 
 /// Checks that rings are disjoint where they must be, however they are used.
@@ -31,17 +33,17 @@ pub(super) fn check(
         stores.iter().enumerate().flat_map(|(cnn, stores)| lives(index, cnn, stores, schedules)).collect();
     let mut findings = Findings::default();
     check_disjoint(index, rates, &lives, &mut findings);
-    check_workspaces(index, &mut findings);
     let line = |c: usize| TimeLine::new(&index.cnns[c], &rates[c], &stores[c], schedules);
     let moments = Moments::new(index, &lives, (0..index.cnns.len()).map(line).collect(), schedules);
     if !moments.check_work(&mut findings) {
-        return findings.or(Lifetimes { bound: 0, witnessed: 0 });
+        return findings.or(Lifetimes { bound: 0, witnessed: 0, workspaces: 0 });
     }
     let bound = moments.bound(|_| true);
     let witnesses = index.plan.certificate.bound.iter().flat_map(|witness| &witness.tensors);
     let named: BTreeSet<&String> = witnesses.collect();
     let witnessed = moments.bound(|life| named.contains(&life.store.name));
-    findings.or(Lifetimes { bound, witnessed })
+    let workspaces = moments.bound(|life| life.store.is_workspace());
+    findings.or(Lifetimes { bound, witnessed, workspaces })
 }
 
 /// Whether a layer that reads `operand` may write `written` in part over it, row by row: it reads it by rows, and
@@ -129,35 +131,6 @@ fn check_disjoint(index: &Index<'_>, rates: &Rates, lives: &[Life<'_>], findings
         if work > MAX_WORK {
             findings.limit("the number of rings at the same addresses", Some(work), MAX_WORK);
             return;
-        }
-    }
-}
-
-/// That layers of partitions that run at the same time have disjoint workspaces, and all are within theirs.
-fn check_workspaces(index: &Index<'_>, findings: &mut Findings) {
-    let mut places = Vec::new();
-    for cnn in &index.cnns {
-        for entry in cnn.layers.iter().filter(|entry| entry.layer.workspace.bytes > 0) {
-            let workspace = entry.layer.workspace;
-            let name = format!("workspace of {}/{}", cnn.cnn.name, entry.layer.name);
-            match workspace.offset.checked_add(workspace.bytes) {
-                Some(end) => places.push((workspace.offset, end, entry.partition, name)),
-                None => findings.limit(name, None, u64::MAX),
-            }
-        }
-    }
-    places.sort_unstable();
-    for (i, (_, end, p, name)) in places.iter().enumerate() {
-        for (start, other_end, q, other) in places[i + 1..].iter().take_while(|place| place.0 < *end) {
-            if index.concurrent[*p][*q] {
-                findings.push(Violation::SharedByConcurrent {
-                    first_partition: index.partitions[*p].partition.name.clone(),
-                    second_partition: index.partitions[*q].partition.name.clone(),
-                    first: name.clone(),
-                    second: other.clone(),
-                    addresses: *start..*end.min(other_end),
-                });
-            }
         }
     }
 }

@@ -94,7 +94,7 @@ impl Occupied<'_> {
     fn fire(&mut self, layer: usize) -> u64 {
         let line = self.line;
         let (entry, held, p) = (&line.cnn.layers[layer], &line.held[layer], self.fired[layer]);
-        for &s in line.uses.written_to[layer].iter().filter(|&&s| p == 0 && line.stores[s].exclusive) {
+        for s in line.uses.begun_by(layer).filter(|&s| p == 0 && line.stores[s].exclusive) {
             self.bytes += self.share(s, line.stores[s].bytes());
         }
         let rows = entry.rows_of_firing(p);
@@ -117,7 +117,7 @@ impl Occupied<'_> {
             self.release(layer, i, held.keep[p as usize + 1].into());
         }
         self.fired[layer] += 1;
-        for &s in line.uses.written_to[layer].iter().chain(line.uses.read_from[layer].iter().flatten()) {
+        for s in line.uses.begun_by(layer).chain(line.uses.read_from[layer].iter().flatten().copied()) {
             self.left[s] -= 1;
             if self.left[s] == 0 {
                 self.end(s);

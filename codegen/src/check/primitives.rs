@@ -5,11 +5,11 @@
 
 use crate::format::Layout;
 use crate::format::Layout::{Chw, Hcw, Hwc};
-use crate::operator::{Function, Operator};
+use crate::operator::{Conv, Function, Operator};
 use crate::plan::Layer;
 use crate::shape::Shape;
 
-use super::index::{CnnIndex, Index};
+use super::index::{CnnIndex, Index, LayerIndex};
 use super::{Findings, Violation, parameters};
 
 /// A row of the table.
@@ -20,21 +20,27 @@ pub(super) struct Primitive {
     layouts: [Layout; 2],
     /// Bytes that it keeps of a layer's parameters, from the shapes of what the layer reads; none beyond 64 bits.
     pub stored: fn(&Operator, &[&Shape]) -> Option<u64>,
+    /// Bytes of workspace, from the shapes of what the layer reads and makes; none beyond 64 bits.
+    workspace: fn(&Operator, &[&Shape], &Shape) -> Option<u64>,
 }
 
 impl Primitive {
-    /// A primitive that keeps weights in panels, if there are any.
+    /// A primitive that keeps weights in panels, if there are any, and needs no workspace.
     const fn new(
         name: &'static str,
         computes: fn(&Operator, &[&Shape]) -> bool,
         layouts: [Layout; 2],
     ) -> Self {
-        Primitive { name, computes, layouts, stored: parameters::stored }
+        Primitive { name, computes, layouts, stored: parameters::stored, workspace: |_, _, _| Some(0) }
     }
 }
 
 const PRIMITIVES: &[Primitive] = &[
     Primitive::new("indirect-gemm-hwc-hwc", is_dense, [Hwc, Hwc]),
+    Primitive {
+        workspace: im2row,
+        ..Primitive::new("im2row-strip-hwc-hwc", |op, inputs| is_lowered(op, inputs).is_some(), [Hwc, Hwc])
+    },
     Primitive::new("depthwise-direct-hwc-hwc", is_depthwise, [Hwc, Hwc]),
     Primitive::new("transposed-gather-hwc-hwc", |op, _| op.kind() == "conv_transpose", [Hwc, Hwc]),
     Primitive::new("gemm-panels-hwc-hwc", |op, _| op.kind() == "gemm", [Hwc, Hwc]),
@@ -57,6 +63,24 @@ fn is_dense(operator: &Operator, inputs: &[&Shape]) -> bool {
     matches!(operator, Operator::Conv(_)) && !is_depthwise(operator, inputs)
 }
 
+/// A dense convolution of one image as it is, of one group, to which nothing is added.
+fn is_lowered<'a>(operator: &'a Operator, inputs: &[&Shape]) -> Option<&'a Conv> {
+    match operator {
+        Operator::Conv(conv) if is_dense(operator, inputs) && inputs.len() == 1 => {
+            (conv.groups == 1 && !conv.residual && conv.pre.is_none()).then_some(conv)
+        }
+        _ => None,
+    }
+}
+
+/// The floats of the windows of one output row: `o_w · k_h · k_w · i_c` of them.
+fn im2row(operator: &Operator, inputs: &[&Shape], output: &Shape) -> Option<u64> {
+    let conv = is_lowered(operator, inputs)?;
+    let [_, _, _, width] = output.dims[..] else { return None };
+    let factors = [width, conv.kernel[0], conv.kernel[1], inputs[0].channels(), 4];
+    factors.iter().try_fold(1u64, |product, &factor| product.checked_mul(factor as u64))
+}
+
 /// Functions of an element that need no constants.
 fn is_element_wise(operator: &Operator, _: &[&Shape]) -> bool {
     matches!(operator, Operator::ElementWise(element_wise) if !matches!(element_wise.function, Function::PRelu { .. }))
@@ -69,6 +93,12 @@ fn is_other(operator: &Operator, _: &[&Shape]) -> bool {
 /// The primitive of a layer, if it is one that computes it. `inputs` are the operands as seen.
 pub(super) fn find(layer: &Layer, inputs: &[&Shape]) -> Option<&'static Primitive> {
     PRIMITIVES.iter().find(|row| row.name == layer.primitive && (row.computes)(&layer.operator, inputs))
+}
+
+/// Bytes of workspace that a layer needs; none beyond 64 bits, or if its primitive is not known.
+pub(super) fn workspace(entry: &LayerIndex<'_>, inputs: &[&Shape]) -> Option<u64> {
+    let primitive = find(entry.layer, inputs)?;
+    (primitive.workspace)(&entry.layer.operator, inputs, &entry.tensor.shape)
 }
 
 /// That each layer has a primitive that computes it, reads tensors as they lie and writes its own as the plan says.

@@ -85,7 +85,7 @@ impl<'a> Tables<'a> {
     fn cells(&self, s: usize, frame: u64, row: u64) -> std::ops::Range<usize> {
         let store = &self.stores[s];
         let (half, at) = match store.kind {
-            Kind::Restarts => (0, row),
+            Kind::Restarts | Kind::Workspace => (0, row),
             Kind::RunsOn => (0, frame * self.cnn.layers[store.tensor].rows() + row),
             Kind::Halves => ((frame % 2) as usize, row),
         };
@@ -132,7 +132,7 @@ impl<'a, 'b> Replay<'a, 'b> {
             let store = &self.tables.stores[s];
             let end = frame * entry.rows() + entry.rows_of_firing(p).end;
             match store.kind {
-                Kind::Restarts => true,
+                Kind::Restarts | Kind::Workspace => true,
                 Kind::RunsOn => end <= self.free[s].saturating_add(store.ring_rows),
                 Kind::Halves => frame * entry.rows() <= self.free[s].saturating_add(entry.rows()),
             }
@@ -147,10 +147,13 @@ impl<'a, 'b> Replay<'a, 'b> {
         let (frame, p) = self.next(layer);
         self.read(firing, frame, p as usize, report)?;
         let rows = tables.cnn.layers[layer].rows_of_firing(p);
+        if p == 0 {
+            let begun = tables.uses.begun_by(layer);
+            begun
+                .filter(|&s| tables.stores[s].exclusive && !tables.stores[s].is_cut())
+                .try_for_each(|s| self.claim(s))?;
+        }
         for &s in &tables.uses.written_to[layer] {
-            if p == 0 && tables.stores[s].exclusive && !tables.stores[s].is_cut() {
-                self.claim(s)?;
-            }
             if tables.follows[layer] {
                 for row in rows.clone() {
                     self.release(layer, frame, |held| held.rows.get(row as usize).map(|window| window.start));
@@ -303,8 +306,7 @@ impl<'a, 'b> Replay<'a, 'b> {
     fn end(&mut self, layer: usize, frame: u64) {
         let tables = self.tables;
         let layers = &tables.cnn.layers;
-        let own = tables.uses.written_to[layer].iter();
-        for &s in own.chain(tables.uses.read_from[layer].iter().flatten()) {
+        for s in tables.uses.begun_by(layer).chain(tables.uses.read_from[layer].iter().flatten().copied()) {
             let store = &tables.stores[s];
             let is_done = |&user: &usize| self.fired[user] >= (frame + 1) * layers[user].layer.firings;
             if !(is_done(&store.tensor) && store.readers.iter().all(is_done)) {

@@ -1,11 +1,12 @@
 //! Rule 4: where each row lies in the arena.
 
-use crate::plan::StorageModel;
+use crate::format::Element;
+use crate::plan::{StorageModel, Workspace};
 
 use super::index::{CnnIndex, Index};
 use super::rates::Held;
 use super::store::{Kind, Store, check_ring};
-use super::{Findings, MAX_ARENA, MAX_TABLE, Violation, edges};
+use super::{Findings, MAX_ARENA, MAX_TABLE, Violation, edges, primitives};
 
 /// Who writes and reads the stores of a CNN.
 pub(crate) struct Uses {
@@ -15,6 +16,8 @@ pub(crate) struct Uses {
     pub read_from: Vec<Vec<Option<usize>>>,
     /// For each store, its readers, and which of the tensors that they hold it is.
     pub held_by: Vec<Vec<(usize, usize)>>,
+    /// The workspace of a layer, none or one.
+    pub workspace: Vec<Option<usize>>,
 }
 
 impl Uses {
@@ -22,7 +25,12 @@ impl Uses {
         let mut written_to = vec![Vec::new(); cnn.layers.len()];
         let mut read_from: Vec<Vec<Option<usize>>> = held.iter().map(|held| vec![None; held.len()]).collect();
         let mut held_by = vec![Vec::new(); stores.len()];
+        let mut workspace = vec![None; cnn.layers.len()];
         for (s, store) in stores.iter().enumerate() {
+            if store.is_workspace() {
+                workspace[store.tensor] = Some(s);
+                continue;
+            }
             written_to[store.tensor].push(s);
             for &reader in &store.readers {
                 if let Some(i) = held[reader].iter().position(|held| held.tensor == store.tensor) {
@@ -31,7 +39,12 @@ impl Uses {
                 }
             }
         }
-        Uses { written_to, read_from, held_by }
+        Uses { written_to, read_from, held_by, workspace }
+    }
+
+    /// The stores of which all bytes are a layer's from its first firing on: those that it writes, and its workspace.
+    pub fn begun_by(&self, layer: usize) -> impl Iterator<Item = usize> + '_ {
+        self.written_to[layer].iter().copied().chain(self.workspace[layer])
     }
 
     /// Whether a layer writes where it reads, in part: it then makes its rows one by one.
@@ -44,17 +57,52 @@ impl Uses {
 /// The storage of each CNN.
 pub(super) fn check(index: &Index<'_>) -> Result<Vec<Vec<Store>>, Vec<Violation>> {
     let mut findings = Findings::default();
-    findings.limit("the number of bytes of the arena", Some(index.plan.memory.buffers), MAX_ARENA);
-    let stores = match index.plan.storage_model {
+    findings.limit("the number of bytes of the arena", Some(index.plan.memory.arena), MAX_ARENA);
+    let mut stores = match index.plan.storage_model {
         StorageModel::Tensors => rings(index, &mut findings),
         StorageModel::Edges => edges::check(index, &mut findings),
     };
+    workspaces(index, &mut stores, &mut findings);
     let rows = stores
         .iter()
         .flatten()
         .try_fold(0u64, |sum, store| sum.checked_add(store.ring_rows.checked_mul(store.bases.len() as u64)?));
     findings.limit("the number of rows of all rings", rows, MAX_TABLE);
     findings.or(stores)
+}
+
+/// Adds the workspaces, in either model: as large as the primitive needs, aligned, and within the arena.
+fn workspaces(index: &Index<'_>, stores: &mut [Vec<Store>], findings: &mut Findings) {
+    let arena = index.plan.memory.arena;
+    for (cnn, stores) in index.cnns.iter().zip(stores) {
+        for (l, entry) in cnn.layers.iter().enumerate() {
+            let Workspace { offset, bytes } = entry.layer.workspace;
+            let name = format!("workspace of {}/{}", cnn.cnn.name, entry.layer.name);
+            let mut wrong = |why: String| findings.push(Violation::Ring { tensor: name.clone(), why });
+            let needed = primitives::workspace(entry, &cnn.seen_all(l));
+            if needed != Some(bytes) {
+                let needed = needed.map_or("more than 64 bits of".into(), |bytes| bytes.to_string());
+                wrong(format!("it has {bytes} bytes, but `{}` needs {needed}", entry.layer.primitive));
+            } else if bytes == 0 && offset != 0 {
+                wrong(format!("it has no bytes, but the offset {offset}"));
+            } else if offset % Element::F32.bytes() != 0 {
+                wrong(format!("its offset {offset} is no multiple of {} bytes", Element::F32.bytes()));
+            } else if offset.checked_add(bytes).is_none_or(|end| end > arena) {
+                wrong(format!("{bytes} bytes from {offset} are beyond the arena of {arena}"));
+            } else if bytes > 0 {
+                stores.push(Store {
+                    name,
+                    tensor: l,
+                    readers: Vec::new(),
+                    bases: vec![offset],
+                    ring_rows: 1,
+                    row_bytes: bytes,
+                    kind: Kind::Workspace,
+                    exclusive: true,
+                });
+            }
+        }
+    }
 }
 
 fn rings(index: &Index<'_>, findings: &mut Findings) -> Vec<Vec<Store>> {
@@ -77,8 +125,8 @@ fn rings(index: &Index<'_>, findings: &mut Findings) -> Vec<Vec<Store>> {
                 wrong(format!("its offset {} is no multiple of {element} bytes", ring.offset));
             }
             let end = ring.offset.checked_add(ring.bytes);
-            if end.is_none_or(|end| end > index.plan.memory.buffers) {
-                let arena = index.plan.memory.buffers;
+            if end.is_none_or(|end| end > index.plan.memory.arena) {
+                let arena = index.plan.memory.arena;
                 wrong(format!("{} bytes from {} are beyond the arena of {arena}", ring.bytes, ring.offset));
                 continue;
             }

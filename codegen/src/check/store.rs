@@ -2,11 +2,11 @@
 
 use super::violation::Addresses;
 
-/// The storage of a tensor (model `tensors`), or of a tensor for one reader (model `edges`).
+/// The storage of a tensor (model `tensors`), or of a tensor for one reader (model `edges`), or a layer's workspace.
 pub(crate) struct Store {
-    /// `cnn/tensor`, in model `edges` `cnn/tensor → reader`.
+    /// `cnn/tensor`, in model `edges` `cnn/tensor → reader`; of a workspace `workspace of cnn/layer`.
     pub name: String,
-    /// The layer that writes it.
+    /// The layer that writes it, or whose workspace it is.
     pub tensor: usize,
     /// The layers that read it.
     pub readers: Vec<usize>,
@@ -29,6 +29,8 @@ pub(crate) enum Kind {
     RunsOn,
     /// Even frames in the first half, odd ones in the second.
     Halves,
+    /// There are no rows: it is the workspace of a layer.
+    Workspace,
 }
 
 impl Store {
@@ -52,9 +54,14 @@ impl Store {
         self.addresses().any(|a| other.addresses().any(|b| a.start < b.end && b.start < a.end))
     }
 
+    /// Whether it is a layer's workspace.
+    pub fn is_workspace(&self) -> bool {
+        self.kind == Kind::Workspace
+    }
+
     /// Whether partitions that run at the same time share it.
     pub fn is_cut(&self) -> bool {
-        self.kind != Kind::Restarts
+        matches!(self.kind, Kind::RunsOn | Kind::Halves)
     }
 }
 

@@ -23,25 +23,26 @@ pub(super) fn check(
     let (plan, memory) = (index.plan, &index.plan.memory);
     check_parameters(index, &mut findings);
 
+    let end = |of: fn(&Store) -> bool| {
+        let stores = stores.iter().flatten().filter(|store| of(store));
+        stores.flat_map(Store::addresses).map(|range| range.end).max().unwrap_or(0)
+    };
     let buffers = match plan.storage_model {
         StorageModel::Edges => sum(plan.buffers.iter().map(|buffer| Some(buffer.bytes))),
-        StorageModel::Tensors => {
-            let ends = stores.iter().flatten().flat_map(Store::addresses).map(|range| range.end);
-            Some(ends.max().unwrap_or(0))
-        }
+        StorageModel::Tensors => Some(end(|store| !store.is_workspace())),
     };
     findings.sum("memory.buffers", memory.buffers, buffers);
-    let ends = layers(index).map(|entry| entry.layer.workspace).filter(|workspace| workspace.bytes > 0);
-    let workspace = ends.map(|workspace| workspace.offset.saturating_add(workspace.bytes)).max().unwrap_or(0);
-    findings.sum("memory.workspace", memory.workspace, Some(workspace));
-    let total = sum([memory.parameters_stored, memory.buffers, memory.workspace].map(Some));
+    let arena = buffers.map(|buffers| buffers.max(end(Store::is_workspace)));
+    findings.sum("memory.arena", memory.arena, arena);
+    findings.sum("memory.workspace", memory.workspace, Some(lifetimes.workspaces));
+    let total = sum([memory.parameters_stored, memory.arena].map(Some));
     findings.sum("memory.total", memory.total, total);
     let naive = sum(stores.iter().zip(&index.cnns).flat_map(|(stores, cnn)| {
         let whole = |store: &Store| {
             let frames = if store.is_cut() { 2 } else { 1 };
             cnn.layers[store.tensor].whole_bytes().checked_mul(frames)
         };
-        stores.iter().map(whole)
+        stores.iter().filter(|store| !store.is_workspace()).map(whole)
     }));
     findings.sum("memory.naive", memory.naive, naive);
     findings.sum("memory.bound", memory.bound, Some(lifetimes.bound));
@@ -51,7 +52,7 @@ pub(super) fn check(
             findings.push(Violation::Sum { what: what.into(), stated, expected });
         }
     };
-    is("memory.proven", memory.proven, memory.buffers == lifetimes.bound);
+    is("memory.proven", memory.proven, memory.arena == lifetimes.bound);
     is("constraints.met", plan.constraints.met, is_met(plan));
 
     let inputs = layers(index)
@@ -174,9 +175,9 @@ fn check_loads(plan: &Plan, findings: &mut Findings) {
 fn check_claimed(plan: &Plan, bound: u64, findings: &mut Findings) {
     let Some(claimed) = plan.certificate.claimed else { return };
     let placed = plan.storage_model == StorageModel::Tensors;
-    if !placed || claimed <= bound || plan.memory.buffers < claimed {
+    if !placed || claimed <= bound || plan.memory.arena < claimed {
         let expected = match plan.storage_model {
-            StorageModel::Tensors => format!("more than {bound} and at most {}", plan.memory.buffers),
+            StorageModel::Tensors => format!("more than {bound} and at most {}", plan.memory.arena),
             StorageModel::Edges => "nothing in model `edges`".into(),
         };
         findings.push(Violation::Sum {

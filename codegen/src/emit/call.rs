@@ -33,15 +33,24 @@ pub(super) fn modules(call: &Call) -> impl Iterator<Item = &'static str> {
     [Some(call.literal().type_name()), slopes].into_iter().flatten().map(kernels::module_of)
 }
 
+/// What a firing has beside its tensors.
+#[derive(Clone, Copy)]
+pub(super) struct Surroundings {
+    /// How many workers share it.
+    pub threads: usize,
+    /// Elements of its workspace, which is the variable `workspace`, if it has one.
+    pub workspace: Option<u64>,
+}
+
 /// Writes the call that makes rows `y` of a layer into `output`. `weights` are where the layer's parameters begin
-/// among all, `threads` how many workers share a firing.
+/// among all.
 pub(super) fn write(
     source: &mut Source,
     call: &Call,
     operands: &[Operand],
     output: &Operand,
     weights: usize,
-    threads: usize,
+    surroundings: Surroundings,
 ) {
     let trait_name = match &call.form {
         Form::Rows(form) => {
@@ -78,10 +87,14 @@ pub(super) fn write(
     let kernel = call.literal();
     let path = kernels::path_of(kernel.type_name());
     write_literal(source, &format!("const P: {path} = "), kernel, ";");
-    let context = match threads {
-        ..=1 => "&mut Context::alone(self.isa)".to_owned(),
-        _ => {
-            source.line("let mut context = Context { isa: self.isa, workers: Some(&mut *self.workers) };");
+    let context = match surroundings {
+        Surroundings { threads: ..=1, workspace: None } => "&mut Context::alone(self.isa)".to_owned(),
+        Surroundings { threads, workspace } => {
+            let workers = if threads > 1 { "Some(&mut *self.workers)" } else { "None" };
+            let room = workspace.map_or("&mut []".into(), |elements| format!("workspace.slice(0, {elements})"));
+            let fields =
+                ["isa: self.isa".into(), format!("workers: {workers}"), format!("workspace: {room}")];
+            source.list("let mut context = Context {", &fields, ";");
             "&mut context".into()
         }
     };

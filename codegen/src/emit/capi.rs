@@ -207,7 +207,7 @@ pub(super) fn header(name: &str, plan: &Plan, models: &[Model<'_>], weights: usi
     let library = library(name);
     let upper = library.to_uppercase();
     let (application, file) = (comment(&plan.application), format!("{library}.h"));
-    let arena = plan.memory.buffers + plan.memory.workspace;
+    let arena = plan.memory.arena;
     let mut text = format!(
         "/* {file}: the models of `{application}`, for C. Written by csdfc; emitting again replaces it.\n\
          \n   \

@@ -108,8 +108,9 @@ impl Crate<'_> {
         source.line("//!");
         let of = |what: &str, bytes: u64| format!("- {what}: {bytes} bytes");
         source.line(format!("//! {}", of("parameters", memory.parameters)));
-        source.line(format!("//! {}", of("buffers", memory.buffers)));
-        source.line(format!("//! {}", of("workspace", memory.workspace)));
+        source.line(format!("//! {}", of("arena", memory.arena)));
+        source.line(format!("//! {}", of("of these buffers", memory.buffers)));
+        source.line(format!("//! {}", of("of these workspaces at one moment", memory.workspace)));
         source.line(format!("//! {}", of("held by the caller, inputs", memory.external.inputs)));
         source.line(format!("//! {}", of("held by the caller, outputs", memory.external.outputs)));
         source.line("//!");
@@ -162,7 +163,7 @@ impl Crate<'_> {
         source.line("pub use weights::WeightsError;");
         source.gap();
         source.line("/// Bytes of the arena: the plan's buffers and workspace.");
-        source.line(format!("pub const ARENA_BYTES: usize = {};", memory.buffers + memory.workspace));
+        source.line(format!("pub const ARENA_BYTES: usize = {};", memory.arena));
         source.gap();
         source.line("/// Bytes of the packed weights.");
         source.line(format!("pub const WEIGHT_BYTES: usize = {};", self.weights.len()));
@@ -228,7 +229,7 @@ impl Crate<'_> {
             one_line(&plan.application),
             plan.memory.parameters,
             self.weights.len(),
-            plan.memory.buffers + plan.memory.workspace,
+            plan.memory.arena,
             plan.memory.external.inputs,
             plan.memory.external.outputs,
         );

@@ -2,6 +2,7 @@
 
 use crate::bind::Call;
 use crate::check::{Held, Kind};
+use crate::format::Element;
 use crate::operator::{ColourOrder, Input, InputElement, Operator};
 
 use super::call::{self, Operand, Slots};
@@ -229,19 +230,31 @@ fn write_call(source: &mut Source, model: &Model<'_>, layer: usize, call: &Call)
             }
         }
     }
-    let read = |source: &mut Source, method: &str, after: &str, output: &str| {
+    let read = |source: &mut Source, method: &str, after: &str, written: &[&str]| {
         let place = match rings.len() {
             0 => "_".into(),
             1..MANY => format!("[{}]", names.join(", ")),
             _ => "inputs".into(),
         };
-        let place = if output.is_empty() { place } else { format!("({place}, {output})") };
+        let place = match written {
+            [] => place,
+            written => format!("({place}, {})", written.join(", ")),
+        };
         let is_listed = rings.len() >= MANY || !follows.is_empty();
         let list = if is_listed { "rings".into() } else { format!("[{}]", rings.join(", ")) };
         if is_listed {
             source.list("let rings = [", &rings, ";");
         }
         source.list(&format!("let {place} = self.memory.{method}("), &[format!("{list}{after}")], ";");
+    };
+    let workspace = model.workspace(layer).map(|store| {
+        let elements = model.stores()[store].bytes() / Element::F32.bytes();
+        (ring(model, layer, store), elements)
+    });
+    let weights = model.weights[layer].start;
+    let context = call::Surroundings {
+        threads: model.threads(),
+        workspace: workspace.as_ref().map(|(_, elements)| *elements),
     };
     match written.first() {
         Some(&own) => {
@@ -253,9 +266,15 @@ fn write_call(source: &mut Source, model: &Model<'_>, layer: usize, call: &Call)
                     ("row".to_owned(), Slots::Only("y".into()))
                 }
             };
-            read(source, "slices", &format!(", {ring}"), "output");
+            match &workspace {
+                None => read(source, "slices", &format!(", {ring}"), &["output"]),
+                Some((room, _)) => {
+                    let after = format!(", {ring}, {room}");
+                    read(source, "slices_and_workspace", &after, &["output", "mut workspace"]);
+                }
+            }
             let output = Operand { data: "output".into(), slots };
-            call::write(source, call, &operands, &output, model.weights[layer].start, model.threads());
+            call::write(source, call, &operands, &output, weights, context);
             if !follows.is_empty() {
                 source.close("}");
             }
@@ -268,13 +287,15 @@ fn write_call(source: &mut Source, model: &Model<'_>, layer: usize, call: &Call)
         }
         None => {
             for output in model.outputs.iter().filter(|output| output.layer == layer) {
-                if !rings.is_empty() {
-                    read(source, "read", "", "");
+                match &workspace {
+                    None if rings.is_empty() => {}
+                    None => read(source, "read", "", &[]),
+                    Some((room, _)) => read(source, "slices", &format!(", {room}"), &["mut workspace"]),
                 }
                 let (caller, name) = (caller(model), &output.name);
                 source.line(format!("let output = SpanMut::new({caller}outputs.{name}(y.clone()));"));
                 let room = Operand { data: "output".into(), slots: Slots::Ring("0".into()) };
-                call::write(source, call, &operands, &room, model.weights[layer].start, model.threads());
+                call::write(source, call, &operands, &room, weights, context);
             }
         }
     }
@@ -320,7 +341,7 @@ fn ring(model: &Model<'_>, layer: usize, store: usize) -> String {
     match model.stores()[store].kind {
         Kind::Halves if model.stages.is_empty() => format!("{path}[0]"),
         Kind::Halves => format!("{path}[self.frame % 2]"),
-        Kind::Restarts | Kind::RunsOn => path,
+        Kind::Restarts | Kind::RunsOn | Kind::Workspace => path,
     }
 }
 

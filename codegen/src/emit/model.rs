@@ -89,10 +89,15 @@ impl<'r> Model<'r> {
         bind::read_from(self.stores(), layer, tensor)
     }
 
+    /// The workspace of a layer, if it has one.
+    pub fn workspace(&self, layer: usize) -> Option<usize> {
+        bind::workspace_of(self.stores(), layer)
+    }
+
     /// Frames after which rings that run on over frames begin as they did at first.
     pub fn period(&self) -> u64 {
         let period = |store: &Store| match store.kind {
-            Kind::Restarts => 1,
+            Kind::Restarts | Kind::Workspace => 1,
             Kind::Halves => 2,
             Kind::RunsOn => {
                 let rows = self.cnn().layers[store.tensor].rows();
@@ -174,8 +179,10 @@ impl<'r> Model<'r> {
         let mut names = Names::default();
         let rings = stores.iter().map(|store| {
             let tensor = &methods[store.tensor];
-            let of_edge = stores.iter().filter(|other| other.tensor == store.tensor).count() > 1;
+            let others = stores.iter().filter(|other| other.tensor == store.tensor && !other.is_workspace());
+            let of_edge = others.count() > 1;
             let name = match store.readers.first() {
+                _ if store.is_workspace() => format!("{tensor}_workspace"),
                 Some(&reader) if of_edge => format!("{tensor}_to_{}", methods[reader]),
                 _ => tensor.clone(),
             };

@@ -73,7 +73,11 @@ fn write_constants(source: &mut Source, model: &Model<'_>, stores: &[usize], par
         let (store, name) = (&model.stores()[s], &model.rings[s]);
         let (stored, rows) = (store.ring_rows, model.cnn().layers[store.tensor].rows());
         let halves = if store.kind == Kind::Halves { ", for even frames and for odd ones" } else { "" };
-        let what = if rows == 1 { "whole".into() } else { format!("{stored} of {rows} rows stored") };
+        let what = if store.is_workspace() {
+            "while it fires".into()
+        } else if rows == 1 {
+            "whole".into()
+        } else { format!("{stored} of {rows} rows stored") };
         source.gap();
         source.comment("///", &format!("`{}`: {what}, {} bytes{halves}.", store.name, store.ring_bytes()));
         let rings: Vec<String> =

@@ -23,13 +23,9 @@ pub(super) struct Arena {
     elements: usize,
 }
 
-/// The arena but for what is being written.
+/// The arena but for what is being written: what lies below, between and above, each with its first element.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Rest<'a> {
-    below: &'a [f32],
-    above: &'a [f32],
-    above_start: usize,
-}
+pub(super) struct Rest<'a>([(usize, &'a [f32]); 3]);
 
 impl Arena {
     /// An arena of so many bytes, all of which hold "not a number" in debug builds.
@@ -45,18 +41,24 @@ impl Arena {
         Some(arena)
     }
 
-    /// The elements of a range, to be written, and all others, to be read.
-    pub fn split(&mut self, written: Range<usize>) -> Option<(&mut [f32], Rest<'_>)> {
+    /// The elements of two ranges, to be written, and all others, to be read. None if the ranges overlap.
+    pub fn split(&mut self, written: [Range<usize>; 2]) -> Option<([&mut [f32]; 2], Rest<'_>)> {
         let arena = self.memory.get_mut(self.start..self.start + self.elements)?;
-        let (below, rest) = arena.split_at_mut_checked(written.start)?;
-        let (written_elements, above) = rest.split_at_mut_checked(written.len())?;
-        Some((written_elements, Rest { below, above, above_start: written.end }))
+        let [one, other] = &written;
+        let is_ordered = (one.start, one.end) <= (other.start, other.end);
+        let [low, high] = if is_ordered { [one, other] } else { [other, one] };
+        let (below, rest) = arena.split_at_mut_checked(low.start)?;
+        let (first, rest) = rest.split_at_mut_checked(low.len())?;
+        let (between, rest) = rest.split_at_mut_checked(high.start.checked_sub(low.end)?)?;
+        let (second, above) = rest.split_at_mut_checked(high.len())?;
+        let rest = Rest([(0, below), (low.end, between), (high.end, above)]);
+        Some((if is_ordered { [first, second] } else { [second, first] }, rest))
     }
 
     /// All elements, to be read.
     pub fn all(&self) -> Rest<'_> {
-        let below = self.memory.get(self.start..self.start + self.elements).unwrap_or_default();
-        Rest { below, above: &[], above_start: self.elements }
+        let all = self.memory.get(self.start..self.start + self.elements).unwrap_or_default();
+        Rest([(0, all), (self.elements, &[]), (self.elements, &[])])
     }
 
     /// Copies elements that do not overlap with where they go.
@@ -82,11 +84,10 @@ impl Arena {
 impl<'a> Rest<'a> {
     /// The elements of a range, none of which is being written.
     pub fn get(&self, range: Range<usize>) -> Option<&'a [f32]> {
-        if range.start >= self.above_start {
-            self.above.get(range.start - self.above_start..range.end - self.above_start)
-        } else {
-            self.below.get(range)
-        }
+        let part = |(start, elements): &(usize, &'a [f32])| {
+            elements.get(range.start.checked_sub(*start)?..range.end.checked_sub(*start)?)
+        };
+        self.0.iter().find_map(part)
     }
 }
 
@@ -98,12 +99,19 @@ mod tests {
     fn what_is_written_cannot_be_read() {
         let mut arena = Arena::new(4 * 40).unwrap();
         assert_eq!(arena.all().get(0..40).unwrap().as_ptr().align_offset(64), 0);
-        let (written, rest) = arena.split(10..20).unwrap();
+        let ([written, room], rest) = arena.split([10..20, 4..6]).unwrap();
         written.fill(1.0);
-        assert_eq!(written.len(), 10);
-        for (range, readable) in
-            [(0..10, true), (20..40, true), (5..11, false), (15..16, false), (19..21, false), (30..41, false)]
-        {
+        assert_eq!((written.len(), room.len()), (10, 2));
+        for (range, readable) in [
+            (0..4, true),
+            (6..10, true),
+            (20..40, true),
+            (3..5, false),
+            (5..11, false),
+            (15..16, false),
+            (19..21, false),
+            (30..41, false),
+        ] {
             assert_eq!(rest.get(range.clone()).is_some(), readable, "{range:?}");
         }
         arena.copy(10..20, 30);
@@ -111,6 +119,9 @@ mod tests {
         assert!(arena.is_intact());
         arena.poison(30..31);
         assert_eq!(arena.all().get(30..31).unwrap()[0].is_nan(), cfg!(debug_assertions));
-        assert!(arena.split(30..41).is_none());
+        for (one, other) in [(30..41, 0..0), (10..20, 19..21), (10..20, 9..11), (10..20, 12..13), (0..2, 40..41)] {
+            assert!(arena.split([one, other]).is_none());
+        }
+        assert!(arena.split([10..20, 10..10]).is_some());
     }
 }

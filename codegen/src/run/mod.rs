@@ -65,7 +65,7 @@ pub enum RunError {
     /// There is not as much memory as the plan needs.
     #[error("there is no memory of {bytes} bytes for the arena")]
     Memory {
-        /// Bytes of buffers and workspace.
+        /// Bytes of the arena.
         bytes: u64,
     },
     /// A kernel wrote beyond the arena.
@@ -114,7 +114,7 @@ impl<'p> Runner<'p> {
         let resolved = check::resolve(plan).map_err(|violations| RunError::Refused {
             first: violations.first().map(ToString::to_string).unwrap_or_default(),
         })?;
-        let bytes = plan.memory.buffers.saturating_add(plan.memory.workspace);
+        let bytes = plan.memory.arena;
         let arena = Arena::new(bytes).ok_or(RunError::Memory { bytes })?;
         let states = (0..resolved.index.cnns.len()).map(|c| State::new(&resolved, c));
         let mut cnns: Vec<State> = states.collect::<Result<_, _>>()?;
@@ -244,7 +244,7 @@ impl<'p> Runner<'p> {
             let store = &self.resolved.stores[c][s];
             let end = frame * rows + entry.rows_of_firing(p).end;
             match store.kind {
-                Kind::Restarts => true,
+                Kind::Restarts | Kind::Workspace => true,
                 Kind::RunsOn => end <= state.free[s].saturating_add(store.ring_rows),
                 Kind::Halves => frame * rows <= state.free[s].saturating_add(rows),
             }
@@ -329,32 +329,31 @@ impl<'p> Runner<'p> {
         let y = rows.start as usize..rows.end as usize;
         let overlap = || layer_error(resolved, c, l, "it writes what it reads: a mistake in csdfc".into());
         let own = state.places[l].writes.first().copied();
-        let (data, slots, rest) = match own {
+        let room = state.places[l].workspace.clone();
+        arena.poison(room.clone());
+        let (place, slots) = match own {
             Some(s) if resolved.follows[c][l] => {
-                let row = row_elements(&stores[s], frame, entry.rows(), rows.start);
-                let (written, rest) = arena.split(row).ok_or_else(overlap)?;
-                (TargetData::F32(written), Slots::Only(y.clone()), rest)
+                (row_elements(&stores[s], frame, entry.rows(), rows.start), Slots::Only(y.clone()))
             }
             Some(s) => {
-                let (written, rest) = arena.split(elements(&stores[s], frame)).ok_or_else(overlap)?;
                 let first = first_slot(&stores[s], frame, entry.rows());
-                (TargetData::F32(written), Slots::Ring(first), rest)
+                (elements(&stores[s], frame), Slots::Ring(first))
             }
-            None => {
-                let data = match external {
-                    // The tensor is stored nowhere.
-                    External::None => return Ok(()),
-                    External::F32(values) => TargetData::F32(values),
-                    External::I64(values) => TargetData::I64(values),
-                };
-                (data, Slots::Ring(0), arena.all())
-            }
+            None => (room.start..room.start, Slots::Ring(0)),
+        };
+        let ([written, workspace], rest) = arena.split([place, room]).ok_or_else(overlap)?;
+        let data = match external {
+            _ if own.is_some() => TargetData::F32(written),
+            // The tensor is stored nowhere.
+            External::None => return Ok(()),
+            External::F32(values) => TargetData::F32(values),
+            External::I64(values) => TargetData::I64(values),
         };
         if let Some(call) = &state.calls[l] {
             let source = |operand: usize| state.source(resolved, c, l, operand, &y, rest);
             let sources: Option<Vec<Source<'_>>> = (0..entry.inputs.len()).map(source).collect();
             let sources = sources.ok_or_else(overlap)?;
-            let mut context = Context { isa: *isa, workers: Some(workers) };
+            let mut context = Context { isa: *isa, workers: Some(workers), workspace };
             let (weights, target) = (weights.of(&state.weights[l]), Target { data, slots });
             let fired = call.fire(&mut context, y, &sources, weights, target);
             fired.map_err(|why| layer_error(resolved, c, l, why))?;

@@ -42,6 +42,8 @@ pub(super) struct Places {
     pub writes: Vec<usize>,
     /// By operand, which tensor held it is if the kernel writes in part where it is read.
     pub follows: Vec<Option<usize>>,
+    /// The elements of its workspace.
+    pub workspace: Range<usize>,
 }
 
 impl State {
@@ -62,14 +64,15 @@ impl State {
             let place = Places {
                 follows: reads.iter().map(follows).collect(),
                 holds: held.iter().map(|held| read_from(held.tensor)).collect(),
+                workspace: bind::workspace_of(stores, l).map_or(0..0, |s| elements(&stores[s], 0)),
                 reads,
                 writes,
             };
-            let elements = entry.tensor.shape.elements();
+            let count = entry.tensor.shape.elements();
             let external = match (entry.tensor.external, entry.tensor.format.element) {
                 (false, _) => External::None,
-                (true, Element::I64) => External::I64(vec![0; elements]),
-                (true, Element::F32) => External::F32(vec![0.0; elements]),
+                (true, Element::I64) => External::I64(vec![0; count]),
+                (true, Element::F32) => External::F32(vec![0.0; count]),
             };
             calls.push(bind::bind_layer(cnn, stores, l, entry.rows()).map_err(fail)?);
             places.push(place);

@@ -61,7 +61,7 @@ pub fn run(args: &RunArgs) -> Result<Ending, Error> {
     }
     let report = report::Report {
         application: plan.application.clone(),
-        arena_bytes: plan.memory.buffers + plan.memory.workspace,
+        arena_bytes: plan.memory.arena,
         cnns: runs,
     };
     output::print(&match args.format {

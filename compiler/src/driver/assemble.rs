@@ -63,7 +63,7 @@ pub fn assemble(parts: Parts<'_>) -> plan::Plan {
         constraints: plan::Constraints { memory: parts.memory_limit, fps, latency_ns, met },
         threads: application.threads,
         parallel: application.parallel.clone(),
-        cnns: (0..parts.tasks.len()).map(|cnn| parts.cnn(cnn)).collect(),
+        cnns: (0..parts.tasks.len()).map(|cnn| parts.cnn(cnn, &items)).collect(),
         partitions: (0..parts.tasks.len()).flat_map(|cnn| parts.partitions(cnn)).collect(),
         buffers: parts.buffers(&items),
         certificate: parts.certificate(&items),
@@ -93,7 +93,7 @@ impl Parts<'_> {
         self.tasks[cnn].network
     }
 
-    fn cnn(&self, cnn: usize) -> plan::Cnn {
+    fn cnn(&self, cnn: usize, items: &[Item<'_>]) -> plan::Cnn {
         let (source, network) = (&self.application.cnns[cnn], self.network(cnn));
         let variant = self.chosen[cnn];
         let inputs = network.layers.iter().filter(|layer| layer.is_input());
@@ -117,11 +117,11 @@ impl Parts<'_> {
             latency_ns: variant.latency(),
             inputs: inputs.map(|layer| layer.name.clone()).collect(),
             outputs: outputs.collect(),
-            layers: network.ids().map(|id| self.layer(cnn, id)).collect(),
+            layers: network.ids().map(|id| self.layer(cnn, id, items)).collect(),
         }
     }
 
-    fn layer(&self, cnn: usize, id: LayerId) -> plan::Layer {
+    fn layer(&self, cnn: usize, id: LayerId, items: &[Item<'_>]) -> plan::Layer {
         let network = self.network(cnn);
         let layer = network.layer(id);
         let rows = self.chosen[cnn].execution.rows[id.0].min(layer.rows() as u64);
@@ -153,8 +153,16 @@ impl Parts<'_> {
             layout_in,
             layout_out,
             partition: partition.map(|partition| partition.name.clone()).unwrap_or_default(),
-            workspace: plan::Workspace::default(),
+            workspace: self.workspace(cnn, id, items),
         }
+    }
+
+    fn workspace(&self, cnn: usize, id: LayerId, items: &[Item<'_>]) -> plan::Workspace {
+        let of_layer = |item: &Item<'_>| item.cnn == cnn && item.request.is_workspace && item.request.tensor == id;
+        items.iter().position(of_layer).map_or_else(plan::Workspace::default, |i| plan::Workspace {
+            offset: self.arrangement.offsets[i],
+            bytes: items[i].request.bytes,
+        })
     }
 
     fn partitions(&self, cnn: usize) -> Vec<plan::Partition> {
@@ -190,7 +198,7 @@ impl Parts<'_> {
             .ids()
             .map(|id| {
                 let layer = network.layer(id);
-                let item = items.iter().position(|item| item.cnn == cnn && item.request.tensor == id);
+                let item = items.iter().position(|item| item.is_ring_of(cnn, id));
                 let ring = item.filter(|_| in_tensors).map(|i| plan::Ring {
                     ring_rows: items[i].request.ring_rows,
                     offset: self.arrangement.offsets[i],
@@ -221,7 +229,14 @@ impl Parts<'_> {
             let frames = if item.request.pipelined && item.request.half.is_none() { 2 } else { 1 };
             frames * layer.tensor_bytes()
         };
-        let buffers = self.arrangement.bytes;
+        let end = |(item, offset): (&Item<'_>, &u64)| (!item.request.is_workspace).then(|| offset + item.request.bytes);
+        let arena = self.arrangement.bytes;
+        let buffers = match self.application.storage {
+            plan::StorageModel::Tensors => {
+                items.iter().zip(&self.arrangement.offsets).filter_map(end).max().unwrap_or(0)
+            }
+            plan::StorageModel::Edges => self.arrangement.buffers.iter().map(|buffer| buffer.bytes).sum(),
+        };
         let is_input = |tensor: &&plan::Tensor| {
             self.application.cnns.iter().zip(self.tasks).any(|(cnn, task)| {
                 cnn.name == tensor.cnn
@@ -242,12 +257,13 @@ impl Parts<'_> {
         plan::Memory {
             parameters,
             parameters_stored,
+            arena,
             buffers,
-            workspace: 0,
-            total: parameters_stored + buffers,
-            naive: items.iter().map(whole).sum(),
+            workspace: self.storage.workspaces(items),
+            total: parameters_stored + arena,
+            naive: items.iter().filter(|item| !item.request.is_workspace).map(whole).sum(),
             bound: self.arrangement.bound.bytes,
-            proven: buffers == self.arrangement.bound.bytes,
+            proven: arena == self.arrangement.bound.bytes,
             external,
         }
     }
@@ -284,7 +300,11 @@ impl Parts<'_> {
         };
         let tensor = |stored: &Stored| {
             let Item { cnn, request } = items[stored.item];
-            format!("{}/{}", self.application.cnns[cnn].name, self.network(cnn).layer(request.tensor).output)
+            let (cnn, layer) = (&self.application.cnns[cnn].name, self.network(cnn).layer(request.tensor));
+            match request.is_workspace {
+                true => format!("workspace of {cnn}/{}", layer.name),
+                false => format!("{cnn}/{}", layer.output),
+            }
         };
         plan::Certificate {
             bound: (peak.bytes > 0).then(|| plan::PeakWitness {

@@ -121,7 +121,7 @@ pub fn fill(
     let mut whole = vec![None; network.layers.len()];
     for (index, request) in requests.iter().enumerate() {
         let height = network.layer(request.tensor).rows() as u64;
-        if !request.pipelined && request.ring_rows >= height {
+        if !request.pipelined && !request.is_workspace && request.ring_rows >= height {
             whole[request.tensor.0] = Some(index);
         }
     }
@@ -139,7 +139,7 @@ pub fn fill(
     }
     let lives = Lives { network, rates, rows, times, whole, readings };
     let mut request_of = vec![None; network.layers.len()];
-    for (index, request) in requests.iter_mut().enumerate() {
+    for (index, request) in requests.iter_mut().enumerate().filter(|(_, request)| !request.is_workspace) {
         request_of[request.tensor.0] = Some(index);
         if lives.whole[request.tensor.0].is_some() {
             request.filling = Some(lives.filling(request.tensor));

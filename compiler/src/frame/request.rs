@@ -1,4 +1,5 @@
-//! Ring requests: the rings of rows that one frame needs stored, how many rows each holds, and from when to when.
+//! Requests: the rings of rows that one frame needs stored, how many rows each holds, and from when to when; and the
+//! workspaces of layers.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -25,11 +26,13 @@ impl FiringOrder {
     }
 }
 
-/// A ring of rows that must be stored, and when.
+/// A ring of rows that must be stored, or a workspace, and when.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
-    /// The tensor.
+    /// The tensor, or the layer whose workspace it is.
     pub tensor: LayerId,
+    /// Whether it is a layer's workspace. It has no rows, and lives from the layer's first firing to its last.
+    pub is_workspace: bool,
     /// In storage model `edges`, the reader that it is for.
     pub consumer: Option<LayerId>,
     /// In storage model `edges`, which half of a double buffer it is, 1 or 2.
@@ -125,8 +128,26 @@ impl RequestBuilder<'_> {
                 }
             }
         }
+        let with_workspace = network.ids().filter(|id| network.layer(*id).workspace_bytes() > 0);
+        requests.extend(with_workspace.map(|id| self.workspace(id, partition_of[id.0])));
         requests.sort_by_key(|request| request.partition);
         requests
+    }
+
+    fn workspace(&self, layer: LayerId, partition: usize) -> Request {
+        Request {
+            tensor: layer,
+            is_workspace: true,
+            consumer: None,
+            half: None,
+            ring_rows: 0,
+            bytes: self.task.network.layer(layer).workspace_bytes(),
+            live: self.span[layer.0].unwrap_or_default(),
+            partition,
+            touched: vec![partition],
+            pipelined: false,
+            filling: None,
+        }
     }
 
     /// The ring of one tensor for these readers; `frames` frames of it if partitions that run at the same time share it.
@@ -166,6 +187,7 @@ impl RequestBuilder<'_> {
         let filling = None;
         Request {
             tensor,
+            is_workspace: false,
             consumer,
             half: None,
             ring_rows,

@@ -146,9 +146,15 @@ impl Layer {
         self.primitive.unwrap_or_else(|| Primitive::of(&self.operator, &inputs))
     }
 
+    /// Bytes of workspace that its primitive needs.
+    pub fn workspace_bytes(&self) -> u64 {
+        let inputs: Vec<&Shape> = self.inputs.iter().map(|operand| &operand.shape).collect();
+        self.primitive.map_or(0, |chosen| chosen.workspace_bytes(&self.operator, &inputs, &self.shape))
+    }
+
     /// How its output tensor lies in memory, and what its elements are.
     pub fn format(&self) -> Format {
-        // No primitive but a chosen one makes other layouts.
+        // No primitive but a chosen one makes other layouts, or needs a workspace.
         let layout = self.primitive.map_or(Layout::Hwc, |primitive| primitive.layouts()[1]);
         Format { layout, element: self.operator.element() }
     }

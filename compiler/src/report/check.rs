@@ -46,7 +46,7 @@ pub fn accepted(plan: &Plan, report: &Report) -> String {
         grouped(report.rows_written),
         grouped(report.rows_read),
         report.rings,
-        units::bytes(plan.memory.buffers),
+        units::bytes(plan.memory.arena),
     )
 }
 

@@ -54,7 +54,7 @@ fn memory(plan: &Plan) -> String {
     let memory = &plan.memory;
     let bound = match (memory.proven, plan.certificate.claimed) {
         (true, _) => "the least for these rings and this schedule: equal to the liveness bound".to_owned(),
-        (false, Some(claimed)) if claimed == memory.buffers => {
+        (false, Some(claimed)) if claimed == memory.arena => {
             "claimed the least for these rings and this schedule: a complete search found none smaller"
                 .to_owned()
         }
@@ -67,12 +67,16 @@ fn memory(plan: &Plan) -> String {
         }
         (false, None) => format!("no placement is below {}", grouped(memory.bound)),
     };
+    let among = match memory.workspace {
+        0 => String::new(),
+        _ => format!("among the buffers: both take {} of the arena", grouped(memory.arena)),
+    };
     let line = |name: &str, bytes: u64, note: String| vec![name.to_owned(), grouped(bytes), note];
     let mut rows = vec![
         vec!["memory".to_owned(), "bytes".to_owned()],
         line("  parameters", memory.parameters_stored, String::new()),
         line("  buffers", memory.buffers, format!("{bound}; {} without reuse", grouped(memory.naive))),
-        line("  workspace", memory.workspace, String::new()),
+        line("  workspace", memory.workspace, among),
         line("  total", memory.total, units::bytes(memory.total)),
     ];
     let external = &memory.external;

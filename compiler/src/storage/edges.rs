@@ -27,16 +27,18 @@ pub enum Sharing {
     Nothing,
 }
 
-/// Gives every edge a place in a buffer; buffers lie one above the other.
+/// Gives every edge a place in a buffer; buffers lie one above the other. Above them lie workspaces, placed likewise.
 pub fn arrange(storage: &Storage<'_>, sharing: Sharing, effort: Effort) -> Arrangement {
     let items = storage.items();
     let bound = storage.bound(&items);
     let buffers = buffers(storage, sharing, effort);
     let mut offsets = vec![0; items.len()];
     let mut bytes = 0;
-    for buffer in &buffers {
-        for edge in &buffer.edges {
-            offsets[*edge] = bytes;
+    let workspaces: Vec<usize> = (0..items.len()).filter(|i| items[*i].request.is_workspace).collect();
+    let rooms = allocate(&items, &storage.conflicts(&items), &workspaces, |_, _| true);
+    for buffer in buffers.iter().chain(&rooms) {
+        for item in &buffer.edges {
+            offsets[*item] = bytes;
         }
         bytes += buffer.bytes;
     }
@@ -50,11 +52,9 @@ pub fn buffers(storage: &Storage<'_>, sharing: Sharing, effort: Effort) -> Vec<S
         Sharing::Printed => reuse_in_order(storage, |_, _| true),
         Sharing::Cnn => reuse_in_order(storage, |one, other| one.cnn == other.cnn),
         Sharing::Nothing => {
-            let own = |(edge, item): (usize, &Item<'_>)| SharedBuffer {
-                bytes: item.request.bytes,
-                edges: vec![edge],
-            };
-            storage.items().iter().enumerate().map(own).collect()
+            let items = storage.items();
+            let own = |edge: usize| SharedBuffer { bytes: items[edge].request.bytes, edges: vec![edge] };
+            all_edges(&items).into_iter().map(own).collect()
         }
     }
 }
@@ -69,12 +69,17 @@ pub fn reuse_buffers(storage: &Storage<'_>, effort: Effort) -> Vec<SharedBuffer>
     let items = storage.items();
     let conflicts = storage.conflicts(&items);
     let buffers = |order: &[usize]| allocate(&items, &conflicts, order, |_, _| true);
-    let mut order: Vec<usize> = (0..items.len()).collect();
+    let mut order = all_edges(&items);
     let in_order = buffers(&order);
     order.sort_by_key(|edge| std::cmp::Reverse(items[*edge].request.bytes));
     let reordered = earlier(order, effort, &buffers);
     let saved = total(&in_order).saturating_sub(total(&reordered));
     if saved > total(&in_order) / WORTH_REORDERING { reordered } else { in_order }
+}
+
+/// The items that are edges.
+fn all_edges(items: &[Item<'_>]) -> Vec<usize> {
+    (0..items.len()).filter(|i| !items[*i].request.is_workspace).collect()
 }
 
 /// Bytes of all buffers.
@@ -120,7 +125,7 @@ fn earlier(
 /// Algorithm 1 in the order of partitions, producers and consumers, among edges that may share.
 fn reuse_in_order(storage: &Storage<'_>, may: impl Fn(&Item<'_>, &Item<'_>) -> bool) -> Vec<SharedBuffer> {
     let items = storage.items();
-    let order: Vec<usize> = (0..items.len()).collect();
+    let order = all_edges(&items);
     allocate(&items, &storage.conflicts(&items), &order, may)
 }
 

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use crate::frame::request::Request;
+use crate::network::LayerId;
 
 /// A request and the CNN that makes it.
 #[derive(Debug, Clone, Copy)]
@@ -11,6 +12,13 @@ pub struct Item<'a> {
     pub cnn: usize,
     /// The ring.
     pub request: &'a Request,
+}
+
+impl Item<'_> {
+    /// Whether it is the ring of this tensor.
+    pub fn is_ring_of(&self, cnn: usize, tensor: LayerId) -> bool {
+        self.cnn == cnn && self.request.tensor == tensor && !self.request.is_workspace
+    }
 }
 
 /// Bytes of a ring that are in use at some moment.

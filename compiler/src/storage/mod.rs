@@ -17,6 +17,7 @@ use csdfc_codegen::plan::StorageModel;
 
 use crate::frame::execution::Execution;
 use crate::frame::occupancy::Costly;
+use crate::frame::request::Request;
 use crate::network::LayerId;
 
 pub use item::{Item, Stored};
@@ -114,12 +115,17 @@ impl<'a> Storage<'a> {
     /// the peaks of partitions that run at the same time together with the rings that they share. Every layer that can
     /// makes its rows one by one.
     pub fn bound(&self, items: &[Item<'_>]) -> Peak {
-        self.peak(items, RowByRow::All)
+        self.peak(items, RowByRow::All, |_| true)
+    }
+
+    /// The most bytes of workspaces that live at one moment.
+    pub fn workspaces(&self, items: &[Item<'_>]) -> u64 {
+        self.peak(items, RowByRow::All, |request| request.is_workspace).bytes
     }
 
     /// The same where of the layers for which that costs time only those do that were chosen to.
     pub fn bound_as_chosen(&self, items: &[Item<'_>]) -> u64 {
-        self.peak(items, RowByRow::Chosen).bytes
+        self.peak(items, RowByRow::Chosen, |_| true).bytes
     }
 
     /// The layers of a CNN for which to make rows one by one costs time, each with bytes that no placement undercuts in
@@ -160,10 +166,12 @@ impl<'a> Storage<'a> {
         execution.sharing.costly.iter().filter(shares).map(|costly| costly.layer).collect()
     }
 
-    fn peak(&self, items: &[Item<'_>], row_by_row: RowByRow) -> Peak {
+    /// The fullest moment of the items that count.
+    fn peak(&self, items: &[Item<'_>], row_by_row: RowByRow, counts: impl Fn(&Request) -> bool) -> Peak {
         let mut best = Peak::default();
         for cnn in 0..self.executions.len() {
-            let own: Vec<usize> = (0..items.len()).filter(|i| items[*i].cnn == cnn).collect();
+            let of_cnn = |i: &usize| items[*i].cnn == cnn && counts(items[*i].request);
+            let own: Vec<usize> = (0..items.len()).filter(of_cnn).collect();
             let line = self.line(items, cnn, row_by_row);
             if let Some(peak) = peak(&line.moments(&own, &(0..usize::MAX)))
                 && peak.bytes > best.bytes
@@ -173,7 +181,11 @@ impl<'a> Storage<'a> {
             }
         }
         for element in self.elements.iter().filter(|element| element.len() > 1) {
-            let homes: Vec<Vec<usize>> = items.iter().map(|item| self.homes(item, element)).collect();
+            let home = |item: &Item<'_>| match counts(item.request) {
+                true => self.homes(item, element),
+                false => Vec::new(),
+            };
+            let homes: Vec<Vec<usize>> = items.iter().map(home).collect();
             let is_own = |i: usize| homes[i].len() == 1 && !items[i].request.pipelined;
             let shared = (0..items.len()).filter(|i| !homes[*i].is_empty() && !is_own(*i));
             let mut stored: Vec<Stored> =

@@ -152,7 +152,7 @@ impl<'a> Arena<'a> {
             _ if ring.tensor != l => true,
             Kind::Cut => frame * height + layers[l].end(p) <= self.free[s].saturating_add(ring.rows),
             Kind::Halves => frame * height <= self.free[s].saturating_add(height),
-            Kind::Whole | Kind::Wraps => true,
+            Kind::Whole | Kind::Wraps | Kind::Workspace => true,
         };
         arrived && self.cnn.rings.iter().enumerate().all(has_room)
     }
@@ -188,12 +188,13 @@ impl<'a> Arena<'a> {
         }
         let made = p * layer.r..layer.end(p);
         let before = frame * layer.rows();
-        let written = || (0..cnn.rings.len()).filter(|&s| cnn.rings[s].tensor == l);
-        for s in written() {
-            if p == 0 && cnn.rings[s].kind == Kind::Wraps {
+        let own = || (0..cnn.rings.len()).filter(|&s| cnn.rings[s].tensor == l);
+        for s in own() {
+            if p == 0 && matches!(cnn.rings[s].kind, Kind::Wraps | Kind::Workspace) {
                 self.begin(s)?;
             }
         }
+        let written = || own().filter(|&s| cnn.rings[s].kind != Kind::Workspace);
         let mut read = layer.held.iter().filter_map(|held| self.read_from(held.tensor, l));
         if read.any(|s| written().any(|own| cnn.rings[own].meets(&cnn.rings[s]))) {
             for row in made.clone() {
@@ -218,7 +219,7 @@ impl<'a> Arena<'a> {
             let is_done = |user: usize| self.fired[user] >= (frame + 1) * cnn.layers[user].firings;
             if is_user(l) && (0..cnn.layers.len()).all(|user| !is_user(user) || is_done(user)) {
                 match ring.kind {
-                    Kind::Wraps => self.lives[s] = false,
+                    Kind::Wraps | Kind::Workspace => self.lives[s] = false,
                     Kind::Whole => self.free[s] = (frame + 1) * cnn.layers[ring.tensor].rows(),
                     Kind::Cut | Kind::Halves => {}
                 }

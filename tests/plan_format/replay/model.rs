@@ -43,6 +43,8 @@ pub struct Layer {
     pub partition: usize,
     pub parameters: u64,
     pub row_bytes: u64,
+    /// Offset and bytes.
+    pub workspace: [u64; 2],
     /// Of its tensor.
     pub layout: String,
     pub external: bool,
@@ -72,6 +74,8 @@ pub enum Kind {
     Cut,
     /// A double buffer.
     Halves,
+    /// No ring, but a layer's workspace.
+    Workspace,
 }
 
 #[derive(Debug)]
@@ -114,7 +118,7 @@ impl Ring {
     /// The address of a row.
     pub fn address(&self, height: u64, frame: u64, row: u64) -> u64 {
         let (half, row) = match self.kind {
-            Kind::Whole | Kind::Wraps => (0, row),
+            Kind::Whole | Kind::Wraps | Kind::Workspace => (0, row),
             Kind::Cut => (0, frame * height + row),
             Kind::Halves => ((frame % 2) as usize, row),
         };
@@ -233,6 +237,14 @@ impl<'a> Plan<'a> {
             })
         };
         let mut rings = Vec::new();
+        for (l, layer) in layers.iter().enumerate() {
+            let [offset, bytes] = layer.workspace;
+            if bytes > 0 {
+                let room = ring(l, Vec::new(), vec![offset], 1, Kind::Workspace)?;
+                let name = format!("workspace of {}/{}", cnn.name, layer.name);
+                rings.push(Ring { name, row_bytes: bytes, ..room });
+            }
+        }
         for (l, layer) in layers.iter().enumerate() {
             let height = layer.rows();
             let kind = |rows: u64| if rows < height { Kind::Wraps } else { Kind::Whole };
@@ -388,6 +400,20 @@ fn layers(plan: &Value, cnn: &Value, partitions: &BTreeMap<&str, usize>) -> Resu
             operands.push(Operand { tensor: of, seen, acquire: acquire?, release: release? });
         }
         let partition = *partitions.get(text(stated, "partition")?).ok_or("an unknown partition")?;
+        let room = stated.get("workspace").ok_or("no workspace")?;
+        let workspace = [number(room, "offset")?, number(room, "bytes")?];
+        let needed = match text(stated, "primitive")? {
+            "im2row-strip-hwc-hwc" => {
+                let seen: &Operand = operands.first().ok_or("a convolution of nothing")?;
+                let kernel = list(&stated["attributes"], "kernel")?.iter().filter_map(Value::as_u64);
+                4 * shape.dims[3] * kernel.product::<u64>() * seen.seen.channels()
+            }
+            _ => 0,
+        };
+        same("bytes of a workspace", workspace[1], needed)?;
+        if workspace[0] % 4 != 0 || needed == 0 && workspace[0] != 0 {
+            return Err(format!("{name} has a workspace that cannot be"));
+        }
         let mut layer = Layer {
             op: text(stated, "op")?.to_owned(),
             attributes: stated.get("attributes").cloned().unwrap_or_default(),
@@ -398,6 +424,7 @@ fn layers(plan: &Value, cnn: &Value, partitions: &BTreeMap<&str, usize>) -> Resu
             partition,
             parameters: number(stated, "parameters")?,
             row_bytes,
+            workspace,
             layout,
             external: tensor["external"] == true,
             held: Vec::new(),

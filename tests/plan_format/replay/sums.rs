@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::arena::check_apart;
 use super::bound::bound;
-use super::model::{Layer, Plan};
+use super::model::{Kind, Layer, Plan, Ring};
 use super::rows::Shape;
 use super::{Refusal, list, names, number, same};
 
@@ -22,16 +22,21 @@ pub fn check(plan: &Plan<'_>) -> Result<(), Refusal> {
     same("parameters", stated("parameters")?, layers().map(|layer| layer.parameters).sum())?;
     let kept = layers().map(|layer| stored(plan, layer)).sum::<Result<u64, _>>()?;
     same("parameters_stored", stated("parameters_stored")?, kept)?;
-    let arena = match plan.is_edges {
+    let is_room = |ring: &Ring| ring.kind == Kind::Workspace;
+    let end = |ring: &Ring| ring.bases[0] + ring.bytes();
+    let buffers = match plan.is_edges {
         true => {
             list(plan.value, "buffers")?.iter().map(|buffer| number(buffer, "bytes")).sum::<Result<_, _>>()?
         }
-        false => rings().map(|ring| ring.bases[0] + ring.bytes()).max().unwrap_or(0),
+        false => rings().filter(|ring| !is_room(ring)).map(end).max().unwrap_or(0),
     };
-    same("buffers", stated("buffers")?, arena)?;
-    same("total", stated("total")?, kept + arena + stated("workspace")?)?;
+    same("buffers", stated("buffers")?, buffers)?;
+    let arena = rings().filter(|ring| is_room(ring)).map(end).fold(buffers, u64::max);
+    same("arena", stated("arena")?, arena)?;
+    same("workspace", stated("workspace")?, bound(plan, &is_room))?;
+    same("total", stated("total")?, kept + arena)?;
     let naive = plan.cnns.iter().flat_map(|cnn| {
-        cnn.rings.iter().map(|ring| {
+        cnn.rings.iter().filter(|ring| ring.kind != Kind::Workspace).map(|ring| {
             let frame = cnn.layers[ring.tensor].rows() * ring.row_bytes;
             if ring.is_cut() { 2 * frame } else { frame }
         })

@@ -13,6 +13,7 @@
 
 mod dense;
 mod depthwise;
+pub mod im2row;
 pub mod pre;
 #[cfg(test)]
 mod tests;

@@ -10,6 +10,7 @@ use super::super::element_wise::{BatchNorm, PReluInPlace};
 use super::super::rows::RowShape;
 use super::super::span::{Span, SpanMut};
 use super::super::testing::{Random, close, ring};
+use super::im2row::Im2row;
 use super::transpose::{ConvTranspose, conv_transpose_shared};
 use super::*;
 
@@ -471,6 +472,49 @@ fn the_bytes_are_those_of_one_worker() {
         let alone = make(&mut crews[0]);
         for workers in &mut crews[1..] {
             assert_eq!(make(workers), alone, "case {case}, {} workers", workers.count());
+        }
+    }
+}
+
+/// By windows that are copied first: the same bytes.
+#[test]
+fn im2row_is_the_convolution() {
+    let mut random = Random(23);
+    let mut cases = 0;
+    while cases < 200 {
+        let conv = random_conv(&mut random);
+        if conv.groups != 1 || conv.is_depthwise() {
+            continue;
+        }
+        cases += 1;
+        let reach = |axis: usize| (conv.kernel[axis] - 1) * conv.dilation[axis] + 1;
+        let least = |axis: usize| reach(axis).saturating_sub(conv.pads[axis] + conv.pads[axis + 2]).max(1);
+        let [height, width] = [0, 1].map(|axis| random.within(least(axis), least(axis) + 9));
+        let input = random.floats(height * width * conv.channels);
+        let weights = random.floats(conv.filters * conv.channels * conv.kernel[0] * conv.kernel[1]);
+        let bias = random.floats(conv.filters);
+        let slopes =
+            if conv.activation == Activation::PRelu { random.floats(conv.filters) } else { vec![] };
+        let (want, [rows, columns]) = textbook(&conv, [height, width], &input, &weights, &bias, &slopes);
+        let mut packed = vec![f32::NAN; conv.packed_len()];
+        conv.pack(&weights, &bias, &slopes, [&[]; 2], &mut packed);
+        let operand =
+            Rows { data: Span::new(&input), shape: RowShape::dense(height, width, conv.channels, height) };
+        for isa in Isa::all() {
+            let made = |kernel: &dyn RowKernel, workspace: &mut [f32]| {
+                let mut data = vec![f32::NAN; rows * columns * conv.filters];
+                let shape = RowShape::dense(rows, columns, conv.filters, rows);
+                let mut output = RowsMut { data: SpanMut::new(&mut data), shape };
+                let mut context = Context { isa, workers: None, workspace };
+                kernel.rows(&mut context, 0..rows, &[operand], &[Rows::line(&packed)], &mut output);
+                data
+            };
+            let kernel = Im2row { conv };
+            let mut workspace = vec![f32::NAN; columns * conv.kernel[0] * conv.kernel[1] * conv.channels];
+            let got = made(&kernel, &mut workspace);
+            let same = got.iter().zip(&made(&conv, &mut [])).all(|(a, b)| a.to_bits() == b.to_bits());
+            assert!(same, "{conv:?} by {}", isa.name());
+            close(&got, &want, || std::format!("{conv:?} by {}", isa.name()));
         }
     }
 }

@@ -48,8 +48,9 @@ fn rings_that_stay_apart_are_accepted() {
         let ends = plan.tensors.iter().filter_map(|tensor| tensor.ring).map(|ring| ring.offset + ring.bytes);
         let memory = &mut plan.memory;
         memory.buffers = ends.max().unwrap();
-        memory.total = memory.parameters_stored + memory.buffers;
-        memory.proven = memory.buffers == memory.bound;
+        memory.arena = memory.buffers;
+        memory.total = memory.parameters_stored + memory.arena;
+        memory.proven = memory.arena == memory.bound;
         check(&plan).unwrap_or_else(|violations| panic!("{moved:?}: {violations:#?}"));
     }
 }

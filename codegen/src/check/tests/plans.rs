@@ -54,6 +54,7 @@ fn empty(storage_model: StorageModel) -> Plan {
         memory: Memory {
             parameters: 0,
             parameters_stored: 0,
+            arena: 0,
             buffers: 0,
             workspace: 0,
             total: 0,
@@ -184,6 +185,7 @@ impl Plan {
         let stored = if parameters == 0 { 0 } else { PAIR_STORED };
         (m.parameters, m.parameters_stored, m.buffers, m.naive, m.bound) =
             (parameters, stored, buffers, naive, bound);
+        m.arena = buffers;
         m.total = m.parameters_stored + buffers;
         m.proven = buffers == bound;
         (m.external.inputs, m.external.outputs) = external;
@@ -216,6 +218,21 @@ fn add_pair(plan: &mut Plan, first: &str, second: &str) {
     plan.add("l1", first, conv(8), &reads("t_in"), image.clone(), 1, 4 * (8 * 3 * 25 + 8), Some((5, 1920)));
     plan.add("l2", second, conv(8), &reads("t_l1"), image, 1, 4 * (8 * 8 * 25 + 8), None);
     plan.output("t_l2");
+}
+
+/// The same, the first by its windows: of a row 32·75 floats, above the rings.
+pub fn lowered() -> Plan {
+    let mut plan = pair();
+    let layer = &mut plan.cnns[0].layers[1];
+    layer.primitive = "im2row-strip-hwc-hwc".into();
+    layer.workspace = Workspace { offset: 7040, bytes: 9600 };
+    let memory = &mut plan.memory;
+    (memory.arena, memory.workspace, memory.bound, memory.proven) = (16_640, 9600, 16_640, true);
+    memory.total = memory.parameters_stored + memory.arena;
+    let witness = plan.certificate.bound.as_mut().unwrap();
+    witness.tensors.push("workspace of pair/l1".into());
+    witness.bytes = 16_640;
+    plan
 }
 
 /// Two convolutions 5×5 over 32 rows, row by row: rings of five rows, 5·384 and 5·1024 bytes.
@@ -412,6 +429,7 @@ pub fn double_buffered() -> Plan {
 pub fn all() -> Vec<(&'static str, Plan)> {
     vec![
         ("pair", pair()),
+        ("lowered", lowered()),
         ("pipelined", pipelined()),
         ("branch", branch()),
         ("follow", follow()),

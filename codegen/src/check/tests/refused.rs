@@ -6,7 +6,7 @@ use crate::plan::{LayerInput, Plan, Step, Workspace};
 use crate::shape::Shape;
 
 use super::plans::{
-    branch, double_buffered, drain, edges, fire, follow, operands, pair, pipelined, repeat, two,
+    branch, double_buffered, drain, edges, fire, follow, lowered, operands, pair, pipelined, repeat, two,
 };
 
 type Corrupt = fn(&mut Plan);
@@ -23,6 +23,10 @@ fn refused(name: &str, mut plan: Plan, corrupt: Corrupt, variant: &str) {
         .map(|violation| serde_json::to_value(violation).unwrap()["violation"].as_str().unwrap().to_owned())
         .collect();
     assert!(tags.iter().any(|tag| tag == variant), "{name}: not {variant}, but {violations:#?}");
+}
+
+fn workspace(plan: &mut Plan) -> &mut Workspace {
+    &mut plan.cnns[0].layers[1].workspace
 }
 
 fn moved(plan: &mut Plan, tensor: usize, offset: u64) {
@@ -73,7 +77,7 @@ fn scheduled(plan: &mut Plan, schedule: &[Step], notation: &str) {
 #[test]
 fn structure() {
     let table: &[Case] = &[
-        ("format", pair, |p| p.format = "csdfc-plan/2".into(), "format"),
+        ("format", pair, |p| p.format = "csdfc-plan/9".into(), "format"),
         ("threads", pair, |p| p.threads = 0, "sum"),
         ("many threads", pair, |p| p.threads = 257, "too_large"),
         ("layers alike", pair, |p| p.cnns[0].layers[2].name = "l1".into(), "duplicate_name"),
@@ -234,7 +238,7 @@ fn storage() {
             "into a ring that wraps",
             drain,
             |p| {
-                p.memory.buffers = 1024;
+                p.memory.arena = 1024;
                 moved(p, 3, 800);
                 moved(p, 4, 288);
             },
@@ -257,14 +261,24 @@ fn storage() {
             "workspaces of concurrent partitions",
             pipelined,
             |p| {
-                for l in 1..3 {
-                    p.cnns[0].layers[l].workspace = Workspace { offset: 0, bytes: 8 };
+                for (l, bytes) in [(1, 9600), (2, 25_600)] {
+                    let layer = &mut p.cnns[0].layers[l];
+                    layer.primitive = "im2row-strip-hwc-hwc".into();
+                    layer.workspace = Workspace { offset: 16_384, bytes };
                 }
-                p.memory.workspace = 8;
-                p.memory.total += 8;
+                p.memory.arena = 16_384 + 25_600;
             },
             "shared_by_concurrent",
         ),
+        ("a workspace over a ring", lowered, |p| workspace(p).offset -= 4, "overlap"),
+        ("a workspace between elements", lowered, |p| workspace(p).offset -= 2, "ring"),
+        ("a workspace beyond the arena", lowered, |p| workspace(p).offset += 4, "ring"),
+        ("a workspace beyond all", lowered, |p| workspace(p).offset = u64::MAX - 3, "ring"),
+        ("a workspace too small", lowered, |p| workspace(p).bytes -= 4, "ring"),
+        ("a workspace too large", lowered, |p| workspace(p).bytes += 4, "ring"),
+        ("no workspace", lowered, |p| *workspace(p) = Workspace::default(), "ring"),
+        ("a workspace of nobody", pair, |p| workspace(p).bytes = 4, "ring"),
+        ("a place for no workspace", pair, |p| workspace(p).offset = 4, "ring"),
         ("an edge gone", edges, |p| drop(p.buffers[0].holds.remove(0)), "edge"),
         (
             "an edge twice",
@@ -395,10 +409,10 @@ fn sums() {
         (
             "least above the arena",
             branch,
-            |p| (p.certificate.claimed, p.memory.proven) = (Some(p.memory.buffers + 4), false),
+            |p| (p.certificate.claimed, p.memory.proven) = (Some(p.memory.arena + 4), false),
             "sum",
         ),
-        ("least in edges", edges, |p| p.certificate.claimed = Some(p.memory.buffers), "sum"),
+        ("least in edges", edges, |p| p.certificate.claimed = Some(p.memory.arena), "sum"),
         ("parameters of a layer", pair, |p| p.cnns[0].layers[1].parameters -= 4, "sum"),
         ("parameters", pair, |p| p.memory.parameters += 4, "sum"),
         ("parameters stored", pair, |p| p.memory.parameters_stored -= 4, "sum"),
@@ -445,7 +459,7 @@ fn sums() {
         (
             "larger arena",
             branch,
-            |p| (p.memory.buffers, p.memory.total, p.memory.proven) = (516, 516, false),
+            |p| (p.memory.arena, p.memory.total, p.memory.proven) = (516, 516, false),
             "sum",
         ),
     ];

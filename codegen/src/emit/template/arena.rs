@@ -245,6 +245,29 @@ impl<P: Part> Memory<'_, P> {
         (read.map(|ring| self.span(ring)), written)
     }
 
+    /// As [`Memory::slices`], and a workspace, to be written too.
+    ///
+    /// # Panics
+    /// As `slices`, and if the workspace overlaps with another ring.
+    #[inline(always)]
+    pub fn slices_and_workspace<const N: usize>(
+        &mut self,
+        read: [Ring<P>; N],
+        write: Ring<P>,
+        workspace: Ring<P>,
+    ) -> ([Span<'_>; N], SpanMut<'_>, SpanMut<'_>) {
+        for ring in read {
+            assert!(!ring.place.overlaps(workspace.place));
+        }
+        assert!(!write.place.overlaps(workspace.place));
+        assert!(workspace.place.is_within_arena());
+        // SAFETY: the part is borrowed exclusively for as long as the spans live, and the workspace is within the arena
+        // and in none of the rings.
+        let room = unsafe { SpanMut::shared(self.at(workspace), workspace.place.bytes() / 4) };
+        let (read, written) = self.slices(read, write);
+        (read, written, room)
+    }
+
     /// Some rings, to be read.
     ///
     /// # Panics

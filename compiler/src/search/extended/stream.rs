@@ -113,6 +113,7 @@ impl Tail {
             let live = (execution.spans[at].0, last.min(end.saturating_sub(1)));
             let request = |ring_rows: u64| Request {
                 tensor,
+                is_workspace: false,
                 consumer: None,
                 half: None,
                 ring_rows,
