@@ -129,7 +129,10 @@ fn what_is_stored_of_parameters_is_little_more_than_they_are() {
         let [parameters, stored] = layers.fold([0; 2], |[parameters, stored], layer| {
             let seen: Vec<&Shape> = layer.inputs.iter().map(|operand| &operand.shape).collect();
             let elements = layer.parameter_elements();
-            [parameters + 4 * elements, stored + layer.primitive().stored_bytes(&layer.operator, &seen, elements)]
+            [
+                parameters + 4 * elements,
+                stored + layer.primitive().stored_bytes(&layer.operator, &seen, elements),
+            ]
         });
         let more = 100.0 * (stored as f64 / parameters as f64 - 1.0);
         println!("{}: {stored} bytes of {parameters}, {more:+.2} %", source_name(&source));

@@ -33,8 +33,7 @@ fn check(network: &Network, execution: &Execution, name: &str) {
         tensor: request.tensor,
         bytes: request.bytes,
         live: request.live,
-        is_exclusive: request.pipelined
-            || request.ring_rows < network.layer(request.tensor).rows() as u64,
+        is_exclusive: request.pipelined || request.ring_rows < network.layer(request.tensor).rows() as u64,
     };
     let rings: Vec<Ring> = execution.requests.iter().map(ring).collect();
     let order: Vec<LayerId> = execution.orders.iter().flat_map(FiringOrder::order).collect();

@@ -8,11 +8,8 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::bind::Primitive;
-use crate::plan::{FORMAT, LayerInput, Plan};
+use crate::plan::{FORMAT, LayerInput, OLDER_FORMAT, Plan};
 use crate::shape::Shape;
-
-/// The version before [`FORMAT`], which is read too.
-const OLDER: &str = "csdfc-plan/1";
 
 /// Why a text is no plan.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -43,7 +40,7 @@ pub enum FileError {
         message: String,
     },
     /// The plan is of another version.
-    #[error("the plan's format is `{found}`; this version of csdfc knows `{FORMAT}` and `{OLDER}`")]
+    #[error("the plan's format is `{found}`; this version of csdfc knows `{FORMAT}` and `{OLDER_FORMAT}`")]
     Format {
         /// What it says of itself.
         found: String,
@@ -136,7 +133,7 @@ enum Version {
 
 fn version(value: &Value) -> Result<Version, FileError> {
     match value.get("format") {
-        Some(Value::String(found)) if found == OLDER => Ok(Version::Older),
+        Some(Value::String(found)) if found == OLDER_FORMAT => Ok(Version::Older),
         Some(Value::String(found)) if found != FORMAT => Err(FileError::Format { found: found.clone() }),
         _ => Ok(Version::Current),
     }
@@ -153,7 +150,7 @@ fn of_value(value: &Value, language: &'static str) -> Result<Plan, FileError> {
     })
 }
 
-/// A plan from the data of one of version [`OLDER`]. Elements were given by their bytes, every layer was computed by the
+/// A plan from the data of one of version [`OLDER_FORMAT`]. Elements were given by their bytes, every layer was computed by the
 /// first primitive of its operator, which was called `generic`, and none had a workspace.
 fn of_older(mut value: Value, language: &'static str) -> Result<Plan, FileError> {
     value["format"] = FORMAT.into();
@@ -325,7 +322,7 @@ mod tests {
         // No other has a primitive that version 1 did not have.
         for (name, plan) in plans::all().into_iter().filter(|(name, _)| *name != "lowered") {
             let mut older = serde_json::to_value(&plan).unwrap();
-            older["format"] = OLDER.into();
+            older["format"] = OLDER_FORMAT.into();
             for tensor in older["tensors"].as_array_mut().unwrap() {
                 let fields = tensor.as_object_mut().unwrap();
                 assert_eq!(fields.remove("element"), Some("f32".into()));
@@ -364,7 +361,7 @@ mod tests {
         let (json, ron) = (plans::pair().to_json(), plans::pair().to_ron());
         check(
             json.replace("\"threads\": 1", "\"threads\": -1"),
-            "JSON, line 29, column 15: invalid value: integer `-1`, expected usize",
+            "JSON, line 30, column 15: invalid value: integer `-1`, expected usize",
         );
         check(
             json.replace("csdfc-plan/2", "csdfc-plan/9"),
@@ -374,7 +371,7 @@ mod tests {
             ron.replace("csdfc-plan/2", "csdfc-plan/9"),
             "the plan's format is `csdfc-plan/9`; this version of csdfc knows `csdfc-plan/2` and `csdfc-plan/1`",
         );
-        check(ron.replace("threads: 1", "threads: ~"), "RON, line 263, column 13: Unexpected char '~'");
+        check(ron.replace("threads: 1", "threads: ~"), "RON, line 264, column 13: Unexpected char '~'");
         check(
             ron.replacen("ring_rows: 5", "ring_rows: \"5\"", 1),
             "RON, at `tensors[0]`: invalid type: string \"5\", expected u64",

@@ -14,6 +14,9 @@ use crate::shape::Shape;
 /// The version of the file format; [`Plan::format`] must equal it.
 pub const FORMAT: &str = "csdfc-plan/2";
 
+/// The version before [`FORMAT`], which is read too.
+pub const OLDER_FORMAT: &str = "csdfc-plan/1";
+
 /// How an application of CNNs runs in a memory budget.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -137,7 +137,10 @@ fn subjects() -> Vec<(String, Plan)> {
     let mut all: Vec<(String, Plan)> =
         list.into_iter().map(|(name, text)| (name, plan(&application(&format!("({text})"))))).collect();
     for (name, rows) in [("windows copied", "none"), ("windows copied, by parts", "all")] {
-        all.push((name.into(), plan(&lowered(&application(&format!("({})", one("resnet8", &format!("rows: {rows}"))))))));
+        all.push((
+            name.into(),
+            plan(&lowered(&application(&format!("({})", one("resnet8", &format!("rows: {rows}")))))),
+        ));
     }
     let mut random = random(u64::MAX);
     for (name, text) in [

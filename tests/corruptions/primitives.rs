@@ -134,7 +134,10 @@ pub fn workspace_wrong(plan: &mut Plan, random: &mut Random) -> Option<()> {
         2 => layer.workspace.bytes -= 4,
         3 => layer.workspace.bytes += 4,
         4 => layer.workspace = Workspace::default(),
-        _ => layer.workspace.offset = *pick(&rings, random).filter(|offset| **offset + room.bytes <= plan.memory.arena)?,
+        _ => {
+            layer.workspace.offset =
+                *pick(&rings, random).filter(|offset| **offset + room.bytes <= plan.memory.arena)?
+        }
     }
     Some(())
 }

@@ -466,7 +466,18 @@ fn by_primitives() -> Network {
     operators.extend([None, slopes(&[5, 1, 1])].map(|activation| {
         let (kernel, pads, stride, dilation) = ([3, 2], [1, 0, 2, 1], [2, 1], [1, 2]);
         let (bias, pre, residual) = (true, None, false);
-        Operator::Conv(Conv { filters: 5, kernel, stride, dilation, pads, groups: 1, bias, pre, residual, activation })
+        Operator::Conv(Conv {
+            filters: 5,
+            kernel,
+            stride,
+            dilation,
+            pads,
+            groups: 1,
+            bias,
+            pre,
+            residual,
+            activation,
+        })
     }));
     let group = Group { name: "primitives", inputs: vec![plain(image())], operators };
     let mut network = network(&group, true);

@@ -105,14 +105,14 @@ fn plans_of_version_1_are_read() {
         cnns: [(name: "lenet", model: "builtin:lenet5", partitions: [(name: "a", upto: "S2"), (name: "b")])],
         parallel: [["a", "b"]], rows: all, storage: edges,
     )"#;
-    for (name, application) in [
-        ("pair_5x5", pair.resolve().unwrap()),
-        ("lenet5", csdfc_tests::application(lenet)),
-    ] {
+    for (name, application) in
+        [("pair_5x5", pair.resolve().unwrap()), ("lenet5", csdfc_tests::application(lenet))]
+    {
         let path = root().join(format!("tests/plan_format/version_1/{name}.json"));
         let text = std::fs::read_to_string(path).unwrap();
         let value: Value = serde_json::from_str(&text).unwrap();
-        let today = Plan { application: value["application"].as_str().unwrap().into(), ..outcome(&application).plan };
+        let today =
+            Plan { application: value["application"].as_str().unwrap().into(), ..outcome(&application).plan };
         let plan = Plan::parse(&text).unwrap();
         assert_eq!(plan, today, "{name}");
         assert!(check(&plan).is_ok());

@@ -16,7 +16,7 @@ use rand_chacha::ChaCha8Rng;
 use super::{bits, run_plan};
 
 /// Networks drawn.
-const NETWORKS: u64 = 80;
+const NETWORKS: u64 = 160;
 
 /// Chooses a primitive for each layer among those that compute it.
 fn chosen(mut network: Network, random: &mut ChaCha8Rng) -> Network {

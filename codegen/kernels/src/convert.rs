@@ -57,9 +57,7 @@ impl RowKernel for Scatter {
         for y in y {
             let planes = output.row(y);
             for row in 0..input.shape.height {
-                for (from, to) in
-                    input.row(row).chunks_exact(columns).zip(planes.chunks_exact_mut(plane))
-                {
+                for (from, to) in input.row(row).chunks_exact(columns).zip(planes.chunks_exact_mut(plane)) {
                     to[row * columns..][..columns].copy_from_slice(from);
                 }
             }

@@ -4,8 +4,8 @@
 //! each layer. To add one: write its kernel, choose the kernel for a [`Site`] in `bind/`, add a row here, and add what
 //! the checker must know of it to the table in `check/primitives.rs`.
 
-use crate::format::{Element, Layout};
 use crate::format::Layout::{Chw, Hcw, Hwc};
+use crate::format::{Element, Layout};
 use crate::operator::{Conv, Function, Operator};
 use crate::shape::Shape;
 

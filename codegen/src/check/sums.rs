@@ -94,8 +94,8 @@ fn check_parameters(index: &Index<'_>, findings: &mut Findings) {
             let bytes = elements.and_then(|elements| elements.checked_mul(PARAMETER_BYTES));
             let what = format!("parameters of layer `{}/{}`", cnn.cnn.name, entry.layer.name);
             findings.sum(what, entry.layer.parameters, bytes);
-            let packed =
-                primitives::find(entry.layer, &inputs).and_then(|primitive| (primitive.stored)(operator, &inputs));
+            let packed = primitives::find(entry.layer, &inputs)
+                .and_then(|primitive| (primitive.stored)(operator, &inputs));
             stored = stored.zip(packed).and_then(|(sum, packed)| sum.checked_add(packed));
         }
     }

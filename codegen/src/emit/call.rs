@@ -91,7 +91,8 @@ pub(super) fn write(
         Surroundings { threads: ..=1, workspace: None } => "&mut Context::alone(self.isa)".to_owned(),
         Surroundings { threads, workspace } => {
             let workers = if threads > 1 { "Some(&mut *self.workers)" } else { "None" };
-            let room = workspace.map_or("&mut []".into(), |elements| format!("workspace.slice(0, {elements})"));
+            let room =
+                workspace.map_or("&mut []".into(), |elements| format!("workspace.slice(0, {elements})"));
             let fields =
                 ["isa: self.isa".into(), format!("workers: {workers}"), format!("workspace: {room}")];
             source.list("let mut context = Context {", &fields, ";");

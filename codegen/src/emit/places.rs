@@ -77,7 +77,9 @@ fn write_constants(source: &mut Source, model: &Model<'_>, stores: &[usize], par
             "while it fires".into()
         } else if rows == 1 {
             "whole".into()
-        } else { format!("{stored} of {rows} rows stored") };
+        } else {
+            format!("{stored} of {rows} rows stored")
+        };
         source.gap();
         source.comment("///", &format!("`{}`: {what}, {} bytes{halves}.", store.name, store.ring_bytes()));
         let rings: Vec<String> =

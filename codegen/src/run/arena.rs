@@ -119,7 +119,9 @@ mod tests {
         assert!(arena.is_intact());
         arena.poison(30..31);
         assert_eq!(arena.all().get(30..31).unwrap()[0].is_nan(), cfg!(debug_assertions));
-        for (one, other) in [(30..41, 0..0), (10..20, 19..21), (10..20, 9..11), (10..20, 12..13), (0..2, 40..41)] {
+        for (one, other) in
+            [(30..41, 0..0), (10..20, 19..21), (10..20, 9..11), (10..20, 12..13), (0..2, 40..41)]
+        {
             assert!(arena.split([one, other]).is_none());
         }
         assert!(arena.split([10..20, 10..10]).is_some());

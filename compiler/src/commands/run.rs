@@ -59,11 +59,8 @@ pub fn run(args: &RunArgs) -> Result<Ending, Error> {
         }
         runs.push(result);
     }
-    let report = report::Report {
-        application: plan.application.clone(),
-        arena_bytes: plan.memory.arena,
-        cnns: runs,
-    };
+    let report =
+        report::Report { application: plan.application.clone(), arena_bytes: plan.memory.arena, cnns: runs };
     output::print(&match args.format {
         Format::Text => report::text(&report),
         Format::Json => output::json(&report)?,

@@ -1,8 +1,8 @@
 //! From what was chosen to the plan: plain data with names. Nothing in it depends on how it was found, but `search`.
 
 use csdf::Rates;
-use csdfc_codegen::shape::Shape;
 use csdfc_codegen::plan;
+use csdfc_codegen::shape::Shape;
 
 use crate::app::resolve::Application;
 use crate::cost::DeviceProfile;
@@ -158,7 +158,8 @@ impl Parts<'_> {
     }
 
     fn workspace(&self, cnn: usize, id: LayerId, items: &[Item<'_>]) -> plan::Workspace {
-        let of_layer = |item: &Item<'_>| item.cnn == cnn && item.request.is_workspace && item.request.tensor == id;
+        let of_layer =
+            |item: &Item<'_>| item.cnn == cnn && item.request.is_workspace && item.request.tensor == id;
         items.iter().position(of_layer).map_or_else(plan::Workspace::default, |i| plan::Workspace {
             offset: self.arrangement.offsets[i],
             bytes: items[i].request.bytes,
@@ -229,7 +230,9 @@ impl Parts<'_> {
             let frames = if item.request.pipelined && item.request.half.is_none() { 2 } else { 1 };
             frames * layer.tensor_bytes()
         };
-        let end = |(item, offset): (&Item<'_>, &u64)| (!item.request.is_workspace).then(|| offset + item.request.bytes);
+        let end = |(item, offset): (&Item<'_>, &u64)| {
+            (!item.request.is_workspace).then(|| offset + item.request.bytes)
+        };
         let arena = self.arrangement.bytes;
         let buffers = match self.application.storage {
             plan::StorageModel::Tensors => {

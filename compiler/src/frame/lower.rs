@@ -57,13 +57,9 @@ pub fn operand_rates(network: &Network, id: LayerId, index: usize, rows: u64) ->
     // An image of planes is one row.
     let access = match [tensor, layer].iter().any(|layer| layer.format().layout == Layout::Chw) {
         true => RowAccess::Whole,
-        false => operators::row_access(
-            &layer.operator,
-            &tensor.shape,
-            &layer.input_shapes(),
-            &layer.shape,
-            index,
-        ),
+        false => {
+            operators::row_access(&layer.operator, &tensor.shape, &layer.input_shapes(), &layer.shape, index)
+        }
     };
     let (acquire, release) =
         operators::acquire_release(&access, tensor.rows() as u64, layer.rows() as u64, rows);

@@ -143,11 +143,13 @@ impl SavedFront {
             Ok(Versioned { format }) if format == FORMAT => {
                 serde_json::from_str(text).map_err(|error| wrong(error.to_string()))
             }
-            Ok(Versioned { format }) if format != plan::FORMAT => Err(wrong(format!(
-                "its format is `{}`, neither `{FORMAT}` nor `{}`",
-                clip(&format),
-                plan::FORMAT
-            ))),
+            Ok(Versioned { format }) if ![plan::FORMAT, plan::OLDER_FORMAT].contains(&format.as_str()) => {
+                Err(wrong(format!(
+                    "its format is `{}`, neither `{FORMAT}` nor `{}`",
+                    clip(&format),
+                    plan::FORMAT
+                )))
+            }
             // A plan in JSON or RON, or neither: the plan's reader says where it stops.
             _ => {
                 Plan::parse(text).map(|plan| SavedFront::of(&plan)).map_err(|error| wrong(error.to_string()))

@@ -64,10 +64,8 @@ impl RowKernel for Im2row {
         for y in y {
             self.lower(&operands[0], y, windows);
             // Whichever row it is, it lies in the only slot.
-            let row = Rows {
-                data: Span::new(windows),
-                shape: RowShape::dense(height, width, product.channels, 1),
-            };
+            let row =
+                Rows { data: Span::new(windows), shape: RowShape::dense(height, width, product.channels, 1) };
             let workers = context.workers.as_deref_mut();
             let mut context = Context { isa: context.isa, workers, workspace: &mut [] };
             product.rows(&mut context, y..y + 1, &[row], constants, output);

@@ -493,8 +493,7 @@ fn im2row_is_the_convolution() {
         let input = random.floats(height * width * conv.channels);
         let weights = random.floats(conv.filters * conv.channels * conv.kernel[0] * conv.kernel[1]);
         let bias = random.floats(conv.filters);
-        let slopes =
-            if conv.activation == Activation::PRelu { random.floats(conv.filters) } else { vec![] };
+        let slopes = if conv.activation == Activation::PRelu { random.floats(conv.filters) } else { vec![] };
         let (want, [rows, columns]) = textbook(&conv, [height, width], &input, &weights, &bias, &slopes);
         let mut packed = vec![f32::NAN; conv.packed_len()];
         conv.pack(&weights, &bias, &slopes, [&[]; 2], &mut packed);

@@ -147,7 +147,8 @@ impl Plan {
             external: at.is_none() && self.storage_model == StorageModel::Tensors,
             ring: at.map(|(ring_rows, offset)| Ring { ring_rows, offset, bytes: ring_rows * row_bytes }),
         });
-        let primitive = if matches!(op, Operator::Conv(_)) { "indirect-gemm-hwc-hwc" } else { "own-kernel-hwc-hwc" };
+        let primitive =
+            if matches!(op, Operator::Conv(_)) { "indirect-gemm-hwc-hwc" } else { "own-kernel-hwc-hwc" };
         cnn.layers.push(Layer {
             name: name.into(),
             onnx_nodes: vec![name.into()],
@@ -229,9 +230,11 @@ pub fn lowered() -> Plan {
     let memory = &mut plan.memory;
     (memory.arena, memory.workspace, memory.bound, memory.proven) = (16_640, 9600, 16_640, true);
     memory.total = memory.parameters_stored + memory.arena;
-    let witness = plan.certificate.bound.as_mut().unwrap();
-    witness.tensors.push("workspace of pair/l1".into());
-    witness.bytes = 16_640;
+    plan.certificate.bound = Some(PeakWitness {
+        firing: vec!["pair/l1".into()],
+        tensors: ["pair/t_in", "pair/t_l1", "workspace of pair/l1"].map(String::from).into(),
+        bytes: 16_640,
+    });
     plan
 }
 
