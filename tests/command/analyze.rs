@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Ended, command, end, fails, fits_a_screen, folder, run};
+use super::{Ended, fails, fits_a_screen, folder, run, run_given};
 
 /// Three actors, the first with a self-loop; the numbers on its ports can be replaced.
 const GRAPH: &str = "<?xml version='1.0' encoding='UTF-8'?>
@@ -28,10 +28,7 @@ const GRAPH: &str = "<?xml version='1.0' encoding='UTF-8'?>
 
 /// Analyses a graph on standard input.
 fn analyze(graph: &str, args: &[&str]) -> Ended {
-    let folder = folder();
-    let mut command = command(folder.path(), &[&["analyze", "-"], args].concat());
-    command.write_stdin(graph);
-    end(command)
+    run_given(folder().path(), &[&["analyze", "-"], args].concat(), graph)
 }
 
 fn json(graph: &str, args: &[&str]) -> Value {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{command, end, fails, folder, run};
+use super::{fails, folder, run, run_given};
 
 /// Three of 8 bytes of which each two meet, and one that meets none of them: 24 bytes at the fewest.
 const BUFFERS: &str = "id,lower,upper,size\nb1,0,3,8\nb2,1,4,8\nb3,2,6,8\nb4,6,9,20\n";
@@ -24,9 +24,8 @@ fn buffers_are_packed_printed_and_written() {
         assert_eq!(offset, data["offsets"][id].to_string(), "{line}");
     }
     // What is written has every buffer where it is fixed then, and packs to the same.
-    let mut again = command(folder.path(), &["pack", "-", "-o", "-", "--budget", "10s"]);
-    again.write_stdin(written.clone());
-    assert_eq!(end(again).stdout, written);
+    let again = ["pack", "-", "-o", "-", "--budget", "10s"];
+    assert_eq!(run_given(folder.path(), &again, &written).stdout, written);
 }
 
 #[test]

@@ -27,7 +27,6 @@ pub struct Concat {
 
 /// Any number of operands.
 impl RowKernel for Concat {
-    #[inline]
     fn rows(
         &self,
         _: &mut Context<'_>,
@@ -87,7 +86,6 @@ pub struct ConcatElements {
 
 /// Any number of operands.
 impl ElementKernel for ConcatElements {
-    #[inline]
     fn elements(
         &self,
         _: &mut Context<'_>,

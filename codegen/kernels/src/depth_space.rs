@@ -19,7 +19,6 @@ pub struct DepthToSpace {
 
 /// One operand, by rows.
 impl RowKernel for DepthToSpace {
-    #[inline]
     fn rows(
         &self,
         _: &mut Context<'_>,
@@ -48,7 +47,6 @@ impl RowKernel for DepthToSpace {
 
 /// One operand, `[N, C, H, W]`, whatever the batch.
 impl ElementKernel for DepthToSpace {
-    #[inline]
     fn elements(
         &self,
         _: &mut Context<'_>,
@@ -82,7 +80,6 @@ pub struct SpaceToDepth {
 
 /// One operand, by rows.
 impl RowKernel for SpaceToDepth {
-    #[inline]
     fn rows(
         &self,
         _: &mut Context<'_>,
@@ -110,7 +107,6 @@ impl RowKernel for SpaceToDepth {
 
 /// One operand, `[N, C, H, W]`, whatever the batch.
 impl ElementKernel for SpaceToDepth {
-    #[inline]
     fn elements(
         &self,
         _: &mut Context<'_>,

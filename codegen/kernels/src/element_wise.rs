@@ -22,7 +22,6 @@ pub struct ElementWise {
 
 /// One operand.
 impl RowKernel for ElementWise {
-    #[inline]
     fn rows(
         &self,
         context: &mut Context<'_>,
@@ -42,7 +41,6 @@ impl RowKernel for ElementWise {
 
 /// One operand.
 impl ElementKernel for ElementWise {
-    #[inline]
     fn elements(
         &self,
         _: &mut Context<'_>,
@@ -66,7 +64,6 @@ pub struct BatchNorm {
 
 /// One operand.
 impl RowKernel for BatchNorm {
-    #[inline]
     fn rows(
         &self,
         context: &mut Context<'_>,
@@ -93,7 +90,6 @@ impl RowKernel for BatchNorm {
 
 /// One operand, whose dimension 1 counts the channels.
 impl ElementKernel for BatchNorm {
-    #[inline]
     fn elements(
         &self,
         _: &mut Context<'_>,
@@ -119,7 +115,6 @@ pub struct PReluInPlace;
 
 /// No operands.
 impl RowKernel for PReluInPlace {
-    #[inline]
     fn rows(
         &self,
         _: &mut Context<'_>,
@@ -151,7 +146,6 @@ pub struct PRelu;
 
 /// One operand.
 impl RowKernel for PRelu {
-    #[inline]
     fn rows(
         &self,
         context: &mut Context<'_>,
@@ -166,7 +160,6 @@ impl RowKernel for PRelu {
 
 /// One operand.
 impl ElementKernel for PRelu {
-    #[inline]
     fn elements(
         &self,
         _: &mut Context<'_>,
@@ -187,7 +180,6 @@ impl ElementKernel for PRelu {
 
 /// No operands.
 impl ElementKernel for PReluInPlace {
-    #[inline]
     fn elements(
         &self,
         _: &mut Context<'_>,

@@ -20,7 +20,6 @@ pub struct InstanceNorm {
 
 /// One operand, an image.
 impl RowKernel for InstanceNorm {
-    #[inline]
     fn rows(
         &self,
         _: &mut Context<'_>,
@@ -61,7 +60,6 @@ impl RowKernel for InstanceNorm {
 
 /// One operand, `[N, C, …]`.
 impl ElementKernel for InstanceNorm {
-    #[inline]
     fn elements(
         &self,
         _: &mut Context<'_>,

@@ -22,7 +22,6 @@ pub struct Lrn {
 
 /// One operand, by rows.
 impl RowKernel for Lrn {
-    #[inline]
     fn rows(
         &self,
         _: &mut Context<'_>,
@@ -45,7 +44,6 @@ impl RowKernel for Lrn {
 
 /// One operand, whose dimension 1 counts the channels.
 impl ElementKernel for Lrn {
-    #[inline]
     fn elements(
         &self,
         _: &mut Context<'_>,

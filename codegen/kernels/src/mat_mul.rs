@@ -15,7 +15,6 @@ pub struct MatMul;
 
 /// Two operands.
 impl ElementKernel for MatMul {
-    #[inline]
     fn elements(
         &self,
         context: &mut Context<'_>,

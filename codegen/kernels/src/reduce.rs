@@ -50,7 +50,6 @@ pub struct ReduceRows {
 
 /// One operand.
 impl RowKernel for ReduceRows {
-    #[inline]
     fn rows(
         &self,
         _: &mut Context<'_>,
@@ -95,7 +94,6 @@ pub struct ReduceFrame {
 
 /// One operand.
 impl RowKernel for ReduceFrame {
-    #[inline]
     fn rows(
         &self,
         context: &mut Context<'_>,
@@ -145,7 +143,6 @@ pub struct ReduceElements {
 
 /// One operand.
 impl ElementKernel for ReduceElements {
-    #[inline]
     fn elements(
         &self,
         _: &mut Context<'_>,

@@ -55,7 +55,6 @@ pub enum Rounding {
 
 /// One operand, by rows.
 impl RowKernel for Resize {
-    #[inline]
     fn rows(
         &self,
         _: &mut Context<'_>,
@@ -94,7 +93,6 @@ impl RowKernel for Resize {
 
 /// One operand, `[N, C, H, W]`, whatever the batch.
 impl ElementKernel for Resize {
-    #[inline]
     fn elements(
         &self,
         _: &mut Context<'_>,

@@ -19,7 +19,6 @@ pub struct Slice {
 
 /// One operand.
 impl RowKernel for Slice {
-    #[inline]
     fn rows(
         &self,
         _: &mut Context<'_>,
@@ -58,7 +57,6 @@ pub struct SliceElements {
 
 /// One operand.
 impl ElementKernel for SliceElements {
-    #[inline]
     fn elements(
         &self,
         _: &mut Context<'_>,

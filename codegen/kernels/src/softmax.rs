@@ -24,7 +24,6 @@ pub struct Softmax {
 
 /// One operand.
 impl RowKernel for Softmax {
-    #[inline]
     fn rows(
         &self,
         context: &mut Context<'_>,
@@ -72,7 +71,6 @@ pub struct SoftmaxElements {
 
 /// One operand.
 impl ElementKernel for SoftmaxElements {
-    #[inline]
     fn elements(
         &self,
         _: &mut Context<'_>,

@@ -15,7 +15,6 @@ pub struct Transpose {
 
 /// One operand.
 impl ElementKernel for Transpose {
-    #[inline]
     fn elements(
         &self,
         _: &mut Context<'_>,
