@@ -21,6 +21,7 @@ pub struct ArgMax {
 
 /// One operand.
 impl RowKernel<i64> for ArgMax {
+    #[inline]
     fn rows(
         &self,
         _: &mut Context<'_>,
@@ -61,6 +62,7 @@ pub struct ArgMaxElements {
 
 /// One operand.
 impl ElementKernel<i64> for ArgMaxElements {
+    #[inline]
     fn elements(
         &self,
         _: &mut Context<'_>,

@@ -52,6 +52,7 @@ impl Binary {
 
 /// Images: each side has as many rows, columns and channels as the output, or one, which repeats.
 impl RowKernel for Binary {
+    #[inline]
     fn rows(
         &self,
         context: &mut Context<'_>,
@@ -78,6 +79,7 @@ impl RowKernel for Binary {
 
 /// Tensors of any rank that broadcast to the output.
 impl ElementKernel for Binary {
+    #[inline]
     fn elements(
         &self,
         _: &mut Context<'_>,

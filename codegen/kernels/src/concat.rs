@@ -27,6 +27,7 @@ pub struct Concat {
 
 /// Any number of operands.
 impl RowKernel for Concat {
+    #[inline]
     fn rows(
         &self,
         _: &mut Context<'_>,
@@ -86,6 +87,7 @@ pub struct ConcatElements {
 
 /// Any number of operands.
 impl ElementKernel for ConcatElements {
+    #[inline]
     fn elements(
         &self,
         _: &mut Context<'_>,

@@ -19,6 +19,7 @@ pub struct DepthToSpace {
 
 /// One operand, by rows.
 impl RowKernel for DepthToSpace {
+    #[inline]
     fn rows(
         &self,
         _: &mut Context<'_>,
@@ -47,6 +48,7 @@ impl RowKernel for DepthToSpace {
 
 /// One operand, `[N, C, H, W]`, whatever the batch.
 impl ElementKernel for DepthToSpace {
+    #[inline]
     fn elements(
         &self,
         _: &mut Context<'_>,
@@ -80,6 +82,7 @@ pub struct SpaceToDepth {
 
 /// One operand, by rows.
 impl RowKernel for SpaceToDepth {
+    #[inline]
     fn rows(
         &self,
         _: &mut Context<'_>,
@@ -107,6 +110,7 @@ impl RowKernel for SpaceToDepth {
 
 /// One operand, `[N, C, H, W]`, whatever the batch.
 impl ElementKernel for SpaceToDepth {
+    #[inline]
     fn elements(
         &self,
         _: &mut Context<'_>,

@@ -22,6 +22,7 @@ pub struct ElementWise {
 
 /// One operand.
 impl RowKernel for ElementWise {
+    #[inline]
     fn rows(
         &self,
         context: &mut Context<'_>,
@@ -41,6 +42,7 @@ impl RowKernel for ElementWise {
 
 /// One operand.
 impl ElementKernel for ElementWise {
+    #[inline]
     fn elements(
         &self,
         _: &mut Context<'_>,
@@ -64,6 +66,7 @@ pub struct BatchNorm {
 
 /// One operand.
 impl RowKernel for BatchNorm {
+    #[inline]
     fn rows(
         &self,
         context: &mut Context<'_>,
@@ -90,6 +93,7 @@ impl RowKernel for BatchNorm {
 
 /// One operand, whose dimension 1 counts the channels.
 impl ElementKernel for BatchNorm {
+    #[inline]
     fn elements(
         &self,
         _: &mut Context<'_>,
@@ -115,6 +119,7 @@ pub struct PReluInPlace;
 
 /// No operands.
 impl RowKernel for PReluInPlace {
+    #[inline]
     fn rows(
         &self,
         _: &mut Context<'_>,
@@ -146,6 +151,7 @@ pub struct PRelu;
 
 /// One operand.
 impl RowKernel for PRelu {
+    #[inline]
     fn rows(
         &self,
         context: &mut Context<'_>,
@@ -160,6 +166,7 @@ impl RowKernel for PRelu {
 
 /// One operand.
 impl ElementKernel for PRelu {
+    #[inline]
     fn elements(
         &self,
         _: &mut Context<'_>,
@@ -180,6 +187,7 @@ impl ElementKernel for PRelu {
 
 /// No operands.
 impl ElementKernel for PReluInPlace {
+    #[inline]
     fn elements(
         &self,
         _: &mut Context<'_>,

@@ -20,6 +20,7 @@ pub struct InstanceNorm {
 
 /// One operand, an image.
 impl RowKernel for InstanceNorm {
+    #[inline]
     fn rows(
         &self,
         _: &mut Context<'_>,
@@ -60,6 +61,7 @@ impl RowKernel for InstanceNorm {
 
 /// One operand, `[N, C, …]`.
 impl ElementKernel for InstanceNorm {
+    #[inline]
     fn elements(
         &self,
         _: &mut Context<'_>,

@@ -22,6 +22,7 @@ pub struct Lrn {
 
 /// One operand, by rows.
 impl RowKernel for Lrn {
+    #[inline]
     fn rows(
         &self,
         _: &mut Context<'_>,
@@ -44,6 +45,7 @@ impl RowKernel for Lrn {
 
 /// One operand, whose dimension 1 counts the channels.
 impl ElementKernel for Lrn {
+    #[inline]
     fn elements(
         &self,
         _: &mut Context<'_>,

@@ -15,6 +15,7 @@ pub struct MatMul;
 
 /// Two operands.
 impl ElementKernel for MatMul {
+    #[inline]
     fn elements(
         &self,
         context: &mut Context<'_>,

@@ -33,6 +33,7 @@ pub struct Pad {
 
 /// One operand.
 impl RowKernel for Pad {
+    #[inline]
     fn rows(
         &self,
         _: &mut Context<'_>,
@@ -81,6 +82,7 @@ pub struct PadElements {
 
 /// One operand.
 impl ElementKernel for PadElements {
+    #[inline]
     fn elements(
         &self,
         _: &mut Context<'_>,

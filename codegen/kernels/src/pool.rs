@@ -44,6 +44,7 @@ pub enum PoolKind {
 
 /// One operand, by rows.
 impl RowKernel for Pool {
+    #[inline]
     fn rows(
         &self,
         context: &mut Context<'_>,
@@ -90,6 +91,7 @@ impl Job for PoolRows<'_, '_, '_> {
 
 /// One operand, `[N, C, H, W]`, whatever the batch.
 impl ElementKernel for Pool {
+    #[inline]
     fn elements(
         &self,
         _: &mut Context<'_>,

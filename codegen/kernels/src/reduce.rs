@@ -50,6 +50,7 @@ pub struct ReduceRows {
 
 /// One operand.
 impl RowKernel for ReduceRows {
+    #[inline]
     fn rows(
         &self,
         _: &mut Context<'_>,
@@ -94,6 +95,7 @@ pub struct ReduceFrame {
 
 /// One operand.
 impl RowKernel for ReduceFrame {
+    #[inline]
     fn rows(
         &self,
         context: &mut Context<'_>,
@@ -143,6 +145,7 @@ pub struct ReduceElements {
 
 /// One operand.
 impl ElementKernel for ReduceElements {
+    #[inline]
     fn elements(
         &self,
         _: &mut Context<'_>,

@@ -55,6 +55,7 @@ pub enum Rounding {
 
 /// One operand, by rows.
 impl RowKernel for Resize {
+    #[inline]
     fn rows(
         &self,
         _: &mut Context<'_>,
@@ -93,6 +94,7 @@ impl RowKernel for Resize {
 
 /// One operand, `[N, C, H, W]`, whatever the batch.
 impl ElementKernel for Resize {
+    #[inline]
     fn elements(
         &self,
         _: &mut Context<'_>,

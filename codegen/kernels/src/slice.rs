@@ -19,6 +19,7 @@ pub struct Slice {
 
 /// One operand.
 impl RowKernel for Slice {
+    #[inline]
     fn rows(
         &self,
         _: &mut Context<'_>,
@@ -57,6 +58,7 @@ pub struct SliceElements {
 
 /// One operand.
 impl ElementKernel for SliceElements {
+    #[inline]
     fn elements(
         &self,
         _: &mut Context<'_>,

@@ -24,6 +24,7 @@ pub struct Softmax {
 
 /// One operand.
 impl RowKernel for Softmax {
+    #[inline]
     fn rows(
         &self,
         context: &mut Context<'_>,
@@ -71,6 +72,7 @@ pub struct SoftmaxElements {
 
 /// One operand.
 impl ElementKernel for SoftmaxElements {
+    #[inline]
     fn elements(
         &self,
         _: &mut Context<'_>,

@@ -15,6 +15,7 @@ pub struct Transpose {
 
 /// One operand.
 impl ElementKernel for Transpose {
+    #[inline]
     fn elements(
         &self,
         _: &mut Context<'_>,

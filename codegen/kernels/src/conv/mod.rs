@@ -133,6 +133,7 @@ fn inside(at: usize, pad: usize, kernel: usize, dilation: usize, size: usize) ->
 impl RowKernel for Conv {
     /// # Panics
     /// Also if the convolution is depthwise and [`Conv::pre`] does not suit it.
+    #[inline]
     fn rows(
         &self,
         context: &mut Context<'_>,

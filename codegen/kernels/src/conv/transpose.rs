@@ -69,6 +69,7 @@ impl ConvTranspose {
 
 /// One operand; the constant is packed by [`ConvTranspose::pack`].
 impl RowKernel for ConvTranspose {
+    #[inline]
     fn rows(
         &self,
         context: &mut Context<'_>,
