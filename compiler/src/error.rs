@@ -1,4 +1,4 @@
-//! What can end a command, and the exit code that it ends with.
+//! What can end a command, and with which exit code.
 //!
 //! Each library has one error enum, whose variants carry names and numbers. The command turns them into diagnostics
 //! with a code, a place and a help.
@@ -76,7 +76,7 @@ pub enum Error {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Device(#[from] DeviceError),
-    /// A dataflow analysis refuses a graph: inconsistent or too large, say.
+    /// A dataflow analysis refuses a graph, for instance because it is inconsistent or too large.
     #[error("the dataflow analysis refuses the graph")]
     #[diagnostic(code(csdfc::dataflow))]
     Dataflow(#[from] csdf::Error),

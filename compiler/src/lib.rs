@@ -3,9 +3,10 @@
 //! [`driver::plan`] is the main job; ARCHITECTURE.md is the map. A network can be read ([`app::load`]), named
 //! ([`builtin::network`]) or written in Rust ([`builtin::Builder`]).
 //!
-//! From what is asked to a network: [`app`], [`import`], [`builtin`], [`network`], [`operators`], [`pass`]. From there to
-//! a plan: [`frame`], [`storage`], [`packing`], [`cost`], [`search`], [`driver`]. What was made before: [`saved`]. The
-//! command: [`cli`], [`commands`], [`report`], [`picture`], [`reproduce`]. Apart from all planning: [`offload`].
+//! These modules make networks from an application: [`app`], [`import`], [`builtin`], [`network`], [`operators`],
+//! [`pass`]. These make a plan from networks: [`frame`], [`storage`], [`packing`], [`cost`], [`search`], [`driver`].
+//! [`saved`] reads plans and fronts again. The command is in [`cli`], [`commands`], [`report`], [`picture`] and
+//! [`reproduce`]. [`offload`] is independent of planning.
 
 pub mod app;
 pub mod builtin;

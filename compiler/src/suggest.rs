@@ -1,4 +1,4 @@
-//! Near misses: which known name somebody may have meant, and how names are shown in messages.
+//! Near misses: finds the known name that a user may have meant, and formats names for messages.
 
 /// Longest text that a message shows whole, in characters.
 const SHOWN: usize = 60;
@@ -38,7 +38,7 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
-/// A sentence that helps with an unknown name: the near miss if there is one, and the names there are.
+/// A sentence that helps with an unknown name. It has the near miss, if there is one, and the known names.
 pub fn help<'a>(name: &str, what: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
     let candidates: Vec<&str> = candidates.into_iter().collect();
     let near = match nearest(name, candidates.iter().copied()) {

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use bytesize::ByteSize;
 use serde::Deserialize;
 
-/// No size may reach this many bytes, 2^60: sums of a few of them then fit 64 bits.
+/// Every size must be below this many bytes, 2^60, so that sums of a few sizes fit 64 bits.
 const LIMIT: u64 = 1 << 60;
 
 /// How much memory a plan may take.
@@ -41,7 +41,7 @@ pub enum SizeError {
     #[error("`{0}` is too large: sizes must be below 2^60 bytes")]
     TooLarge(String),
     /// A goal of no bytes at all.
-    #[error("no plan fits 0 bytes; for the smallest plan there is, give `min`")]
+    #[error("no plan fits 0 bytes; give `min` for the smallest plan that is found")]
     Zero,
 }
 
@@ -51,7 +51,7 @@ pub enum SizeError {
 /// When it is no size, negative, or 2^60 bytes or more.
 pub fn parse(text: &str) -> Result<u64, SizeError> {
     let shown = || crate::suggest::clip(text);
-    // bytesize saturates instead of failing; what it saturates to is over the limit.
+    // bytesize saturates instead of failing. The value to which it saturates is over the limit.
     match ByteSize::from_str(text.trim()) {
         Ok(size) if size.as_u64() < LIMIT => Ok(size.as_u64()),
         Ok(_) => Err(SizeError::TooLarge(shown())),

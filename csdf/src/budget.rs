@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 
 use crate::Error;
 
-/// What an analysis may spend before it ends with what it has, or with [`Error::Exhausted`] if it has nothing.
+/// What an analysis may spend. When it is spent, the analysis returns the best answer so far, or
+/// [`Error::Exhausted`] if there is none.
 ///
 /// A bound on work gives the same answer on any machine; one on time does not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,12 +34,12 @@ impl Meter {
     pub(crate) fn new(budget: &Budget) -> Meter {
         Meter {
             left: budget.work,
-            // A time too long for the clock is none.
+            // A time that is too long for the clock does not limit anything.
             deadline: budget.time.and_then(|time| Instant::now().checked_add(time)),
         }
     }
 
-    /// Takes `work` steps. The clock is looked at each time, so that callers come after many steps at once.
+    /// Takes `work` steps. Each call reads the clock, so callers should take many steps at once.
     pub(crate) fn spend(&mut self, work: u64) -> Result<(), Error> {
         if work > self.left || self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
             self.left = 0;
@@ -48,7 +49,7 @@ impl Meter {
         Ok(())
     }
 
-    /// Sets aside `share` of `of` of what is left; what is not spent of it is to be given back.
+    /// Sets aside `share / of` of what is left. The caller gives back what it does not spend.
     pub(crate) fn part(&mut self, share: u64, of: u64) -> Meter {
         let part = |whole: u128| (whole * u128::from(share) / u128::from(of.max(1))) as u64;
         let left = part(u128::from(self.left));

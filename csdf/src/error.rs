@@ -251,7 +251,7 @@ pub enum Error {
         /// The text.
         text: String,
     },
-    /// An analysis has used up its budget before it had anything to say.
+    /// An analysis has used up its budget before it had an answer.
     #[error("the analysis has used up its budget")]
     Exhausted,
     /// No capacities achieve the throughput that is asked for.

@@ -10,8 +10,8 @@ use crate::{ActorId, Error, Graph, Rates, RepetitionVector, repetition_vector};
 /// Most firings of one iteration that are walked through, and most rates written out for it.
 pub const MAX_FIRINGS: u64 = 1 << 26;
 
-/// A consistent graph with its rates written out phase by phase: what the analyses that walk through an
-/// iteration share. Making it costs time and memory linear in phases × ports.
+/// A consistent graph with its rates written out phase by phase. All analyses that walk through an iteration use it.
+/// Making it takes O(phases × ports) time and memory.
 #[derive(Debug, Clone)]
 pub struct Expanded<'g> {
     pub(crate) graph: &'g Graph,
@@ -124,7 +124,7 @@ impl<'g> Expanded<'g> {
     }
 }
 
-/// How far an iteration has come. `check_limits` keeps every count within 64 bits as long as no actor fires
+/// How far an iteration has come. `check_limits` ensures that every count fits 64 bits, as long as no actor fires
 /// more often than in one iteration.
 pub(crate) struct State<'e, 'g> {
     expanded: &'e Expanded<'g>,

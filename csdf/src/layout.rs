@@ -5,8 +5,8 @@
 //! and made nodes of a cycle's graph. The memory that it takes grows with the number of firings, as that of timed
 //! analyses does anyway.
 //!
-//! Each form has a loop that fires what it can. `Layout::run` looks at each port once and lists the order. That of
-//! `check_liveness` may look at a port again, and names who waits for whom.
+//! Each form has a loop that fires what it can. The loop of `Layout::run` looks at each port once and lists the order
+//! of firings. The loop of `check_liveness` may look at a port again, and names who waits for whom.
 
 use std::collections::VecDeque;
 
@@ -224,9 +224,9 @@ impl Layout {
         meter.spend(scope.firings as u64)?;
         let mut run = Run { fired: vec![0; self.actors.len()], order: Vec::with_capacity(scope.firings) };
         let mut queue: VecDeque<usize> = scope.actors.iter().copied().collect();
-        // What is there for a firing stays there, so that each looks at its ports once: here it goes on.
+        // Tokens and space that a firing has found stay there. So each firing looks at each port once, and goes on here.
         let mut port = vec![0; self.actors.len()];
-        // Who waits for a firing of each actor; everybody waits for one thing at a time.
+        // Who waits for a firing of each actor. Each actor waits for one thing at a time.
         let mut waiting = vec![Vec::new(); self.actors.len()];
         while let Some(actor) = queue.pop_front() {
             let before = run.fired[actor];

@@ -1,18 +1,18 @@
 //! Cyclo-static dataflow graphs: consistency, liveness, buffer capacities and looped schedules.
 //!
 //! # Words
-//! An **actor** *fires* again and again; its firings go through a cycle of **phases**. Actors exchange **tokens**
-//! over **channels**. In each phase the one producer of a channel makes as many tokens as its *production rate*
-//! says. Each of its readers newly needs as many as its *acquire rate* says at the start of a firing, keeps
-//! what it has acquired, and forgets as many, oldest first, as its *release rate* says at the firing's end. A
-//! token's place is free again when the last reader has released it. Cyclo-static dataflow (Bilsen et al.
-//! 1996) is the case of one reader whose acquire and release rates are the same.
+//! An **actor** *fires* again and again, and its firings go through a cycle of **phases**. Actors exchange **tokens**
+//! over **channels**. A channel has one producer and one or more readers. The *production rate* says how many tokens
+//! the producer makes in each phase. A reader *acquires* tokens at the start of a firing, as many as its *acquire
+//! rate* says. It keeps them until it *releases* them, oldest first, at the end of a firing, as many as its *release
+//! rate* says. A token's place is free again when the last reader has released it. In cyclo-static dataflow (Bilsen
+//! et al. 1996), every channel has one reader, whose acquire and release rates are the same.
 //!
-//! One **iteration** is the shortest sequence of firings that takes every channel back to its initial tokens;
-//! the [**repetition vector**](repetition_vector) counts its firings. A graph without one is *inconsistent*;
-//! one whose iteration cannot run to its end is in **deadlock**. The **capacity** of a channel is the number of
-//! tokens that it may hold: a firing claims space for what it produces when it starts, and frees what it
-//! releases when it ends.
+//! One **iteration** is the shortest sequence of firings that takes every channel back to its initial tokens. The
+//! [**repetition vector**](repetition_vector) counts its firings. A graph without one is *inconsistent*. A graph is in
+//! **deadlock** if its iteration cannot run to its end. The **capacity** of a channel is the number of tokens that it
+//! may hold. A firing claims space for the tokens that it produces when it starts, and frees the space of those that
+//! it releases when it ends.
 //!
 //! # From rates to a checked schedule
 //! | step | function |
@@ -30,16 +30,16 @@
 //! | --- | --- |
 //! | how many iterations per unit of time, in given capacities | [`throughput()`] |
 //! | when each firing starts | [`self_timed`] |
-//! | the smallest capacities that run at all, at a throughput, at the maximal one | [`smallest`] |
+//! | the smallest capacities for any run, for a throughput, for the maximal throughput | [`smallest`] |
 //! | all trade-offs between storage and throughput | [`pareto`] |
 //! | an independent check of the answer and its proof | [`verify_storage`] |
 //!
 //! # Example
-//! The two layers of Minakova and Stefanov 2022, section 2.5: `l1` delivers 32 rows, one a firing; `l2` is a
-//! 5×5 convolution with same padding, one row of output a firing. Its first window reaches rows 0 to 2 (two
-//! rows of padding lie above), so that it acquires 3 rows at once, then one a firing until the last two
-//! windows, which reach into the padding below. It can forget nothing after its first two firings, and after
-//! the last one all that is left.
+//! The two layers of Minakova and Stefanov 2022, section 2.5. `l1` delivers 32 rows, one per firing. `l2` is a 5×5
+//! convolution with same padding, and makes one row of output per firing. Two rows of padding lie above the input, so
+//! the first window reaches rows 0 to 2: `l2` acquires 3 rows at once. Each further firing acquires one row, except
+//! for the last two, whose windows reach into the padding below. The first two firings release nothing. The last one
+//! releases the 3 rows that are left.
 //!
 //! ```
 //! use csdf::{Actor, Channel, Graph, Rates, Reader};

@@ -5,11 +5,26 @@ use std::collections::VecDeque;
 use crate::expand::State;
 use crate::{Error, Expanded, Graph, Missing, Wait};
 
-/// Whether one iteration of `graph` runs to its end with these capacities in tokens (`None` is unbounded), one
-/// per channel. As each firing takes the graph back to itself after an iteration, it then runs for ever.
+/// Checks that one iteration of `graph` runs to its end with these capacities in tokens, one per channel (`None` is
+/// unbounded). An iteration takes the graph back to its initial tokens, so the graph then runs for ever.
 ///
-/// Any order of firing gives the same answer, since firing one actor never disables another; this one fires
-/// whatever it can.
+/// Any order of firings gives the same answer, since firing one actor never disables another. This function fires
+/// whatever it can. It takes at most O(f · d²) time, for f firings in an iteration and d ports and readers at an actor.
+///
+/// ```
+/// use csdf::{Actor, Channel, Error, Graph, Rates, Reader, check_liveness};
+///
+/// // A makes 2 tokens per firing, B reads 3, and a firing of B frees nothing before it ends.
+/// let mut graph = Graph::new();
+/// let [a, b] = [graph.add_actor(Actor::new("A", 1))?, graph.add_actor(Actor::new("B", 1))?];
+/// let reader = Reader::consuming(b, Rates::constant(1, 3));
+/// graph.add_channel(Channel::new("AB", a, Rates::constant(1, 2), vec![reader]))?;
+///
+/// assert!(check_liveness(&graph, &[Some(4)]).is_ok());
+/// let Err(Error::Deadlock { cycle }) = check_liveness(&graph, &[Some(3)]) else { panic!("it runs") };
+/// assert_eq!(cycle.iter().map(|wait| wait.actor.as_str()).collect::<Vec<_>>(), ["A", "B"]);
+/// # Ok::<(), csdf::Error>(())
+/// ```
 ///
 /// # Errors
 /// [`Error::Deadlock`] names the actors that wait for each other; [`Error::CapacityBelowInitial`];
@@ -91,8 +106,8 @@ fn obstacle(
     Some(Obstacle { channel, missing: Missing::Space(missing), waits_for })
 }
 
-/// Follows the waits from a blocked actor until they close: an unfinished actor that lacks nothing does not
-/// exist, and one that is waited for is unfinished, since a consistent iteration brings every token and place.
+/// Follows the waits from a blocked actor until they form a cycle. They always do. Every unfinished actor lacks
+/// something. And an actor that is waited for is unfinished, since a consistent iteration brings every token and place.
 fn deadlock(expanded: &Expanded, state: &State, capacities: &[Option<u64>], blocked: usize) -> Error {
     let mut met_at = vec![None; state.fired.len()];
     let mut waits = Vec::new();

@@ -2,10 +2,28 @@
 
 use crate::{Error, Graph, Step, firings};
 
-/// The most bytes that the tokens of all channels together take at any time of a schedule for one processor: tokens
-/// × [`token_bytes`](crate::Channel::token_bytes), those being produced included and those being released not yet
-/// deducted. It is at most the sum of the capacities that the schedule needs, since the channels are not all full
-/// at once. A channel of which its producer is the only reader counts too.
+/// The most bytes that the tokens of all channels together take at any time of a schedule for one processor.
+///
+/// A token takes [`token_bytes`](crate::Channel::token_bytes) from the start of the firing that produces it to the end
+/// of the firing that releases it. The peak is at most the sum of the capacities that the schedule needs, and less
+/// where the channels are not all full at once. A channel whose only reader is its producer counts too. It takes
+/// O(p) time, p being the sum of the actors' ports over all firings of the schedule.
+///
+/// ```
+/// use csdf::{Actor, Channel, Graph, Rates, Reader};
+///
+/// // A chain of three actors, tokens of 100 and of 10 bytes.
+/// let mut graph = Graph::new();
+/// let [a, b, c] = ["a", "b", "c"].map(|name| graph.add_actor(Actor::new(name, 1)).expect("one phase"));
+/// for (name, from, to, token_bytes) in [("ab", a, b, 100), ("bc", b, c, 10)] {
+///     let reader = Reader::consuming(to, Rates::constant(1, 1));
+///     let channel = Channel::new(name, from, Rates::constant(1, 1), vec![reader]);
+///     graph.add_channel(Channel { token_bytes, ..channel })?;
+/// }
+/// let steps = csdf::compress(&csdf::sequential(&graph, &[vec![a, b, c]])?.firings);
+/// assert_eq!(csdf::peak_bytes(&graph, &steps)?, 110);
+/// # Ok::<(), csdf::Error>(())
+/// ```
 ///
 /// # Errors
 /// [`Error::UnknownActor`]; [`Error::Overflow`] if a count exceeds 64 bits.

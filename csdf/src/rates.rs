@@ -17,10 +17,9 @@ pub struct Run {
 
 /// A cyclic sequence of rates, one per phase of an actor, coded as runs of short patterns.
 ///
-/// A layer of a CNN has a handful of runs however high it is. The notation is that of
-/// [`Display`](fmt::Display) and [`FromStr`]: `3,29*1,2*0` is 3, then 29 times 1, then twice 0, and
-/// `56*(1,0)` is 1, 0, 1, 0, … of 112 phases. Equality is that of the coding: two codings of one sequence
-/// differ unless both come from [`Rates::from_sequence`].
+/// A layer of a CNN has a handful of runs, however high it is. [`Display`](fmt::Display) and [`FromStr`] use this
+/// notation: `3,29*1,2*0` is 3, then 29 times 1, then twice 0, and `56*(1,0)` is 1, 0, 1, 0, … over 112 phases. `==`
+/// compares codings: two codings of one sequence may differ, unless both come from [`Rates::from_sequence`].
 ///
 /// ```
 /// use csdf::Rates;
@@ -60,7 +59,7 @@ impl Rates {
         Rates { runs, length: times }
     }
 
-    /// The sequence written out in `sequence`, coded in few runs. Linear in its length.
+    /// Codes a sequence in few runs. It takes O(length) time.
     pub fn from_sequence(sequence: &[u64]) -> Rates {
         let runs = stretches(sequence)
             .into_iter()

@@ -8,9 +8,9 @@ use crate::{ActorId, Error, Graph};
 /// Most firings of an actor in an iteration.
 const MOST: u64 = 1 << 63;
 
-/// How often each actor fires in one iteration, the shortest sequence of firings after which every channel
-/// holds as many tokens as before (Bilsen et al. 1996, theorem 1). Parts of the graph that share no token have
-/// each their own shortest sequence.
+/// How often each actor fires in one iteration. An iteration is the shortest sequence of firings after which every
+/// channel holds as many tokens as before (Bilsen et al. 1996, theorem 1). Parts of the graph that share no channel
+/// each have their own shortest sequence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RepetitionVector {
     /// Whole cycles of phases, by actor.
@@ -19,8 +19,29 @@ pub struct RepetitionVector {
     pub firings: Vec<u64>,
 }
 
-/// Solves the balance equations: per channel and reader, cycles of the producer × tokens produced in one equal
-/// cycles of the reader × tokens acquired in one.
+/// Solves the balance equations. There is one for each channel and reader: the producer's cycles times the tokens that
+/// it produces in a cycle equal the reader's cycles times the tokens that it acquires in a cycle. A breadth-first walk
+/// takes O(actors + readers) steps, each of a few divisions, after the rates of each port are added up run by run.
+///
+/// ```
+/// use csdf::{Actor, Channel, Error, Graph, Rates, Reader, repetition_vector};
+///
+/// let mut graph = Graph::new();
+/// let [a, b] = [graph.add_actor(Actor::new("a", 1))?, graph.add_actor(Actor::new("b", 2))?];
+/// let channel = |name, tokens| {
+///     let reader = Reader::consuming(b, Rates::constant(2, tokens));
+///     Channel::new(name, a, Rates::constant(1, 3), vec![reader])
+/// };
+/// // a makes 3 tokens per firing, b reads 1 in each of its 2 phases: 2 firings of a, 6 of b.
+/// graph.add_channel(channel("ab", 1))?;
+/// let vector = repetition_vector(&graph)?;
+/// assert_eq!((vector.firings, vector.cycles), (vec![2, 6], vec![2, 3]));
+///
+/// // A second channel whose rates ask for another balance.
+/// graph.add_channel(channel("again", 2))?;
+/// assert!(matches!(repetition_vector(&graph), Err(Error::Inconsistent { .. })));
+/// # Ok::<(), csdf::Error>(())
+/// ```
 ///
 /// # Errors
 /// [`Error::Inconsistent`] names a cycle of actors whose rates contradict each other; [`Error::Overflow`] if a

@@ -11,8 +11,8 @@ pub(crate) struct Stretch {
     pub(crate) times: usize,
 }
 
-/// Cuts a sequence into stretches such that the patterns written out, plus one for each repetition count, are
-/// few: least among the cuts whose repetitions are as long as they can be. Linear in the sequence.
+/// Cuts a sequence into stretches. A stretch costs the length of its pattern, plus one for its repetition count. The
+/// total cost is the least of all cuts whose repetitions are as long as they can be. It takes O(length) time.
 pub(crate) fn stretches<T: PartialEq>(sequence: &[T]) -> Vec<Stretch> {
     let length = sequence.len();
     let longest = LONGEST_PATTERN.min(length / 2);

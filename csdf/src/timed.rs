@@ -8,8 +8,8 @@ use crate::layout::Layout;
 use crate::liveness::check_capacities;
 use crate::{Budget, Error, Graph, MAX_FIRINGS, repetition_vector};
 
-/// A self-timed schedule for as many processors as there are firings at once: the start-up, then a period that
-/// repeats for ever.
+/// A self-timed schedule, for as many processors as there are firings at a time. It has a start-up, and then a period
+/// that repeats for ever. Times are in the unit of [`Actor::execution_times`](crate::Actor::execution_times).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SelfTimed {
     /// By actor, the start times of its firings before the period.
@@ -66,8 +66,8 @@ pub(crate) struct Recurrence {
 /// Executes a layout, self-timed, until a state comes back; none if it comes to a standstill. `start` is told the
 /// actor and time of each firing.
 ///
-/// States are compared when some actor begins an iteration. They are the firings begun beyond those of whole
-/// iterations, and the times that those under way have left; both together decide all that follows.
+/// States are compared when some actor begins an iteration. A state consists of the firings begun beyond those of whole
+/// iterations, and of the times that are left of the firings under way. It determines all that follows.
 pub(crate) fn recurrence(
     layout: &Layout,
     capacities: &[Option<u64>],

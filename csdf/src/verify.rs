@@ -2,13 +2,19 @@
 
 use crate::{Error, Graph, Step, firings, repetition_vector};
 
-/// Replays one iteration of `graph` with these capacities in tokens, one per channel, and refuses a schedule that
-/// does not keep the rules. It shares with [`sequential`](crate::sequential) no more than the repetition vector:
-/// what is counted here is, for each reader by itself, the tokens unread and the tokens held.
+/// Replays one iteration of `graph` with these capacities in tokens, one per channel, and refuses a schedule that breaks
+/// a rule. It shares nothing but the repetition vector with [`sequential`](crate::sequential): it counts, for each reader
+/// by itself, the unread tokens and the tokens held.
 ///
-/// The rules: when an actor fires, every token that it acquires is there; the tokens that a channel holds, those
-/// being produced included and those being released not yet deducted, never exceed its capacity; every actor
-/// fires as often as in one iteration; every channel ends as it began.
+/// The rules:
+///
+/// - When an actor fires, every token that it acquires is there.
+/// - The tokens of a channel never exceed its capacity. During a firing, the channel holds both the tokens that the
+///   firing produces and those that it releases.
+/// - Every actor fires as often as in one iteration.
+/// - Every channel ends as it began.
+///
+/// It takes O(p) time, p being the sum of the actors' ports over all firings.
 ///
 /// # Errors
 /// [`Error::AbsentTokens`], [`Error::Overfull`], [`Error::TooManyFirings`], [`Error::TooFewFirings`],

@@ -5,26 +5,39 @@ use std::cmp::Ordering;
 use crate::dominance::{Evaluation, order};
 use crate::nsga2::Individual;
 
-/// Individuals that meet the constraints and of which none dominates another. Of those that are equal in all objectives
-/// the one with the least genome stays, so that the order of insertion does not matter.
+/// A Pareto front: individuals that meet the constraints and of which none dominates another. If several individuals
+/// are equal in all objectives, the archive keeps the one with the smallest genome. So its content does not depend on
+/// the order of insertion.
+///
+/// ```
+/// use csdfc_ga::{Archive, Evaluation};
+///
+/// let mut front = Archive::default();
+/// for (gene, objectives) in [(0, [3.0, 1.0]), (1, [1.0, 3.0]), (2, [3.0, 2.0]), (3, [2.0, 2.0])] {
+///     front.insert(&[gene], &Evaluation::of(objectives));
+/// }
+/// // Genome 2 is no better than genome 0 in any objective, and worse in one.
+/// let genes: Vec<i64> = front.members().iter().map(|member| member.genome[0]).collect();
+/// assert_eq!(genes, [1, 3, 0]);
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct Archive {
     members: Vec<Individual>,
 }
 
 impl Archive {
-    /// Its members, by their objectives, the first first.
+    /// Its members, sorted by the first objective, then by the second, and so on.
     pub fn members(&self) -> &[Individual] {
         &self.members
     }
 
-    /// The members themselves.
+    /// Its members, in the same order.
     pub fn into_members(self) -> Vec<Individual> {
         self.members
     }
 
-    /// Puts in an individual, unless a member is at least as good, and takes out the members that it is better than.
-    /// Returns whether it is in.
+    /// Inserts an individual, unless a member is at least as good, and removes the members that it dominates. Returns
+    /// whether the individual is in. It takes O(m · k) time for m members and k objectives.
     pub fn insert(&mut self, genome: &[i64], evaluation: &Evaluation) -> bool {
         if !evaluation.is_feasible() {
             return false;
@@ -38,7 +51,7 @@ impl Archive {
                 }
                 smaller
             }
-            // Only what comes before can be better, and only what comes after worse.
+            // Only members before this place can be better, and only members after it can be worse.
             Err(at) if self.members[..at].iter().any(|member| member.evaluation.dominates(evaluation)) => {
                 false
             }

@@ -2,28 +2,38 @@
 
 use std::cmp::Ordering;
 
-/// What a genome is worth.
+/// The value of a genome.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Evaluation {
-    /// To be minimised. Not a number counts as worse than any number.
+    /// The objectives, all minimised. NaN counts as worse than any number.
     pub objectives: Vec<f64>,
-    /// How far constraints are violated; 0 if they are met.
+    /// How much constraints are violated, in units of the caller's choice; 0 if they are met.
     pub violation: f64,
 }
 
 impl Evaluation {
-    /// One that violates no constraint.
+    /// An evaluation that violates no constraint.
     pub fn of(objectives: impl Into<Vec<f64>>) -> Self {
         Evaluation { objectives: objectives.into(), violation: 0.0 }
     }
 
-    /// Whether constraints are met.
+    /// Whether the constraints are met.
     pub fn is_feasible(&self) -> bool {
         self.violation <= 0.0
     }
 
-    /// Whether this is better: it violates constraints less, or both meet them and this is no worse in any objective and
-    /// better in one (Deb et al. 2002, definition 1).
+    /// Whether this evaluation is better: it violates constraints less, or both meet them and this one is no worse in any
+    /// objective and better in at least one (Deb et al. 2002, definition 1).
+    ///
+    /// ```
+    /// use csdfc_ga::Evaluation;
+    ///
+    /// let [cheap, fast, slow] = [[1.0, 9.0], [4.0, 2.0], [4.0, 3.0]].map(Evaluation::of);
+    /// assert!(fast.dominates(&slow));
+    /// assert!(!fast.dominates(&cheap) && !cheap.dominates(&fast));
+    /// let late = Evaluation { violation: 0.5, ..cheap };
+    /// assert!(slow.dominates(&late));
+    /// ```
     pub fn dominates(&self, other: &Evaluation) -> bool {
         match (self.is_feasible(), other.is_feasible()) {
             (true, true) => {
@@ -44,13 +54,21 @@ impl Evaluation {
     }
 }
 
-/// Numbers in their order, -0 as 0, and after them what is none.
+/// The order of numbers, in which -0 equals 0, and NaN comes last.
 pub(crate) fn order(a: f64, b: f64) -> Ordering {
     a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
 }
 
-/// The fronts of a population (Deb et al. 2002, fast non-dominated sort): those that none dominates, those that only the
-/// former dominate, and so on. Indices, ascending within a front.
+/// The fronts of a population (Deb et al. 2002, fast non-dominated sort). The first front has the members that no other
+/// dominates, the second those that only members of the first dominate, and so on. A front is a list of indices in
+/// ascending order. It takes O(k · n²) time and O(n²) memory for n members and k objectives.
+///
+/// ```
+/// use csdfc_ga::{Evaluation, fronts};
+///
+/// let population = [[1.0, 4.0], [2.0, 2.0], [3.0, 3.0], [4.0, 1.0], [4.0, 4.0]].map(Evaluation::of);
+/// assert_eq!(fronts(&population), [vec![0, 1, 3], vec![2], vec![4]]);
+/// ```
 pub fn fronts(population: &[Evaluation]) -> Vec<Vec<usize>> {
     let count = population.len();
     let mut beaten = vec![Vec::new(); count];
@@ -86,8 +104,9 @@ pub fn fronts(population: &[Evaluation]) -> Vec<Vec<usize>> {
     fronts
 }
 
-/// How lonely each member of a front is (Deb et al. 2002, crowding distance): the sides of the cuboid between its
-/// neighbours, each by the range of its objective; infinite at the ends. In the order of `front`.
+/// The crowding distance of each member of a front, in the order of `front` (Deb et al. 2002). It is the sum of the
+/// sides of the cuboid between the member's neighbours, each side divided by the range of its objective. It is infinite
+/// for the members at the ends of an objective. It takes O(k · n · log n) time for n members and k objectives.
 pub fn crowding(population: &[Evaluation], front: &[usize]) -> Vec<f64> {
     let mut distance = vec![0.0; front.len()];
     let objectives = front.first().map_or(0, |i| population[*i].objectives.len());

@@ -2,9 +2,18 @@
 
 use crate::dominance::order;
 
-/// The volume that the points dominate up to a reference point, all objectives minimised: the larger the better. Exact, in
-/// any number of objectives (by slicing; for many points of four or more it is slow). Points that are not below the
-/// reference in every objective count for nothing.
+/// The volume that the points dominate, up to a reference point: the larger, the better. All objectives are minimised.
+/// The volume is exact for any number of objectives. Points that are not below the reference in every objective are
+/// left out.
+///
+/// It is computed by slicing, in O(n · log n) time for n points of two objectives, and O(n^(k-1) · log n) for k
+/// objectives.
+///
+/// ```
+/// let points = [vec![1.0, 2.0], vec![2.0, 1.0]];
+/// // Two rectangles of 1 × 2 and 2 × 1 that share a square.
+/// assert_eq!(csdfc_ga::hypervolume(&points, &[3.0, 3.0]), 3.0);
+/// ```
 pub fn hypervolume(points: &[Vec<f64>], reference: &[f64]) -> f64 {
     let below = |point: &&Vec<f64>| {
         point.len() == reference.len() && point.iter().zip(reference).all(|(value, most)| value < most)
@@ -22,7 +31,7 @@ fn volume(mut points: Vec<&[f64]>, reference: &[f64]) -> f64 {
     }
     let mut sum = 0.0;
     if last == 1 {
-        // In the plane each point adds a step to those that are lower.
+        // In the plane, each point adds a rectangle to those of the lower points.
         let mut left = rest[0];
         for point in points {
             if point[0] < left {
@@ -41,8 +50,9 @@ fn volume(mut points: Vec<&[f64]>, reference: &[f64]) -> f64 {
     sum
 }
 
-/// How evenly a front is spread (Schott 1995): the standard deviation of the distances of each point to its nearest, in
-/// sums of differences; 0 if all are equal, or if there are fewer than two points.
+/// How evenly a front is spread (Schott 1995): the standard deviation of the points' distances to their nearest
+/// neighbours. A distance is the sum of the differences in all objectives. The result is 0 if all distances are equal, or
+/// if there are fewer than two points. It takes O(k · n²) time for n points of k objectives.
 pub fn spacing(points: &[Vec<f64>]) -> f64 {
     if points.len() < 2 {
         return 0.0;

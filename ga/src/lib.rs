@@ -4,14 +4,16 @@
 //! on Evolutionary Computation 6(2), 2002) and the Pareto tools that go with it. It knows genomes and objectives, and
 //! nothing of dataflow or CNNs.
 //!
-//! A [`Problem`] says what genomes there are (a [`Space`] of bits, bounded integers and permutations, in any mixture) and
-//! what one is worth; [`search`] returns the best that it saw. The same seed gives the same result whatever the number of
-//! threads: every child draws from a random stream of its own, and genomes are evaluated once.
+//! A [`Problem`] has a [`Space`] of genomes, which consist of bits, bounded integers and permutations in any mixture, and
+//! evaluates them. [`search`] returns the best genomes that it saw. The same seed gives the same result on any number of
+//! threads: every child draws from a random stream of its own, and each genome is evaluated once.
+//!
+//! A generation of n individuals with k objectives takes O(k · n²) time for the fronts, and at most n evaluations.
 //!
 //! ```
 //! use csdfc_ga::{Evaluation, Problem, Section, Settings, Space, search};
 //!
-//! /// Which of six things to carry: as little weight and as much worth as can be.
+//! /// Which of six things to carry, for little weight and much worth.
 //! struct Knapsack {
 //!     space: Space,
 //! }

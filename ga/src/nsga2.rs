@@ -12,13 +12,13 @@ use crate::archive::Archive;
 use crate::dominance::{Evaluation, crowding, fronts, order};
 use crate::space::{self, Space};
 
-/// What is searched.
+/// A problem to search.
 pub trait Problem: Sync {
-    /// The genomes there are.
+    /// All genomes.
     fn space(&self) -> &Space;
 
-    /// What a genome is worth: for every genome the same number of objectives, all minimised. It is asked once per
-    /// genome, from several threads, and must answer the same whenever it is asked.
+    /// The value of a genome. Every genome has the same number of objectives, all minimised. The search calls this once
+    /// per genome, from several threads. The result must depend on nothing but the genome.
     fn evaluate(&self, genome: &[i64]) -> Evaluation;
 }
 
@@ -28,7 +28,7 @@ pub type Crossover<'a> = dyn Fn(&Space, [&[i64]; 2], &mut ChaCha8Rng) -> [Vec<i6
 /// A change of a genome.
 pub type Mutation<'a> = dyn Fn(&Space, &mut [i64], &mut ChaCha8Rng) + Sync + 'a;
 
-/// How to search. The limits may be combined; with none the search ends after [`Settings::GENERATIONS`].
+/// How to search. The limits may be combined. Without any limit, the search ends after [`Settings::GENERATIONS`].
 pub struct Settings<'a> {
     /// Seed of all random choices.
     pub seed: u64,
@@ -36,27 +36,28 @@ pub struct Settings<'a> {
     pub population: usize,
     /// Most generations after the first.
     pub generations: Option<u64>,
-    /// Most genomes to evaluate. (Those of a generation that exceeds it are left out from its end.)
+    /// Most genomes to evaluate. If a generation has more, the last ones of it are left out.
     pub evaluations: Option<u64>,
-    /// Most time. What is found then depends on the machine.
+    /// Most wall time. With it, the result depends on the machine.
     pub time: Option<Duration>,
-    /// How likely two parents are crossed.
+    /// Probability that two parents are crossed.
     pub crossover_rate: f64,
-    /// How likely a child is mutated.
+    /// Probability that a child is mutated.
     pub mutation_rate: f64,
     /// How parents are crossed.
     pub crossover: &'a Crossover<'a>,
     /// How a child is mutated.
     pub mutation: &'a Mutation<'a>,
-    /// Genomes that the first generation begins with; those that are none of the space are left out.
+    /// Genomes with which the first generation begins. Genomes that are not in the space are left out.
     pub warm_starts: Vec<Vec<i64>>,
 }
 
 impl Settings<'_> {
-    /// Generations where nothing limits a search.
+    /// Generations of a search that has no limit.
     pub const GENERATIONS: u64 = 200;
 
-    /// Generations without a new genome after which a search without a limit on generations ends: a small space runs out.
+    /// A search without a limit on generations ends after so many generations without a new genome, since a small space
+    /// runs out of genomes.
     pub const STALE: u64 = 50;
 }
 
@@ -77,12 +78,12 @@ impl Default for Settings<'_> {
     }
 }
 
-/// A genome and what it is worth.
+/// A genome and its value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Individual {
     /// The genome.
     pub genome: Vec<i64>,
-    /// What it is worth.
+    /// Its value.
     pub evaluation: Evaluation,
 }
 
@@ -91,23 +92,23 @@ pub struct Individual {
 pub enum StopReason {
     /// All generations have passed.
     Generations,
-    /// So many genomes were evaluated.
+    /// As many genomes as allowed were evaluated.
     Evaluations,
     /// The time was over.
     Time,
-    /// Who was told of the progress said so.
+    /// The caller's progress function returned false.
     Asked,
-    /// Nothing new came up for [`Settings::STALE`] generations, and their number is not what limits the search.
+    /// There was no new genome for [`Settings::STALE`] generations, and the search has no limit on generations.
     Stale,
 }
 
 /// What a search found.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
-    /// The individuals, of all that were evaluated, that meet the constraints and that none dominates, one per point, by
-    /// their objectives.
+    /// The Pareto front of all genomes that were evaluated and meet the constraints, sorted by the objectives. There is
+    /// one individual for each point.
     pub front: Vec<Individual>,
-    /// The last generation, the best first; where no individual meets the constraints, the nearest is here.
+    /// The last generation, the best individual first. If no individual meets the constraints, the nearest one is here.
     pub population: Vec<Individual>,
     /// Genomes that were evaluated, each once.
     pub evaluations: u64,
@@ -117,14 +118,14 @@ pub struct Outcome {
     pub stopped: StopReason,
 }
 
-/// How far a search is, after each generation.
+/// The state of a search after a generation.
 #[derive(Debug)]
 pub struct Progress<'a> {
     /// Generations after the first.
     pub generation: u64,
     /// Genomes that were evaluated.
     pub evaluations: u64,
-    /// The best so far.
+    /// The Pareto front so far.
     pub front: &'a [Individual],
 }
 
@@ -133,7 +134,35 @@ pub fn search(problem: &dyn Problem, settings: &Settings<'_>) -> Outcome {
     search_with(problem, settings, &mut |_| true)
 }
 
-/// Searches a problem, and tells of the progress after each generation; the search goes on as long as the answer is true.
+/// Searches a problem, and calls `progress` after each generation. The search goes on as long as `progress` returns true.
+///
+/// ```
+/// use csdfc_ga::{Evaluation, Problem, Section, Settings, Space, StopReason, search_with};
+///
+/// /// An order of four things with the least distance between neighbours.
+/// struct Tour(Space);
+///
+/// impl Problem for Tour {
+///     fn space(&self) -> &Space {
+///         &self.0
+///     }
+///
+///     fn evaluate(&self, genome: &[i64]) -> Evaluation {
+///         let places = [0.0, 5.0, 1.0, 3.0];
+///         let stops: Vec<f64> = genome.iter().map(|gene| places[*gene as usize]).collect();
+///         Evaluation::of([stops.windows(2).map(|pair: &[f64]| (pair[0] - pair[1]).abs()).sum::<f64>()])
+///     }
+/// }
+///
+/// let tour = Tour(Space::new(vec![Section::Permutation(4)]));
+/// let mut generations = 0;
+/// let outcome = search_with(&tour, &Settings { population: 10, ..Settings::default() }, &mut |progress| {
+///     generations = progress.generation;
+///     progress.front[0].evaluation.objectives[0] > 5.0
+/// });
+/// assert_eq!((outcome.stopped, outcome.generations), (StopReason::Asked, generations));
+/// assert_eq!(outcome.front[0].evaluation.objectives, [5.0]);
+/// ```
 pub fn search_with(
     problem: &dyn Problem,
     settings: &Settings<'_>,
@@ -153,7 +182,7 @@ pub fn search_with(
     };
     let mut population = run.evaluate(run.first(size));
     let mut generation = 0;
-    // How many genomes were known when there were last more than before, and in which generation.
+    // The number of known genomes when it last grew, and the generation in which it did.
     let mut grown = (0, 0);
     let stopped = loop {
         population = ranked(population, size);
@@ -199,7 +228,7 @@ struct Ranked {
 }
 
 impl Ranked {
-    /// The crowded comparison: the nearer front, there the lonelier.
+    /// The crowded comparison: the better front first, and within a front the larger crowding distance.
     fn compare(&self, other: &Ranked) -> Ordering {
         self.front.cmp(&other.front).then(order(other.crowding, self.crowding))
     }
@@ -208,7 +237,7 @@ impl Ranked {
 struct Run<'a> {
     problem: &'a dyn Problem,
     settings: &'a Settings<'a>,
-    /// All that was evaluated.
+    /// All genomes that were evaluated.
     known: BTreeMap<Vec<i64>, Evaluation>,
     archive: Archive,
     end: Option<Instant>,
@@ -266,7 +295,7 @@ impl Run<'_> {
             .collect()
     }
 
-    /// Evaluates what is not known yet, in parallel, within the limits.
+    /// Evaluates the genomes that are not known yet, in parallel, within the limits.
     fn evaluate(&mut self, genomes: Vec<Vec<i64>>) -> Vec<Ranked> {
         let mut unknown: Vec<&Vec<i64>> = Vec::new();
         let mut seen = std::collections::BTreeSet::new();
@@ -276,7 +305,7 @@ impl Run<'_> {
             }
         }
         let left = self.settings.evaluations.map(|most| most.saturating_sub(self.known.len() as u64));
-        // Somebody must be there to be ranked.
+        // At least one genome is evaluated, so that there is one to rank.
         let left = left.map_or(usize::MAX, |left| usize::try_from(left).unwrap_or(usize::MAX));
         unknown.truncate(if self.known.is_empty() { left.max(1) } else { left });
         let evaluate = |genome: &&Vec<i64>| {
@@ -302,7 +331,7 @@ fn chance(rate: f64, random: &mut ChaCha8Rng) -> bool {
     random.random_range(0.0..1.0) < rate
 }
 
-/// The best of a population, ranked. Of genomes that are there twice one is enough, as long as there are others.
+/// The `size` best of a population, ranked. A genome is taken twice only if there are too few different ones.
 fn ranked(population: Vec<Ranked>, size: usize) -> Vec<Ranked> {
     let mut genomes = std::collections::BTreeSet::new();
     let (mut once, again): (Vec<Ranked>, Vec<Ranked>) =

@@ -5,18 +5,28 @@ use std::ops::RangeInclusive;
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
-/// A stretch of a genome.
+/// A section of a genome.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Section {
-    /// So many genes of 0 or 1.
+    /// This many genes, each 0 or 1.
     Bits(usize),
-    /// One gene per range, within it. An empty range stands for its start.
+    /// One gene for each range, and within it. An empty range allows its start only.
     Integers(Vec<RangeInclusive<i64>>),
-    /// The numbers from 0 to one below this, each once, in some order.
+    /// The numbers from 0 up to this number, which is not included, each once, in any order.
     Permutation(usize),
 }
 
-/// All genomes of a form: the genes of its sections, one after another.
+/// A set of genomes. A genome has the genes of all sections, one section after another.
+///
+/// ```
+/// use csdfc_ga::{Section, Space};
+///
+/// let space = Space::new(vec![Section::Bits(2), Section::Integers(vec![1..=4]), Section::Permutation(3)]);
+/// assert_eq!(space.len(), 6);
+/// assert!(space.accepts(&[0, 1, 4, 2, 0, 1]));
+/// assert!(!space.accepts(&[0, 1, 5, 2, 0, 1])); // 5 is out of its range
+/// assert!(!space.accepts(&[0, 1, 4, 2, 0, 2])); // no permutation
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Space {
     sections: Vec<Section>,
@@ -86,18 +96,18 @@ impl Space {
         self.sections.iter().map(Section::len).sum()
     }
 
-    /// Whether there is one genome only, that of no genes.
+    /// Whether the only genome has no genes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether this is one of its genomes.
+    /// Whether `genome` is in the space.
     pub fn accepts(&self, genome: &[i64]) -> bool {
         genome.len() == self.len()
             && self.stretches().all(|(section, from)| section.accepts(&genome[from..from + section.len()]))
     }
 
-    /// A genome, all equally likely.
+    /// A random genome. All genomes are equally likely.
     pub fn random(&self, random: &mut ChaCha8Rng) -> Vec<i64> {
         self.sections.iter().flat_map(|section| section.random(random)).collect()
     }
@@ -112,8 +122,8 @@ impl Space {
     }
 }
 
-/// Two children of two parents: the genes up to a random place of one, and from there on of the other. In a permutation
-/// what is left comes in the order of the other.
+/// One-point crossover. A child has the genes of one parent up to a random place, and from there on those of the other
+/// parent. Within a permutation, the remaining numbers come in the order of the other parent.
 pub fn one_point(space: &Space, parents: [&[i64]; 2], random: &mut ChaCha8Rng) -> [Vec<i64>; 2] {
     let cut = random.random_range(0..=space.len());
     let child = |[first, second]: [&[i64]; 2]| {
@@ -136,7 +146,8 @@ pub fn one_point(space: &Space, parents: [&[i64]; 2], random: &mut ChaCha8Rng) -
     [child(parents), child([parents[1], parents[0]])]
 }
 
-/// Changes one random gene: a bit flips, an integer becomes another, a number of a permutation changes places.
+/// Changes one random gene: a bit flips, an integer changes to another one, a number of a permutation swaps its place
+/// with another.
 pub fn mutate_one_gene(space: &Space, genome: &mut [i64], random: &mut ChaCha8Rng) {
     if genome.is_empty() {
         return;
@@ -150,7 +161,7 @@ pub fn mutate_one_gene(space: &Space, genome: &mut [i64], random: &mut ChaCha8Rn
             Section::Integers(ranges) => {
                 let (low, high) = (*ranges[gene - from].start(), *ranges[gene - from].end());
                 if low < high {
-                    // One of all others: the last stands in for the present one.
+                    // Draw one of the other values: the last value stands in for the present one.
                     let other = random.random_range(low..high);
                     genome[gene] = if other == genome[gene] { high } else { other };
                 }

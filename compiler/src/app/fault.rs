@@ -15,9 +15,10 @@ const LONGEST_LINE: usize = 400;
 pub struct Origin {
     /// Name of the file, as messages show it.
     pub name: String,
-    /// Its text; none for a model that was given in place of an app file.
+    /// Its text. `None` for a model that was given in place of an application file.
     pub text: Option<String>,
-    /// Fields that options on the command line replaced, with the option: errors in them do not point into the file.
+    /// Fields that options on the command line replaced, each with the option. Errors in these fields do not point into
+    /// the file.
     pub replaced: Vec<(&'static str, &'static str)>,
 }
 

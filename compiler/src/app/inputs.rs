@@ -62,7 +62,8 @@ fn delivery(spec: &InputSpec, shape: &csdfc_codegen::shape::Shape, path: &[Segme
         };
         let at = [path, &[Segment::from(field)]].concat();
         if values.len() != channels {
-            let message = format!("`{field}` has {} numbers, the input {channels} channels", values.len());
+            let message =
+                format!("`{field}` has {} numbers, but the input has {channels} channels", values.len());
             return Err(Fault::new(&at, message, "wrong length").help("give one number, or one per channel"));
         }
         if values.iter().any(|value| !value.is_finite() || (field == "scale" && *value == 0.0)) {

@@ -1,7 +1,7 @@
 //! Finds where an item of an app file stands in its text, for errors that are found after parsing.
 //!
-//! RON's parser states positions only of what it refuses. So the locator reads the text once more, with a tokenizer that accepts
-//! anything. Where the text is not as expected, it finds nothing, and the message goes without a label.
+//! RON's parser states positions only for what it refuses. So the locator reads the text once more, with a tokenizer
+//! that accepts anything. Where the text is not as expected, it finds nothing, and the message goes without a label.
 
 use std::ops::Range;
 
@@ -48,8 +48,8 @@ pub fn locate(text: &str, path: &[Segment]) -> Option<Range<usize>> {
     (last >= at).then(|| start..tokens[last].range.end)
 }
 
-/// The byte offset of a line and column, both from 1 and the column in characters; the end of the text if it is
-/// shorter.
+/// The byte offset of a line and a column, both counted from 1. Columns count characters. If the text is shorter, the
+/// result is the end of the text.
 pub fn offset(text: &str, line: usize, column: usize) -> usize {
     let mut start = 0;
     for _ in 1..line {

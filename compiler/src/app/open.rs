@@ -28,7 +28,7 @@ pub struct Opened {
 pub enum Source {
     /// `FILE.onnx` or `builtin:NAME`.
     Model,
-    /// A file, or standard input: the name of it, the folder that relative paths in it start from, and its text.
+    /// A file, or standard input.
     Text {
         /// `standard input`, or the file.
         name: String,
@@ -39,7 +39,8 @@ pub enum Source {
     },
 }
 
-/// Reads what the command line names, `-` being standard input, up to `largest` bytes and one more.
+/// Reads what the command line names. `-` is standard input. It reads at most `largest` bytes and one more, so that the
+/// caller can see whether there are too many.
 ///
 /// # Errors
 /// When it cannot be read.

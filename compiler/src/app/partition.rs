@@ -13,17 +13,18 @@ use crate::suggest::{self, clip};
 pub struct Partition {
     /// Its name, unique in the application.
     pub name: String,
-    /// Its layers: consecutive in topological order, never none.
+    /// Its layers, at least one, which are consecutive in topological order.
     pub layers: Vec<LayerId>,
     /// The processor.
     pub processor: String,
-    /// Steps whose layers live together, each layer in the step of its producers or a later one; absent: the
-    /// planner's choice.
+    /// The steps of its schedule, whose layers live together. Each layer is in the step of its producers or in a later
+    /// one. `None` leaves the schedule to the planner.
     pub schedule: Option<Vec<Vec<LayerId>>>,
 }
 
-/// Cuts the layers of a network, which are in the order of the model's file, whatever order the plan gives them within
-/// partitions. `path` is that of the CNN, `cnn` its name.
+/// Cuts the layers of a network into partitions. The layers are in the order of the model's file; later the plan may
+/// give them another order within each partition. `path` is the path of the CNN in the application file, `cnn` its
+/// name.
 pub(super) fn cut(
     network: &Network,
     cnn: &str,
@@ -60,7 +61,8 @@ pub(super) fn name(cnn: &str, index: usize, spec: &PartitionSpec) -> String {
     spec.name.clone().unwrap_or_else(|| format!("{cnn}.p{}", index + 1))
 }
 
-/// The layer that a name stands for: a layer's own name, or that of an ONNX node or tensor that became part of it.
+/// The layer that a name stands for. The name is that of the layer itself, or of an ONNX node or tensor that became
+/// part of it.
 pub fn find_layer(network: &Network, name: &str) -> Option<LayerId> {
     let position =
         |test: &dyn Fn(&crate::network::Layer) -> bool| network.layers.iter().position(test).map(LayerId);
@@ -116,7 +118,7 @@ fn end(
     }
     if last && layer + 1 < count {
         let message = format!(
-            "partition `{}`, the last, ends with `{}`, but the CNN with `{}`",
+            "the last partition, `{}`, ends with layer `{}`, but the CNN ends with `{}`",
             clip(name),
             clip(upto),
             clip(&network.layers[count - 1].name)
@@ -189,7 +191,8 @@ fn bind_schedule(
     Ok(inputs.chain(bound).collect())
 }
 
-/// That no layer of a schedule comes before one whose output it reads. `seat` has the step and the name of each layer.
+/// Checks that no layer of a schedule comes before a layer whose output it reads. `seat` has the step and the name of
+/// each layer.
 fn check_order(
     network: &Network,
     seat: &BTreeMap<LayerId, (usize, &str)>,

@@ -30,7 +30,8 @@ pub struct Application {
     pub name: String,
     /// The CNNs, at least one.
     pub cnns: Vec<Cnn>,
-    /// J: each element names partitions that run at the same time. Every partition is in one or more.
+    /// The set J of the papers. Each element lists partitions that run at the same time. Every partition is in at least
+    /// one element.
     pub parallel: Vec<Vec<String>>,
     /// Name of the device profile, or the path of its file, from the application's folder.
     pub device: String,
@@ -91,7 +92,7 @@ pub struct Demand {
 }
 
 impl Demand {
-    /// Whether these rates are enough; just enough is enough.
+    /// Whether these rates meet the limits. A rate that equals its limit meets it.
     pub fn is_met(&self, fps: f64, latency_ns: u64) -> bool {
         self.fps.is_none_or(|least| fps >= least) && self.latency_ns.is_none_or(|most| latency_ns <= most)
     }
@@ -106,16 +107,17 @@ pub enum RowsChoice {
     None,
     /// Every layer that can fires row by row.
     All,
-    /// By index of the CNN and layer: 1 up to the height of the layer's output. The other layers do not go by parts.
+    /// Rows per firing by index of the CNN and layer, from 1 to the height of the layer's output. The other layers do
+    /// not go by parts.
     Layers(BTreeMap<(usize, LayerId), u64>),
 }
 
 /// Resolves an application.
 ///
-/// `folder` is what relative paths start from, `load` loads a model (see [`super::load::load`]).
+/// Relative paths start from `folder`. `load` loads a model (see [`super::load::load`]).
 ///
 /// # Errors
-/// The first fault found, pointing into the application's text where it can.
+/// The first fault that is found. It points into the application's text where it can.
 pub fn resolve(
     spec: &AppSpec,
     origin: &Origin,
@@ -137,7 +139,7 @@ fn bind(
     check_settings(spec)?;
     let names = cnn_names(spec)?;
     check_unique(spec, &names)?;
-    // Before any model is loaded: what can be said at once is said at once.
+    // Find the faults that need no model before any model is loaded.
     let fps = bind_fps(spec, &names)?;
     let latency_ns = bind_latency(spec, &names)?;
     let method = spec.search.method.unwrap_or_default();
@@ -192,12 +194,13 @@ fn check_settings(spec: &AppSpec) -> Result<(), Fault> {
     if let Some(method) = spec.search.method {
         let name = method.name();
         if method.is_the_papers() && spec.storage == Some(StorageModel::Tensors) {
-            let message = format!("method `{name}` knows storage model `edges` only, not `tensors`");
+            let message = format!("method `{name}` needs storage model `edges`, not `tensors`");
             return Err(Fault::new(&at("method"), message, "here")
                 .help("leave out the storage model, or take method `extended`"));
         }
         if spec.rows != RowsSpec::Default {
-            let message = format!("`rows` says what every layer does, nothing is left for method `{name}`");
+            let message =
+                format!("`rows` says what every layer does, so that method `{name}` has nothing to choose");
             return Err(Fault::new(&at("method"), message, "here").help("leave out one of the two"));
         }
     }
@@ -266,7 +269,7 @@ fn check_name(name: &str, what: &str, path: &[Segment]) -> Result<(), Fault> {
         .help(format!("a name has 1 to {LONGEST_NAME} letters, digits, `_`, `-` and `.`")))
 }
 
-/// No two CNNs or partitions share a name; a CNN's only partition may bear the CNN's.
+/// Checks that no two CNNs or partitions share a name. The only partition of a CNN may have the CNN's name.
 fn check_unique(spec: &AppSpec, names: &[String]) -> Result<(), Fault> {
     let mut seen = BTreeSet::new();
     for (i, name) in names.iter().enumerate() {
@@ -317,7 +320,8 @@ fn bind_latency(spec: &AppSpec, names: &[String]) -> Result<BTreeMap<String, u64
     Ok(bound.into_iter().map(|(name, Nanoseconds(time))| (name, time)).collect())
 }
 
-/// What binds every CNN, and what binds one, by name; `what` it is.
+/// Merges a limit for every CNN with limits for single CNNs, and returns the limit of each CNN. `what` names the limit
+/// in messages.
 fn by_cnn<T: Copy>(
     every: Option<&T>,
     of: &BTreeMap<String, T>,
@@ -425,8 +429,8 @@ fn bind_parallel(spec: &AppSpec, cnns: &[Cnn]) -> Result<Vec<Vec<String>>, Fault
     Ok(parallel)
 }
 
-/// Partitions of one CNN that run at the same time are a pipeline: they follow each other, and each of them runs at
-/// the same time as every other.
+/// Checks that partitions of one CNN that run at the same time form a pipeline: they follow each other, and each of
+/// them runs at the same time as all others.
 fn check_pipelines(parallel: &[Vec<String>], cnns: &[Cnn]) -> Result<(), Fault> {
     let together = |p: &str, q: &str| {
         let has = |element: &Vec<String>, name: &str| element.iter().any(|other| other == name);
@@ -472,7 +476,7 @@ fn bind_rows(spec: &RowsSpec, cnns: &[Cnn]) -> Result<RowsChoice, Fault> {
                 .help(format!("give 1 to {height}")));
         }
         if bound.insert((cnn, layer), *rows).is_some() {
-            let message = format!("`{}` is a layer whose rows are given already", clip(name));
+            let message = format!("the rows of layer `{}` are already given", clip(name));
             return Err(Fault::new(&key, message, "once more under another name"));
         }
     }

@@ -47,14 +47,14 @@ pub struct AppSpec {
     /// Workers that share one firing.
     #[serde(default = "one")]
     pub threads: usize,
-    /// Which of the plans that meet the constraints is best, by default as the method has it; given on the command line
-    /// only.
+    /// Which of the plans that meet the constraints is best. By default, the method decides. It can be given on the
+    /// command line only.
     #[serde(skip)]
     pub prefer: Option<Prefer>,
 }
 
-/// How a plan is looked for. The first five are those of Minakova and Stefanov (2022), Table 12, and of the works that
-/// it compares with; they know storage model `edges` only.
+/// How to search for a plan. The first five methods are those of Minakova and Stefanov (2022), Table 12, and of the
+/// works that it compares with. They need storage model `edges`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase", rename = "method")]
 pub enum Method {
@@ -72,8 +72,8 @@ pub enum Method {
     PaperPrinted,
     /// No parts, all parts, and every prefix of the layers by parts.
     Simple,
-    /// Rows per firing for each layer, and where runs of layers that are streamed end: the exact front of what follows
-    /// the network's blocks, and a genetic search from there.
+    /// Chooses the rows per firing of each layer, and where segments end. It starts from the exact front of chains of
+    /// segments, and goes on with a genetic search.
     #[default]
     Extended,
 }
@@ -100,7 +100,7 @@ impl Method {
         }
     }
 
-    /// Whether it looks for plans: the others have but one.
+    /// Whether the method searches. The other methods have a single plan.
     pub fn is_search(self) -> bool {
         match self {
             Method::None | Method::Reuse | Method::Parts => false,
@@ -346,7 +346,7 @@ impl AppSpec {
 /// Parses the text of an app file.
 ///
 /// # Errors
-/// When it is no RON, or RON of another form; the error points to line and column and names near misses.
+/// When it is no RON, or RON of another form. The error points to the line and column, and names near misses.
 pub fn parse(origin: &Origin) -> Result<AppSpec, Box<AppError>> {
     let text = origin.text.as_deref().unwrap_or_default();
     let options = ron::Options::default().with_default_extension(Extensions::IMPLICIT_SOME);
@@ -418,8 +418,8 @@ fn next_character(text: &str, at: usize) -> Range<usize> {
     }
 }
 
-/// The span, or where it holds no word, the word before it: a value that parses and is wrong all the same is behind
-/// the parser.
+/// The span, or the word before it if the span holds no word. The parser is already behind a value that parses but is
+/// wrong.
 fn or_word_before(text: &str, span: Range<usize>) -> Range<usize> {
     if text[span.clone()].contains(|c: char| c.is_alphanumeric()) {
         return span;

@@ -18,7 +18,8 @@ pub(super) struct Square {
     pub bias: bool,
 }
 
-/// So many filters of so many rows and columns, stride 1, without bias; the output as large as the input.
+/// `filters` filters of `kernel` × `kernel` elements, with stride 1 and without bias. The output is as large as the
+/// input.
 pub(super) fn square(filters: usize, kernel: usize) -> Square {
     Square { filters, kernel, stride: 1, pads: Padding::Each(kernel / 2), bias: false }
 }

@@ -15,8 +15,8 @@ use crate::operators::{ShapeError, check_size, output_shape, parameter_dims};
 /// Builds a [`Network`] layer by layer, with weights drawn from a seed.
 ///
 /// Every method that adds a layer takes the tensors that it reads and returns the one that it makes, in channels-first
-/// shapes with a batch of 1. A layer is called what [`Builder::named`] said just before, or else after its kind and
-/// its number: `conv1`, `conv2`.
+/// shapes with a batch of 1. A layer gets the name that [`Builder::named`] gave just before. Without one, its name is
+/// its kind and its number: `conv1`, `conv2`.
 ///
 /// ```
 /// use csdfc::builtin::{Builder, ConvOptions, Function, Padding, flatten};
@@ -72,8 +72,8 @@ impl Default for ConvOptions {
 pub enum Padding {
     /// None.
     Valid,
-    /// As TensorFlow's `SAME`: the output is as large as the input over the stride, rounded up; what cannot be halved
-    /// goes to the bottom and the right.
+    /// TensorFlow's `SAME`: the output's size is the input's size divided by the stride, rounded up. If the padding is
+    /// odd, the larger half goes to the bottom and the right.
     Same,
     /// So many on each of the four sides.
     Each(usize),
@@ -88,7 +88,7 @@ pub struct Window {
     pub kernel: [usize; 2],
     /// Stride in y and x.
     pub stride: [usize; 2],
-    /// Padding; it never counts in a maximum, and in a mean only where asked.
+    /// Padding. It never counts in a maximum, and it counts in a mean only if asked for.
     pub pads: Padding,
     /// Whether the output size is rounded up, so that the last window may hang over the edge.
     pub ceil: bool,
@@ -309,7 +309,7 @@ impl Builder {
         Ok(())
     }
 
-    /// The network. One without an output computes nothing that anybody can read; that is the caller's affair.
+    /// Returns the network. The caller has to give it an output, since a network without one computes nothing.
     pub fn finish(self) -> Network {
         self.network
     }
@@ -409,15 +409,15 @@ fn elements(shape: &Shape) -> usize {
     shape.dims.iter().fold(1, |product, &dim| product.saturating_mul(dim))
 }
 
-/// The seed of a layer's parameter. ChaCha scrambles neighbouring seeds; the product keeps those of different
+/// The seed of a layer's parameter. ChaCha scrambles neighbouring seeds, and the product keeps the seeds of different
 /// networks apart.
 fn parameter_seed(network: u64, layer: u64, slot: u64) -> u64 {
     network.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(layer << 8 | slot)
 }
 
 impl Padding {
-    /// `[top, left, bottom, right]` for this input. Nonsense (a stride of 0, no image) yields zeros: shape inference
-    /// then says what is wrong.
+    /// The padding `[top, left, bottom, right]` for this input. A stride of 0 or an input that is no image yields
+    /// zeros: shape inference then reports the mistake.
     fn resolve(
         self,
         input: &Shape,
@@ -453,8 +453,8 @@ fn same(size: usize, kernel: usize, stride: usize, dilation: usize) -> [usize; 2
 /// Centre and bound of the uniform distribution of an operator's parameter.
 ///
 /// Filters and weights have He's variance 2 / fan-in ("Delving deep into rectifiers", 2015), so that signals neither
-/// die nor explode through layers with rectifiers. Batch norms scale by about 1 and shift by little; PRelu's slopes
-/// lie about its usual 1/4.
+/// die nor explode through layers with rectifiers. Batch norms scale by about 1 and shift by little. Slopes of PRelu
+/// lie around the usual 1/4.
 fn distribution(operator: &Operator, slot: u64, dims: &[usize]) -> (f32, f32) {
     match (operator, slot) {
         (Operator::Conv(_) | Operator::Gemm(_), 0) => {

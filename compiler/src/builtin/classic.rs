@@ -6,8 +6,8 @@ use super::blocks::square;
 use super::builder::{BuildError, Builder, Padding, Window, flatten};
 use crate::network::{Network, Operand};
 
-/// LeCun et al., "Gradient-based learning applied to document recognition" (1998), figure 2, in today's reading:
-/// C3 sees all six maps of S2, subsampling is a plain mean, the output layer is fully connected.
+/// LeCun et al., "Gradient-based learning applied to document recognition" (1998), figure 2, as it is read today: C3
+/// sees all six maps of S2, subsampling is a plain mean, and the output layer is fully connected.
 pub(super) fn lenet5() -> Result<Network, BuildError> {
     let mut b = Builder::new(9);
     let mut x = b.input("input", [1, 1, 32, 32])?;

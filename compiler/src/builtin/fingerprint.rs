@@ -9,9 +9,9 @@ use sha2::{Digest, Sha256};
 use crate::network::weights::{Source, Weights};
 use crate::network::{Network, Operand};
 
-/// SHA-256, in hexadecimal, of everything that makes the network compute what it does: every layer's name, operator,
-/// inputs, shape and weights (seeded ones by their seed, stored ones by their bytes, those of an external file by
-/// their place in it), and the outputs. It stands in a plan for the hash of a model file.
+/// SHA-256, in hexadecimal, of everything that determines what the network computes: the outputs, and every layer's
+/// name, operator, inputs, shape and weights. Seeded weights count by their seed, stored ones by their bytes, those of
+/// an external file by their place in it. In a plan, it takes the place of the hash of a model file.
 pub fn fingerprint(network: &Network) -> String {
     let mut hash = Sha256::new();
     for layer in &network.layers {
@@ -35,7 +35,7 @@ fn operand(operand: &Operand) -> (usize, &Shape) {
     (operand.layer.0, &operand.shape)
 }
 
-/// One line of JSON; JSON delimits its fields, so that no two networks have one text.
+/// Adds one line of JSON. JSON delimits its fields, so two different networks never have the same text.
 fn add_json(hash: &mut Sha256, value: &impl Serialize) {
     // Cannot fail: the values are structures, sequences, numbers and strings, and a vector takes every write.
     hash.update(serde_json::to_vec(value).unwrap_or_default());

@@ -168,7 +168,7 @@ fn projected_pool(b: &mut Builder, name: &str, x: &Operand, filters: usize) -> R
     basic(b, &format!("{name}.branch_pool"), &pool, square(filters, 1))
 }
 
-/// A `BasicConv2d` whose filters are a row or a column; the output as large as the input.
+/// A `BasicConv2d` whose filters are a row or a column. The output is as large as the input.
 fn line(
     b: &mut Builder,
     name: &str,

@@ -1,8 +1,8 @@
 //! Networks without a file: a [`Builder`], and well-known architectures by name.
 //!
 //! Weights are drawn from fixed seeds, and only when somebody reads them. Convolution, batch norm and activation are
-//! layers of their own, as in the source graph of a model; folding is the passes' work. Built-in networks take one
-//! fp32 image, `input`, and the layers are called what the original calls them.
+//! layers of their own, as in the source graph of a model; passes fold them. Built-in networks take one fp32 image,
+//! `input`. Layers have their original names.
 
 mod blocks;
 mod builder;

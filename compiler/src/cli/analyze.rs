@@ -18,25 +18,25 @@ pub struct AnalyzeArgs {
     /// A graph in SDF3 XML, an application file, `-` for either on standard input, FILE.onnx, or builtin:NAME
     #[arg(value_name = "FILE.xml|APP")]
     pub source: String,
-    /// All trade-offs between storage and throughput
+    /// Find all trade-offs between storage and throughput
     #[arg(long)]
     pub pareto: bool,
-    /// The order of firings for one processor, and the start times for many
+    /// Find the order of firings on one processor, and the start times on many
     #[arg(long)]
     pub schedule: bool,
-    /// The smallest storage for this throughput: `1/40`, `0.025`
+    /// Find the smallest storage for this throughput: `1/40`, `0.025`
     #[arg(long, value_name = "THROUGHPUT")]
     pub at: Option<Ratio>,
     /// Count storage in bytes, not in tokens
     #[arg(long)]
     pub bytes: bool,
-    /// What all analyses together may take: seconds as `10s`, or a number of steps
+    /// Limit of all analyses together: a time (`10s`), or a number of steps
     #[arg(long, value_name = "10s|N")]
     pub budget: Option<Effort>,
     /// Most firings of an actor at a time, for a graph in SDF3 XML
     #[arg(long, value_name = "N", default_value = "1")]
     pub concurrency: NonZero<u64>,
-    /// Rows per firing, for an application: no layer by parts, every layer row by row, or these layers so many rows at a time
+    /// Rows per firing, for an application: no layer by parts, every layer row by row, or the rows of each layer
     #[arg(long, value_name = "none|all|[CNN/]LAYER=R,…", value_parser = rows)]
     pub rows: Option<RowsSpec>,
     /// Options of the models.
@@ -48,14 +48,14 @@ pub struct AnalyzeArgs {
     /// Write the graph to this file as SDF3 XML; `-` for standard output instead of the analyses
     #[arg(long, value_name = "FILE", conflicts_with = "dot")]
     pub sdf3: Option<PathBuf>,
-    /// What is printed
+    /// What to print
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
 }
 
 impl AnalyzeArgs {
-    /// Writes the options over what the application file says. Where neither speaks of rows, every layer goes by
-    /// rows: without parts there is little to analyse.
+    /// Writes the options over what the application file says. If neither gives rows, every layer goes by rows, since
+    /// without parts there is little to analyse.
     ///
     /// # Errors
     /// As [`LoadArgs::apply`].

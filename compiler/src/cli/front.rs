@@ -10,7 +10,7 @@ pub struct FrontArgs {
     /// Write the plans that were seen to this file: JSON, or a chart if it ends in .svg; `-` for standard output
     #[arg(long, value_name = "FILE.json|FILE.svg", value_parser = front_file)]
     pub pareto: Option<PathBuf>,
-    /// Start from an old plan or a saved front: where it still applies, the new plan is no worse
+    /// Start the search from an old plan or a saved front: where these still apply, the new plan is no worse
     #[arg(long, value_name = "FILE", conflicts_with = "rows")]
     pub from: Option<PathBuf>,
     /// Do not search: take plan N of the front that --from names

@@ -48,13 +48,13 @@ pub struct Cli {
 }
 
 impl Cli {
-    /// Reads the arguments of a call, the program's name being the first.
+    /// Reads the arguments of a call. The first one is the program's name.
     ///
     /// # Errors
-    /// The exit code, where the arguments are wrong or ask for help or the version. What there is to say has been printed.
+    /// The exit code, if the arguments are wrong or ask for help or the version. The message has then been printed.
     pub fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<Self, u8> {
         Cli::try_parse_from(arguments).map_err(|error| {
-            // Help and version are answers; nobody is left to tell if they cannot be printed.
+            // Help and version are answers. If they cannot be printed, nobody is left to tell.
             let _ = error.print();
             u8::from(error.use_stderr())
         })
@@ -79,14 +79,15 @@ pub enum Command {
   csdfc plan app.ron --pareto front.json && csdfc plan app.ron --from front.json --pick 3
 
 A size is a number of bytes or has a unit: 8MB is 8 000 000 bytes, 8MiB is 8 x 2^20.
-Options win over the application file. Ctrl-C ends the search: the best plan so far is printed; once more ends csdfc.")]
+Options take precedence over the application file. Ctrl-C ends the search and prints the best plan so far; a second
+Ctrl-C ends csdfc.")]
     Plan(PlanArgs),
     /// Prove a plan safe by replaying it: nothing is read before it is written or after it is overwritten
     #[command(after_help = "Examples:
   csdfc check plan.json
   csdfc plan app.ron --format json | csdfc check -
 
-The models must be where the plan says: every layer is compared with theirs.")]
+The models must be where the plan says, because every layer is compared with its model.")]
     Check(CheckArgs),
     /// Run a plan in this process, in memory of exactly the planned size
     #[command(after_help = "Examples:
@@ -94,9 +95,8 @@ The models must be where the plan says: every layer is compared with theirs.")]
   csdfc run plan.json --random 1 --frames 20 --profile
   csdfc run plan.json --input image=x.npy --compare scores=reference.npy
 
-With several CNNs, names are CNN/NAME. In a folder a tensor's file is its name and `.npy`; what is no letter, digit,
-`.`, `_` or `-` is written as `%` and two hexadecimal digits: `a/b` is a%2Fb.npy. With several CNNs each has a
-folder of its name.")]
+With several CNNs, names are CNN/NAME, and each CNN has a folder of its own. A tensor's file is its name and `.npy`.
+Every byte but letters, digits, `.`, `_` and `-` becomes `%` and two hexadecimal digits: the file of `a/b` is a%2Fb.npy.")]
     Run(RunArgs),
     /// Write a plan as a Rust crate that needs nothing but the compiler
     #[command(after_help = "Examples:
@@ -110,10 +110,10 @@ folder of its name.")]
   csdfc analyze builtin:resnet50 --rows all --bytes --budget 10s
 
 A throughput is iterations of the repetition vector per unit of time. In a graph of layers each firing takes one unit.
-Totals leave out channels from an actor to itself. Exit code 2 where the graph deadlocks, a throughput is out of reach,
-or the budget ends before there is an answer.")]
+Totals leave out channels from an actor to itself. The exit code is 2 if the graph deadlocks, if a throughput is out of
+reach, or if the budget ends before there is an answer.")]
     Analyze(analyze::AnalyzeArgs),
-    /// Find in which steps a convolution runs on an accelerator whose memory cannot hold it
+    /// Plan the steps of a convolution on an accelerator whose memory cannot hold the layer
     #[command(after_help = "Examples:
   csdfc offload --input 32x32 --filter 5x5x6 --group 4
   csdfc offload --input 5x5x2 --filter 3x3x2 --pe 120 --mem 100 --strategy zigzag --format json
@@ -121,15 +121,15 @@ or the budget ends before there is an answer.")]
 
 Durations are the paper's Eq. 15: cycles to load pixels and to compute steps.")]
     Offload(Box<offload::OffloadArgs>),
-    /// Pack buffers of given lives into one memory, as low as can be proven
+    /// Pack buffers of given lives into one memory, and prove that no packing is lower
     #[command(after_help = "Examples:
   csdfc pack buffers.csv
   csdfc pack buffers.csv --capacity 1MiB --budget 10s -o packed.csv
 
-The file is MiniMalloc's: id,lower,upper,size[,alignment,gaps,offset], one buffer a line, in use from
-lower until before upper. Gaps are times of no use, as 8-10, or, as 8-10@0:512, of use of those bytes only.
-A buffer with an offset lies there. With --capacity exit code 2 says that it is too small, and which
-buffers alone are too many for it.")]
+The file has MiniMalloc's format: id,lower,upper,size[,alignment,gaps,offset]. Each line is a buffer, which is in
+use from lower until just before upper. In a gap (8-10) it is not in use, or only some of its bytes are (8-10@0:512).
+A buffer with an offset lies there. With --capacity, exit code 2 says that the buffers do not fit. csdfc then names
+buffers that are already too many, if it can prove it.")]
     Pack(pack::PackArgs),
     /// Make the tables and figures of a paper again, from csdfc's own data
     #[command(after_help = "Examples:
@@ -142,13 +142,13 @@ buffers alone are too many for it.")]
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Messages")]
 pub struct Global {
-    /// Say more on standard error: -v what is done, -vv how long each pass takes
+    /// Print more on standard error: -v what is done, -vv also how long each pass takes
     #[arg(short, long, action = ArgAction::Count, global = true)]
     pub verbose: u8,
-    /// Say nothing but errors on standard error
+    /// Print nothing but errors on standard error
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub quiet: bool,
-    /// Form of what is said on standard error; the variable CSDFC_LOG filters it
+    /// Format of the messages on standard error; the variable CSDFC_LOG filters them
     #[arg(long, value_enum, default_value_t, global = true, value_name = "FORMAT")]
     pub log_format: LogFormat,
     /// When to use colours
@@ -187,7 +187,7 @@ pub struct InspectArgs {
     /// Options of the model.
     #[command(flatten)]
     pub load: LoadArgs,
-    /// What is printed
+    /// What to print
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
 }
@@ -198,37 +198,38 @@ pub struct PlanArgs {
     /// An application file, `-` for one on standard input, FILE.onnx, or builtin:NAME
     #[arg(value_name = "APP|MODEL")]
     pub app: String,
-    /// Most memory that the application may take, or `min` for the smallest plan there is
+    /// Most memory that the application may take, or `min` for the smallest plan that is found
     #[arg(long, value_name = "SIZE|min")]
     pub mem: Option<MemoryGoal>,
     /// Fewest frames per second, of every CNN or of one
     #[arg(long, value_name = "N|CNN=N")]
     pub fps: Vec<FpsFloor>,
-    /// Longest time from a frame's first input to its last output, as 40ms, of every CNN or of one
+    /// Longest time from a frame's first input to its last output (40ms), of every CNN or of one
     #[arg(long, value_name = "TIME|CNN=TIME")]
     pub latency: Vec<LatencyLimit>,
     /// How storage is shared: one buffer per edge, as in the paper, or one ring of rows per tensor
     #[arg(long, value_name = "edges|tensors", value_parser = storage)]
     pub storage: Option<StorageModel>,
-    /// Rows per firing: no layer by parts, every layer row by row, or these layers so many rows at a time
+    /// Rows per firing: no layer by parts, every layer row by row, or the rows of each layer
     #[arg(long, value_name = "none|all|[CNN/]LAYER=R,…", value_parser = rows)]
     pub rows: Option<RowsSpec>,
-    /// How the plan is looked for; the paper's methods know storage model `edges` only
+    /// How to search for the plan; the paper's methods need storage model `edges`
     #[arg(long, value_enum, conflicts_with = "rows")]
     pub method: Option<Method>,
     /// Options of the models.
     #[command(flatten)]
     pub load: LoadArgs,
-    /// Which of the plans that meet the constraints is best
+    /// Which plan to take of those that meet the constraints
     #[arg(long, value_enum)]
     pub prefer: Option<Prefer>,
     /// Seed of the search's random choices
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// How long to search: a time as 10s or 500ms, or a number of choices for each CNN, which is the same on every machine
+    /// How long to search: a time (10s, 500ms), or a number of choices for each CNN, which gives the same plan on every
+    /// machine
     #[arg(long, value_name = "TIME|CHOICES")]
     pub budget: Option<Effort>,
-    /// Workers that share one firing
+    /// Workers that share each convolution
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
     /// Name or path of the device profile
@@ -240,7 +241,7 @@ pub struct PlanArgs {
     /// Write the plan to this file: RON if it ends in .ron, JSON otherwise, `-` for standard output
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// What is printed: a table, or the plan itself
+    /// What to print: a table, or the plan itself
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
 }
@@ -250,7 +251,7 @@ pub struct PlanArgs {
 pub struct CheckArgs {
     /// The plan, JSON or RON; `-` for standard input
     pub plan: PathBuf,
-    /// What is printed
+    /// What to print
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
 }
@@ -266,26 +267,26 @@ pub struct RunArgs {
     /// Draw the inputs that are not given from this seed: floats from -1 to 1, or bytes
     #[arg(long, value_name = "SEED")]
     pub random: Option<u64>,
-    /// Write each output to a file in this folder: its name, with `/` and all else but letters, digits and `._-` as in
-    /// `%2F`, and `.npy`; of several CNNs in a folder each. The emitted program names its files so too
+    /// Write each output to a file in this folder, as the emitted program does. Its name is the output's name, in which
+    /// `%2F` stands for `/`, and so on for all but letters, digits and `._-`. Each of several CNNs has a folder of its own
     #[arg(long, value_name = "DIR")]
     pub output: Option<PathBuf>,
     /// Compare an output with a reference; exit code 2 if it differs by more than 1e-4 of the largest element
     #[arg(long, value_name = "[CNN/]NAME=FILE.npy")]
     pub compare: Vec<NamedFile>,
-    /// Write the tensor of every layer to a file in this folder; the plan must make each in one firing
+    /// Write the tensor of every layer to a file in this folder; the plan must make each tensor in one firing
     #[arg(long, value_name = "DIR")]
     pub dump: Option<PathBuf>,
     /// Compare the tensor of every layer with its file in this folder, if it has one, and name the first that differs
     #[arg(long, value_name = "DIR")]
     pub compare_layers: Option<PathBuf>,
-    /// Run so many frames, of the same inputs, and say how long they took
+    /// Run this many frames with the same inputs, and print their median time
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     pub frames: u64,
-    /// Say how long each layer took
+    /// Print the time of each layer
     #[arg(long)]
     pub profile: bool,
-    /// What is printed
+    /// What to print
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
 }
@@ -295,10 +296,10 @@ pub struct RunArgs {
 pub struct EmitArgs {
     /// The plan, JSON or RON; `-` for standard input
     pub plan: PathBuf,
-    /// Folder of the crate; what is not csdfc's in it stays
+    /// Folder of the crate; csdfc leaves other files in it alone
     #[arg(short, long, value_name = "DIR")]
     pub output: PathBuf,
-    /// Name of the crate; that of the application by default
+    /// Name of the crate; by default, the name of the application
     #[arg(long, value_name = "NAME")]
     pub crate_name: Option<String>,
 }

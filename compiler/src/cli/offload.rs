@@ -11,7 +11,7 @@ use crate::offload::Unit;
 /// Arguments of `csdfc offload`.
 #[derive(Debug, Clone, Args)]
 pub struct OffloadArgs {
-    /// An application or model, every convolution of which is mapped; or give one layer by --input and --filter
+    /// An application or model, to map every convolution of it; for a single layer, give --input and --filter instead
     #[arg(value_name = "APP|MODEL", conflicts_with_all = ["input", "filter"])]
     pub app: Option<String>,
     /// Height, width and channels of the layer's input
@@ -20,13 +20,13 @@ pub struct OffloadArgs {
     /// Height and width of its filters, and how many there are
     #[arg(long, value_name = "HxW[xN]", required_unless_present = "app", value_parser = sizes)]
     pub filter: Option<Sizes>,
-    /// Patches lie so many pixels apart
+    /// Pixels from one patch to the next
     #[arg(long, value_name = "S|SYxSX", default_value = "1", value_parser = pair, conflicts_with = "app")]
     pub stride: [usize; 2],
     /// Zeros around the input; they are loaded like other pixels
     #[arg(long, value_name = "P|T,L,B,R", default_value = "0", value_parser = pads, conflicts_with = "app")]
     pub pad: [usize; 4],
-    /// Most patches of a group; what --pe allows by default
+    /// Most patches in a group; by default, as many as --pe allows
     #[arg(long, value_name = "N")]
     pub group: Option<usize>,
     /// How often a pixel may be loaded [default: any number]
@@ -38,7 +38,7 @@ pub struct OffloadArgs {
     /// Filters in memory at a time; the others are loaded in later passes [default: all, or as many as fit]
     #[arg(long, value_name = "N")]
     pub filters_at_once: Option<usize>,
-    /// How much is searched: changes that a chain of the annealer proposes, or seconds; by default by the layer's size
+    /// How long to search: changes that each annealing chain proposes, or seconds; the default depends on the layer's size
     #[arg(long, value_name = "N|10s")]
     pub budget: Option<Effort>,
     /// Seed of the search's random choices
@@ -56,7 +56,7 @@ pub struct OffloadArgs {
     /// Draw the steps: a picture (.svg), or a page that plays them (.html)
     #[arg(long, value_name = "FILE", conflicts_with = "app")]
     pub picture: Option<PathBuf>,
-    /// What is printed
+    /// What to print
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
     /// Options of the models.
@@ -74,10 +74,10 @@ pub struct OffloadArgs {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Accelerator")]
 pub struct AcceleratorArgs {
-    /// A file of the accelerator: (name: "vta", pe: 1024, mem: 65536, tl: 1, tw: 1, tacc: 1)
+    /// A file that describes the accelerator: (name: "vta", pe: 1024, mem: 65536, tl: 1, tw: 1, tacc: 1)
     #[arg(long, value_name = "FILE.ron")]
     pub accelerator: Option<PathBuf>,
-    /// Multiply-accumulates of a step [default: any number]
+    /// Most multiply-accumulates in a step [default: any number]
     #[arg(long, value_name = "N")]
     pub pe: Option<u64>,
     /// Elements that its memory holds [default: any number]

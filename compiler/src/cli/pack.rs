@@ -17,13 +17,13 @@ pub struct PackArgs {
     /// Most bytes that the buffers may span
     #[arg(long, value_name = "SIZE", value_parser = units::parse)]
     pub capacity: Option<u64>,
-    /// How long to search: a time as 10s or 500ms, or a number of steps, which is the same on every machine
+    /// How long to search: a time (10s, 500ms), or a number of steps, which gives the same result on every machine
     #[arg(long, value_name = "TIME|STEPS")]
     pub budget: Option<Effort>,
     /// Write the buffers with their offsets to this file, `-` for standard output
     #[arg(short, long, value_name = "FILE.csv")]
     pub output: Option<PathBuf>,
-    /// What is printed
+    /// What to print
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
 }

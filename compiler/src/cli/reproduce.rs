@@ -9,14 +9,14 @@ use super::effort::Effort;
 /// Arguments of `csdfc reproduce`.
 #[derive(Debug, Clone, Args)]
 pub struct ReproduceArgs {
-    /// The paper: s1 is "CNN offloading in steps: S1 strategies", table12 Tables 1, 8, 9 and 12 of
+    /// The paper: s1 is "CNN offloading in steps: S1 strategies"; table12 is Tables 1, 8, 9 and 12 of
     /// "Memory-throughput trade-off for CNN-based applications at the edge"
     #[arg(value_enum)]
     pub paper: Paper,
     /// Folder of the page and its figures; files of the same names are replaced
     #[arg(short, long, value_name = "DIR")]
     pub output: PathBuf,
-    /// How much is searched for each strategy: changes that a chain of the annealer proposes, or seconds
+    /// How long to search for each strategy: changes that each annealing chain proposes, or seconds
     #[arg(long, value_name = "N|10s")]
     pub budget: Option<Effort>,
     /// Seed of the searches' random choices

@@ -58,8 +58,8 @@ impl ValueEnum for Prefer {
 
     fn to_possible_value(&self) -> Option<PossibleValue> {
         let (name, help) = match self {
-            Prefer::Fps => ("fps", "The one of most frames per second"),
-            Prefer::Memory => ("memory", "The one of least memory"),
+            Prefer::Fps => ("fps", "The plan with the most frames per second"),
+            Prefer::Memory => ("memory", "The plan that takes the least memory"),
         };
         Some(PossibleValue::new(name).help(help))
     }

@@ -88,8 +88,8 @@ fn subjects(args: &AnalyzeArgs) -> Result<(Vec<Subject>, bool), Error> {
         let synchronising = document.graph.channels().iter().filter(synchronises).count();
         if synchronising > 0 {
             tracing::warn!(
-                "{synchronising} channels, named .acquire, only say when a firing may start: here they count as storage \
-                 like any other, so that totals are larger than those of the layers that the file was written from"
+                "{synchronising} channels, named .acquire, only say when a firing may start. Here they count as storage, \
+                 like all channels: totals are larger than those of the layers that the file was written from"
             );
         }
         let channels = document.graph.channels().iter().map(|channel| channel.name.clone()).collect();
@@ -98,7 +98,7 @@ fn subjects(args: &AnalyzeArgs) -> Result<(Vec<Subject>, bool), Error> {
     }
     if args.concurrency.get() > 1 {
         return Err(Error::Input {
-            message: "--concurrency is for graphs in SDF3 XML: a layer is fired once at a time".into(),
+            message: "--concurrency is for graphs in SDF3 XML: the firings of a layer never overlap".into(),
             help: None,
         });
     }
@@ -139,7 +139,7 @@ fn partitions(application: &Application) -> Result<Vec<Subject>, Error> {
     Ok(subjects)
 }
 
-/// Writes the graphs as files, if asked to; says whether standard output is used up by that.
+/// Writes the graphs as files, if asked to. Returns whether one of them went to standard output.
 fn export(args: &AnalyzeArgs, subjects: &[Subject]) -> Result<bool, Error> {
     let is_stdout = |path: &Path| path.as_os_str() == "-";
     if let Some(path) = &args.dot {
@@ -151,7 +151,7 @@ fn export(args: &AnalyzeArgs, subjects: &[Subject]) -> Result<bool, Error> {
     if let Some(path) = &args.sdf3 {
         let [subject] = subjects else {
             return Err(Error::Input {
-                message: format!("a file in SDF3 XML holds one graph, and there are {}", subjects.len()),
+                message: format!("a file in SDF3 XML holds one graph, but there are {}", subjects.len()),
                 help: Some("give an application of one CNN and one partition".into()),
             });
         };
@@ -161,8 +161,9 @@ fn export(args: &AnalyzeArgs, subjects: &[Subject]) -> Result<bool, Error> {
             |channel: &Channel| matches!(&channel.readers[..], [reader] if reader.acquire == reader.release);
         if !channels.iter().all(is_plain) {
             tracing::warn!(
-                "a channel of the file has one reader and one rate: windows became two channels, and tensors of several \
-                 readers one each, so that `analyze` finds larger totals for the file than for these {} channels",
+                "a channel of SDF3 XML has one reader and one rate. So a window became two channels, and a tensor of \
+                 several readers one channel for each: `analyze` finds larger totals for the file than for these {} \
+                 channels",
                 channels.len()
             );
         }
@@ -369,8 +370,7 @@ fn is_own(graph: &Graph, channel: usize) -> bool {
     channel.readers.iter().all(|reader| reader.actor == channel.producer)
 }
 
-/// The answer, `None` if the budget ended before there was one or if what is asked for is out of reach; the log says
-/// which.
+/// The answer. `None` if the budget ended before there was one, or if the request is out of reach; the log says which.
 fn answered<T>(result: Result<T, csdf::Error>) -> Result<Option<T>, Error> {
     match result {
         Ok(answer) => Ok(Some(answer)),

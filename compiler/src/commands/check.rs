@@ -1,4 +1,4 @@
-//! `csdfc check`: whether a plan is lawful, and whether its layers are those of its models.
+//! `csdfc check`: whether a plan keeps the rules, and whether its layers are those of its models.
 
 use csdfc_codegen::check as checker;
 

@@ -1,4 +1,4 @@
-//! `csdfc emit`: writes the crate of a plan into a folder, and nothing that is not its own.
+//! `csdfc emit`: writes the crate of a plan into a folder. It leaves all other files there alone.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
@@ -35,8 +35,8 @@ pub fn emit(args: &EmitArgs) -> Result<Ending, Error> {
     Ok(Ending::Yes)
 }
 
-/// Brings a folder to this state: files that csdfc wrote and that nobody changed since are replaced, or removed where
-/// they are no longer part of the crate; others are left alone.
+/// Updates a folder to hold these files. A file that csdfc wrote, and that nobody has changed since, is replaced, or
+/// removed if it is no longer part of the crate. Other files are left alone.
 ///
 /// # Errors
 /// When a file is in the way, or one cannot be written.
@@ -68,7 +68,7 @@ pub fn write(folder: &Path, files: &[(PathBuf, Vec<u8>)]) -> Result<(), Error> {
             std::fs::remove_file(&file).map_err(|error| Error::write(&file, error))?;
         }
     }
-    // The manifest comes last: until then the files written are those that the next run is to write.
+    // The manifest comes last. If the run stops before, the next run finds the very files that it would write.
     due.sort_by_key(|(file, _)| file.ends_with(MANIFEST));
     due.into_iter().try_for_each(|(file, content)| output::write_file(&file, content))
 }

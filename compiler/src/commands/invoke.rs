@@ -8,8 +8,8 @@ use crate::app::open;
 use crate::cli::{Cli, Command};
 use crate::error::{Ending, Error};
 
-/// Runs the command as `main` does, the program's name being the first argument, and gives its exit code. Results go to
-/// standard output, all else to standard error. A panic is code 3; it leaves nothing behind that a next call would see.
+/// Runs the command as `main` does, and returns its exit code. The first argument is the program's name. Results go to
+/// standard output, everything else to standard error. A panic gives code 3, and does not affect later calls.
 pub fn invoke(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     let cli = match Cli::read(arguments) {
         Ok(cli) => cli,
@@ -23,7 +23,10 @@ pub fn invoke(arguments: impl IntoIterator<Item = OsString>) -> u8 {
             code
         }
         Err(_) => {
-            let bug = Error::Bug("csdfc stopped where it never should; the place is named above".into());
+            let bug = Error::Bug(
+                "csdfc stopped at a place that it should never reach; the message above names the place"
+                    .into(),
+            );
             let code = bug.exit_code();
             report(&cli, bug);
             code

@@ -1,7 +1,7 @@
-//! What the commands do: results on standard output, what could not be reached on standard error.
+//! What the commands do. They print results on standard output, and what could not be reached on standard error.
 //!
-//! [`invoke`](invoke::invoke) is one call of `csdfc`, from its arguments to its exit code. Each command has a file of its
-//! own, and one function in it that the command line's arguments are handed to.
+//! [`invoke`](invoke::invoke) is one call of `csdfc`, from its arguments to its exit code. Each command has a file of
+//! its own, with one function that takes the arguments of the command line.
 
 mod analyze;
 mod check;

@@ -1,4 +1,4 @@
-//! NumPy's `.npy` files: what tensors are handed over in. Little-endian float32, uint8 and int64 in C order.
+//! NumPy's `.npy` files, in which users hand over tensors: little-endian float32, uint8 and int64 in C order.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! `csdfc offload`: a layer, or every convolution of a model, on an accelerator that must take it in steps.
+//! `csdfc offload`: maps a layer, or every convolution of a model, onto an accelerator that computes it in steps.
 
 use std::path::Path;
 
@@ -30,7 +30,7 @@ const MOST_RESULTS: u64 = 1 << 26;
 /// Most multiply-accumulates of a layer that is computed.
 const MOST_MACS: u64 = 1 << 33;
 
-/// A layer of at most so many pixels, summed over its patches, is replayed without being asked.
+/// A layer with at most this many pixels, summed over its patches, is always replayed.
 const ALWAYS_REPLAYED: u64 = 1 << 20;
 
 /// Offloads what the arguments say.
@@ -41,7 +41,7 @@ pub fn offload(args: &OffloadArgs) -> Result<Ending, Error> {
     let accelerator = accelerator(args)?;
     if args.group.is_none() && accelerator.pe.is_none() {
         return Err(Error::Input {
-            message: "nothing says how many patches a step computes".into(),
+            message: "it is not given how many patches a step computes".into(),
             help: Some("give --group, or --pe for the multiply-accumulates of a step".into()),
         });
     }
@@ -55,8 +55,8 @@ pub fn offload(args: &OffloadArgs) -> Result<Ending, Error> {
 fn model(args: &OffloadArgs, app: &str, accelerator: Accelerator) -> Result<Ending, Error> {
     if args.strategy != "best" {
         return Err(Error::Input {
-            message: "--strategy is for one layer: a model's layers each get the best".into(),
-            help: Some("leave it away, or give a layer by --input and --filter".into()),
+            message: "--strategy is for one layer: csdfc takes the best for each layer of a model".into(),
+            help: Some("leave it out, or give a layer by --input and --filter".into()),
         });
     }
     let mut app = open::open(app)?;
@@ -148,7 +148,7 @@ struct Replayed {
     simulated: bool,
 }
 
-/// Replays a strategy by the simulator, on data if asked to; nothing where the layer is large and nobody asked.
+/// Replays a strategy in the simulator, on data if asked to. A large layer is replayed only if asked to.
 fn replay(
     args: &OffloadArgs,
     problem: &Problem,
@@ -191,7 +191,7 @@ fn replay(
     }
 }
 
-/// The strategy that `--strategy` names; where none of its kind keeps the bounds, the nearest that does not.
+/// The strategy that `--strategy` names. If no strategy of that kind keeps the bounds, the nearest one.
 fn by_name(problem: &Problem, name: &str, budget: Budget, seed: u64) -> Result<Answer, Error> {
     match name {
         "best" => match optimise::optimise(problem, budget, seed) {

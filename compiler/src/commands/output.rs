@@ -1,4 +1,4 @@
-//! Results: to standard output, or to files that are never half written.
+//! Writes results to standard output, or to files that are never half written.
 
 use std::fs::File;
 use std::io::{ErrorKind, Write};
@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::error::Error;
 
-/// Writes a result to standard output. A reader that has gone away, as in `csdfc … | head`, is no error.
+/// Writes a result to standard output. If the reader has gone away, as in `csdfc … | head`, that is no error.
 ///
 /// # Errors
 /// When it cannot be written for another reason.
@@ -32,7 +32,7 @@ pub fn write(path: &Path, text: &str) -> Result<(), Error> {
     }
     let failed = |error: std::io::Error| Error::write(path, error);
     match std::fs::metadata(path) {
-        // A link is followed; what is no file (a device, a pipe) cannot be renamed over.
+        // Follow links. What is not a file (a device, a pipe) cannot be replaced by a rename.
         Ok(meta) if meta.is_file() => {
             replace(&path.canonicalize().map_err(failed)?, text.as_bytes()).map_err(failed)
         }
@@ -58,7 +58,7 @@ pub fn write_file(path: &Path, content: &[u8]) -> Result<(), Error> {
 /// Data as JSON, with a newline at its end.
 ///
 /// # Errors
-/// None for the plain data that csdfc prints; what serde says is passed on.
+/// Those of serde. There are none for the plain data that csdfc prints.
 pub fn json(data: &impl Serialize) -> Result<String, Error> {
     let text = serde_json::to_string_pretty(data).map_err(|error| Error::Bug(error.to_string()))?;
     Ok(text + "\n")
@@ -79,7 +79,7 @@ fn replace(path: &Path, content: &[u8]) -> std::io::Result<()> {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
-    // Opened by us, so that the file gets the usual permissions and not a private temporary file's.
+    // Open the file here, so that it gets the usual permissions and not those of a private temporary file.
     let mut file =
         tempfile::Builder::new().prefix(".csdfc-").make_in(folder, |name| File::create_new(name))?;
     file.write_all(content)?;

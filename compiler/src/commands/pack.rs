@@ -12,11 +12,11 @@ use crate::error::{Ending, Error};
 use crate::packing::{self, Budget, Limit, PackError, Problem, Solution, csv, infeasible, lives};
 use crate::report;
 
-/// Steps of the search where no budget is given: some ten seconds.
+/// Steps of the search if no budget is given. They take some ten seconds.
 const STEPS: u64 = 1_000_000_000;
 
-/// Packs the buffers of a file, prints how high they are, and writes where they lie. The answer is no if they do not
-/// fit the capacity.
+/// Packs the buffers of a file, prints the height of the packing, and writes where the buffers lie. The answer is no if
+/// they do not fit the capacity.
 ///
 /// # Errors
 /// When the file cannot be read, is not in the format, or contradicts itself, or the result cannot be written.

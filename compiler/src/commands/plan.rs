@@ -1,4 +1,4 @@
-//! `csdfc plan`: plans an application, checks the plan, prints it and writes it, and the front beside it.
+//! `csdfc plan`: plans an application, checks the plan, prints it, and writes the plan and the front.
 
 use std::io::Write;
 use std::path::Path;
@@ -33,8 +33,8 @@ const MISMATCH_LINES: usize = 4;
 /// Plans an application.
 ///
 /// # Errors
-/// When the application or the front to start from cannot be read or planned, or a result cannot be written, or, a bug,
-/// our checker refuses the plan.
+/// When the application or the front to start from cannot be read or planned, or when a result cannot be written. It is
+/// a bug if our checker refuses the plan.
 pub fn plan(args: &PlanArgs) -> Result<Ending, Error> {
     let to_stdout = to_stdout(args)?;
     let saved = args.front.from.as_deref().map(read_front).transpose()?;
@@ -85,7 +85,7 @@ pub fn plan(args: &PlanArgs) -> Result<Ending, Error> {
     match shortfall {
         None => Ok(Ending::Yes),
         Some(nearest) => {
-            // Nobody is left to tell if standard error is closed; the exit code says it too.
+            // If standard error is closed, nobody is left to tell. The exit code says it too.
             let _ = writeln!(std::io::stderr(), "csdfc: {}", report::plan::shortfall(&plan, &nearest));
             Ok(Ending::No)
         }
@@ -128,7 +128,7 @@ fn save(args: &PlanArgs, plan: &Plan) -> Result<(), Error> {
     Ok(())
 }
 
-/// Checks a plan of ours; what the checker refuses is a mistake, which the words say.
+/// Checks a plan of ours. If the checker refuses it, the error text says that this is a mistake of csdfc.
 fn judge(plan: &Plan) -> Result<(), String> {
     let verdict = tracing::info_span!("check").in_scope(|| checker::check(plan));
     verdict.map(drop).map_err(|violations| {
@@ -144,7 +144,7 @@ fn read_front(path: &Path) -> Result<(SavedFront, String), Error> {
     Ok((SavedFront::parse(&text, &name)?, name))
 }
 
-/// Where a search starts, with a warning for what does not apply; or the plan that is picked.
+/// Where a search starts, or the plan that is picked. Warns of old plans that do not apply.
 fn start(
     saved: &SavedFront,
     name: &str,
@@ -162,24 +162,24 @@ fn start(
     }
     let method = application.search.method.unwrap_or_default();
     if application.rows != RowsChoice::Default || !method.is_search() {
-        warn!("{name} is of no use: the rows or the method given leave nothing to search");
+        warn!("{name} has no effect: with the given rows or method there is nothing to search");
     }
     let (known, mismatches) = saved.known(application);
     for mismatch in mismatches.iter().take(MISMATCH_LINES) {
         warn!("{name}: {mismatch}; the search starts without it");
     }
     if mismatches.len() > MISMATCH_LINES {
-        warn!("{name}: {} more do not apply", mismatches.len() - MISMATCH_LINES);
+        warn!("{name}: {} more entries do not apply", mismatches.len() - MISMATCH_LINES);
     }
     Ok(Start::Search(known))
 }
 
-/// Says where the figures of a picked plan are not those that were saved: another device, say.
+/// Warns where the figures of a picked plan differ from the saved ones, for instance on another device.
 fn compare(saved: &SavedFront, number: usize, plan: &Plan) {
     let Some(point) = number.checked_sub(1).and_then(|index| saved.pareto.get(index)) else { return };
     if point.memory != plan.memory.total {
         warn!(
-            "plan {number} took {} bytes when it was saved, and takes {} now",
+            "plan {number} took {} bytes when it was saved, and now takes {}",
             point.memory, plan.memory.total
         );
     }
@@ -188,7 +188,7 @@ fn compare(saved: &SavedFront, number: usize, plan: &Plan) {
         // What a file keeps of a number is a little less than the number.
         if (then - cnn.fps).abs() > 1e-9 * then.abs() {
             warn!(
-                "{} had {then:.1} fps when plan {number} was saved, on device {}, and has {:.1} now, on {}",
+                "{} had {then:.1} fps on device {} when plan {number} was saved, and now has {:.1} on {}",
                 cnn.name, saved.device.name, cnn.fps, plan.device.name
             );
         }

@@ -7,8 +7,8 @@ use csdfc_codegen::plan::Plan;
 
 use crate::error::Error;
 
-/// A plan from a file or, for `-`, from standard input; the name of where it comes from, and the folder that the paths
-/// of its models start from.
+/// Reads a plan from a file or, for `-`, from standard input. Returns the plan, the name of its source, and the folder
+/// from which the paths of its models start.
 pub(super) fn read_plan(path: &Path) -> Result<(Plan, PathBuf, PathBuf), Error> {
     let help = "give a plan that `csdfc plan -o FILE` wrote";
     let (text, name) = read_text(path, help)?;
@@ -23,7 +23,8 @@ pub(super) fn read_plan(path: &Path) -> Result<(Plan, PathBuf, PathBuf), Error> 
     Ok((plan, name, folder))
 }
 
-/// The text of a file or, for `-`, of standard input, and the name of where it comes from. `help` says what file to give.
+/// Reads the text of a file or, for `-`, of standard input. Returns the text and the name of its source. `help` says
+/// which file to give.
 pub(super) fn read_text(path: &Path, help: &str) -> Result<(String, PathBuf), Error> {
     let from_stdin = path.as_os_str() == "-";
     let name = if from_stdin { PathBuf::from("standard input") } else { path.to_path_buf() };

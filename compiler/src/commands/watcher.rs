@@ -1,5 +1,5 @@
-//! What a user may do and see while a command works. Ctrl-C ends a search, and a terminal shows how far it is. Other long work
-//! is only shown.
+//! What a user may do and see while a command works. Ctrl-C ends a search, and a terminal shows its progress. Of other
+//! long work, only the progress is shown.
 
 use std::io::{IsTerminal, Write};
 use std::sync::Arc;
@@ -47,10 +47,10 @@ impl StatusLine {
 }
 
 impl Watcher {
-    /// From now on Ctrl-C is a wish to end the search, and ends the process when it comes again.
+    /// From now on the first Ctrl-C asks the search to end. A second one ends the process.
     pub fn start() -> Self {
         let stop = Arc::new(AtomicBool::new(false));
-        // In this order the first signal finds the flag down. Where signals cannot be had, Ctrl-C ends the process.
+        // In this order, the first signal finds the flag down. If signals are not available, Ctrl-C ends the process.
         let _ = flag::register_conditional_shutdown(SIGINT, INTERRUPTED, Arc::clone(&stop))
             .and_then(|_| flag::register(SIGINT, Arc::clone(&stop)));
         Watcher { stop, line: StatusLine::new() }

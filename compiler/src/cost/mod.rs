@@ -24,7 +24,7 @@ use crate::frame::occupancy;
 use crate::network::{LayerId, Network};
 use crate::operators;
 
-/// The profiles that come with csdfc, by name. A target is data: a new one is a file and a line here.
+/// The profiles that come with csdfc, by name. A target is data, so a new one takes a file and a line here.
 const PROFILES: &[(&str, &str)] = &[
     ("generic", include_str!("targets/generic.ron")),
     ("jetson-tx2", include_str!("targets/jetson-tx2.ron")),
@@ -32,17 +32,18 @@ const PROFILES: &[(&str, &str)] = &[
     ("jetson-tx2-paper", include_str!("targets/jetson-tx2-paper.ron")),
 ];
 
-/// The name of the machine that csdfc runs on, of which nothing is known until it is measured.
+/// The name of the machine on which csdfc runs. Nothing is known of it until it is measured.
 const HOST: &str = "host";
 
-/// Times as many bytes a second as memory gives come from the caches that hold filters between two rows. A convolution
-/// of W pixels a row so takes 1 + 4 m / (4 b W) times as long, of m multiplications and b bytes a second.
+/// The speed of the caches that hold filters between two rows, in multiples of the speed of memory. With m
+/// multiplications and b bytes of memory a second, a convolution of W pixels a row takes 1 + 4 m / (4 b W) times as
+/// long.
 const CACHE_SPEED: f64 = 4.0;
 /// More cores than any processor of an edge board has.
 const MOST_CORES: u64 = 1024;
 
-/// Multiplications from which on a firing is shared (csdfc_kernels::workers): below, waking the others takes longer than
-/// the work.
+/// A firing of at least this many multiplications is shared (csdfc_kernels::workers). In a smaller one, it takes longer
+/// to wake the other workers than to do the work.
 const LEAST_SHARED: f64 = (1 << 14) as f64;
 
 /// What a device can do, from which the time of a layer is modelled.
@@ -61,15 +62,15 @@ pub struct DeviceProfile {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Processor {
-    /// How many cores it has, at least 1. All that runs on it at the same time shares them. A GPU is one: partitions
-    /// share it in time.
+    /// The number of its cores, at least 1. Everything that runs on it at the same time shares them. A GPU counts as
+    /// one core, which partitions share in time.
     pub cores: u64,
     /// The rates of one core.
     pub core: Core,
-    /// How several cores share a convolution; without it a firing is one core's alone, whatever `threads` says.
+    /// How several cores share a convolution. Without it, one core does each firing alone, whatever `threads` says.
     #[serde(default)]
     pub workers: Option<Sharing>,
-    /// Bytes per second from memory of all cores together; without it cores are not in each other's way.
+    /// Bytes per second from memory of all cores together. Without it, cores do not slow each other down.
     #[serde(default)]
     pub memory_bytes_per_second: Option<f64>,
     /// Weights up to this many bytes stay in the cache from one firing to the next.
@@ -259,17 +260,18 @@ impl<'d> Seat<'d> {
         Seat { processor, workers, busy: workers }
     }
 
-    /// How much longer everything may take at most because others run on the processor: while more workers have work than
-    /// there are cores, each is slowed down alike.
+    /// How much longer everything takes at most because others run on the processor, as a factor. While there are more
+    /// workers with work than cores, all of them are slowed down alike.
     pub fn stretch(&self) -> f64 {
         (self.busy as f64 / self.processor.cores as f64).max(1.0)
     }
 
-    /// What a frame of a layer takes at `rows` rows per firing: the larger of its arithmetic and its traffic, and the cost of
-    /// its firings. Weights too large for the cache are read again by every firing, which is what processing by parts
-    /// costs beside the firings themselves. Workers share the firings of a convolution that are large enough; every other
-    /// firing is one core's. A layer that makes the rows of a firing one by one reads its filters again for every row but the
-    /// firing's first, from a cache that is `CACHE_SPEED` times as fast as memory, and hands each row to its workers.
+    /// The time of a layer in one frame, at `rows` rows per firing: the larger of its arithmetic and its traffic, plus
+    /// the cost of its firings. Every firing reads weights again that are too large for the cache. This is the price of
+    /// processing by parts, beside the firings themselves. Workers share the firings of a convolution that are large
+    /// enough; one core does every other firing. A layer that makes the rows of a firing one by one reads its filters
+    /// again for every row but the first, from a cache that is `CACHE_SPEED` times as fast as memory, and hands each
+    /// row to its workers.
     pub fn layer(&self, network: &Network, id: LayerId, rows: u64, one_by_one: bool) -> LayerTime {
         let layer = network.layer(id);
         if layer.is_input() {
@@ -314,7 +316,8 @@ impl<'d> Seat<'d> {
         LayerTime { wall_ns, core_ns: wall_ns * workers as f64 }
     }
 
-    /// What memory gives to one core while this partition keeps `workers` of them busy, and the others theirs.
+    /// Bytes per second from memory for one core, while this partition keeps `workers` cores busy and the other
+    /// partitions keep theirs busy.
     fn bytes_per_second(&self, workers: u64) -> f64 {
         let alone = self.processor.core.bytes_per_second;
         let busy = (self.busy - self.workers + workers).min(self.processor.cores);

@@ -43,10 +43,10 @@ pub struct Timing<'d> {
     pub deadline_ns: Option<u64>,
     /// Runs of partitions that are pipelines; those of different runs follow each other, frame by frame.
     pipelines: Vec<Range<usize>>,
-    /// Whether nothing of another CNN, and nothing on another processor, runs at the same time.
+    /// Whether no other CNN runs at the same time, and nothing on another processor.
     is_alone: bool,
-    /// The stages from a double buffer's writer to its reader, where these are no neighbours: two frames are all that may
-    /// be between them.
+    /// For each double buffer whose writer and reader are not neighbours: the stages from the writer to the reader. At
+    /// most two frames may be between them.
     spans: Vec<Range<usize>>,
 }
 
@@ -74,7 +74,8 @@ impl<'d> Timing<'d> {
         }
     }
 
-    /// That of each CNN of an application; `elements` is J, each partition as (CNN, partition of that CNN).
+    /// The timing of each CNN of an application. `elements` is J. It names each partition by the index of its CNN and
+    /// its index within that CNN.
     ///
     /// # Errors
     /// When the device lacks a processor.
@@ -189,7 +190,8 @@ impl<'d> Timing<'d> {
     }
 }
 
-/// The runs of partitions of a CNN that run at the same time: an application has checked that these follow each other.
+/// The pipelines of a CNN: runs of partitions that run at the same time. The application has checked that these follow
+/// each other.
 fn pipelines(task: &CnnTask<'_>) -> Vec<Range<usize>> {
     let mut pipelines: Vec<Range<usize>> = Vec::new();
     for partition in 0..task.partitions.len() {
@@ -201,7 +203,7 @@ fn pipelines(task: &CnnTask<'_>) -> Vec<Range<usize>> {
     pipelines
 }
 
-/// From the stage that writes a tensor to one that reads it, for those of a pipeline between which others lie.
+/// For each tensor of a pipeline that passes stages by: the stages from its writer to its reader.
 fn spans(task: &CnnTask<'_>, pipelines: &[Range<usize>]) -> Vec<Range<usize>> {
     let stage = |id: LayerId| task.partitions.iter().position(|partition| partition.layers.contains(&id));
     let mut spans: Vec<Range<usize>> = Vec::new();

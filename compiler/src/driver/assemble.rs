@@ -1,4 +1,5 @@
-//! From what was chosen to the plan: plain data with names. Nothing in it depends on how it was found, but `search`.
+//! Makes the plan, which is plain data with names, from what was chosen. Only its part `search` depends on how the plan
+//! was found.
 
 use csdf::Rates;
 use csdfc_codegen::plan;
@@ -226,7 +227,8 @@ impl Parts<'_> {
         let parameters = self.tasks.iter().map(|task| task.network.parameters() * 4).sum();
         let whole = |item: &Item<'_>| {
             let layer = self.network(item.cnn).layer(item.request.tensor);
-            // The two halves of a double buffer are items of their own; a ring that runs on has two frames.
+            // The two halves of a double buffer are items of their own. A ring that runs on from frame to frame has two
+            // frames.
             let frames = if item.request.pipelined && item.request.half.is_none() { 2 } else { 1 };
             frames * layer.tensor_bytes()
         };

@@ -1,4 +1,4 @@
-//! From what was found to the plan: rings are placed with patience, and everything is written down.
+//! The last step: places the rings of what was found, with patience, and writes the plan.
 
 use csdfc_codegen::plan::{self, Plan};
 use tracing::{info, info_span};
@@ -22,7 +22,7 @@ pub(super) struct Finish<'a> {
 }
 
 impl Finish<'_> {
-    /// Places the rings of what was found, and makes the plan. With it, what could not be reached.
+    /// Places the rings of what was found. Returns the plan and, if the constraints are not met, what can be reached.
     pub(super) fn finish(&self, found: Found) -> (Plan, Option<Shortfall>) {
         let Finish { subject, device, method, limit, .. } = *self;
         let Subject { application, tasks, timings, elements, .. } = *subject;

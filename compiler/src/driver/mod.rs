@@ -1,7 +1,7 @@
 //! The main job: from an application to a plan, step by step.
 //!
-//! An application comes with its networks read, rewritten and in order ([`app`](crate::app), [`pass`](crate::pass)). What
-//! is left is done here:
+//! An application comes with its networks read, rewritten and in order ([`app`](crate::app), [`pass`](crate::pass)).
+//! The driver does the rest:
 //!
 //! 1. its CNNs are cut into tasks, and how their frames are timed is worked out;
 //! 2. a method makes variants of each CNN (`variants`), each executed, placed and timed, or finds all at once
@@ -36,7 +36,7 @@ use crate::units::MemoryGoal;
 /// A plan, and what it could not reach.
 #[derive(Debug)]
 pub struct Planned {
-    /// The plan; where constraints cannot be met, the nearest.
+    /// The plan, or the nearest plan if the constraints cannot be met.
     pub plan: Plan,
     /// What there is instead, where constraints cannot be met.
     pub shortfall: Option<Shortfall>,
@@ -59,8 +59,8 @@ pub fn plan(
     plan_from(&Start::default(), application, device, model_paths, &Watch::unwatched(), &|_| Ok(()))
 }
 
-/// Plans an application as [`plan()`] does, from what is known and by a search that is watched. A plan that the judge
-/// refuses is dropped with a warning, and the next best is made.
+/// Plans an application as [`plan()`] does. The search goes on from old plans, and can be watched. A plan that the
+/// judge refuses is dropped with a warning, and the next best is made.
 ///
 /// # Errors
 /// As [`plan()`].
@@ -131,11 +131,11 @@ pub fn plan_from(
         } else if !planner.drop(&chosen) {
             return Ok(planned);
         }
-        warn!("a plan is dropped for the next best: {why}");
+        warn!("csdfc's checker refuses a plan, so csdfc takes the next best: {why}");
     }
 }
 
-/// The method that looks for the plan; none where the choice is picked or the application gives the rows.
+/// The method that searches for the plan. `None` if the choice is picked or the application gives the rows.
 fn method(start: &Start, application: &Application) -> Option<Method> {
     match (start, &application.rows) {
         (Start::Search(_), RowsChoice::Default) => Some(application.search.method.unwrap_or_default()),

@@ -1,4 +1,4 @@
-//! Chooses one variant for each CNN: within the constraints the best, or else the nearest to what is asked.
+//! Chooses one variant for each CNN: the best within the constraints or, if none meets them, the nearest.
 
 use std::collections::BTreeMap;
 
@@ -38,8 +38,8 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// What is chosen for these constraints, with the front that was seen. `is_settled` says that nothing was searched
-    /// for, so that nothing is known of the least memory there is.
+    /// Chooses for these constraints, and returns the front that was seen as well. `is_settled` says that there was no
+    /// search, so that the least memory is not known.
     pub(super) fn find(
         &self,
         limit: Option<u64>,
@@ -57,9 +57,9 @@ impl<'a> Planner<'a> {
         (chosen, Found { variants, shortfall, pareto, evaluations, stopped })
     }
 
-    /// Whether no search could change the answer, where the fastest variants are among these: those of no parts, since no
-    /// layer is slower that fires once. They fit, and meet all constraints or are the nearest to what is asked; or
-    /// no plan is small enough.
+    /// Whether no search could change the answer. The variants without parts must be among these. They are the fastest,
+    /// since no layer is slower if it fires once. The answer is settled if they fit and meet all constraints, if they
+    /// fit and are the nearest to the constraints, or if no plan is small enough.
     pub(super) fn is_settled(&self, limit: Option<u64>, demands: &[Demand]) -> bool {
         if limit.is_some_and(|limit| self.subject.parameters > limit) {
             return true;
@@ -93,8 +93,8 @@ impl<'a> Planner<'a> {
         self.subject.arrange(&self.storage(chosen), Effort::Candidate)
     }
 
-    /// Total memory of a choice, in bytes. Rings of CNNs that never run at the same time may lie at the same addresses: the
-    /// largest CNN takes what there is.
+    /// Total memory of a choice, in bytes. Rings of CNNs that never run at the same time may lie at the same addresses,
+    /// so the largest CNN determines their memory.
     fn total(&self, chosen: &[usize]) -> u64 {
         let of_one_cnn =
             |element: &Vec<(usize, usize)>| element.windows(2).all(|pair| pair[0].0 == pair[1].0);
@@ -125,8 +125,8 @@ impl<'a> Planner<'a> {
         rates
     }
 
-    /// The fastest choice whose total is within `limit` bytes, as arranged: what is chosen CNN by CNN may come out
-    /// larger together, then a smaller budget is tried.
+    /// The fastest choice whose total is within `limit` bytes, with all rings arranged. What is chosen CNN by CNN may
+    /// be larger when arranged together. Then a smaller budget is tried.
     fn fastest_within(&self, selection: &Selection<'_>, limit: u64) -> Option<Vec<usize>> {
         let budget = limit.checked_sub(self.subject.parameters)?;
         let smaller = selection.thresholds().into_iter().filter(|threshold| *threshold < budget);
@@ -136,8 +136,7 @@ impl<'a> Planner<'a> {
             .find(|chosen| self.total(chosen) <= limit)
     }
 
-    /// Whether a choice is within the limit where its rings are placed as those of the plan that is kept, with more
-    /// patience than for one of many.
+    /// Whether a choice is within the limit when its rings are placed with the patience that the final plan gets.
     fn fits_in_the_end(&self, chosen: &[usize], limit: Option<u64>) -> bool {
         let bytes = || {
             let storage = self.storage(chosen);
@@ -183,8 +182,9 @@ impl<'a> Planner<'a> {
         (within.unwrap_or(smallest), Some(shortfall))
     }
 
-    /// What was chosen, or an old plan that meets the constraints too and is better: CNNs that run at the same time are
-    /// chosen for by what each takes alone, and old plans by what they take together.
+    /// What was chosen, or an old plan that also meets the constraints and is better. An old plan may be better,
+    /// because CNNs that run at the same time are chosen by what each takes alone, and old plans by what the CNNs take
+    /// together.
     fn or_known(
         &self,
         chosen: Option<Vec<usize>>,
@@ -231,7 +231,8 @@ impl<'a> Planner<'a> {
         is_any
     }
 
-    /// The plans seen from which none is worse in both memory and frame rates, by falling memory.
+    /// The front of the plans seen: none of them is worse than another in both memory and frame rates. Sorted by
+    /// falling memory.
     fn front(&self) -> Vec<plan::ParetoPoint> {
         let any = self.selection(&vec![Demand::default(); self.subject.tasks.len()]);
         let mut points: Vec<plan::ParetoPoint> = Vec::new();
@@ -244,7 +245,7 @@ impl<'a> Planner<'a> {
             let choices = each.map(|(cnn, variant)| (cnn.name.clone(), code(variant, cnn))).collect();
             let fps = self.rates(&chosen).into_iter().map(|(cnn, rate)| (cnn, rate.fps)).collect();
             let point = plan::ParetoPoint { memory, fps, choices };
-            // Budgets fall and frame rates with them: a point is dominated only by the one before it, or beats it.
+            // Budgets fall, and frame rates fall with them. So only neighbours can dominate each other.
             points.retain(|before| before.memory < memory || before.fps != point.fps);
             if points.last().is_none_or(|before| memory < before.memory) {
                 points.push(point);

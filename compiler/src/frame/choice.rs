@@ -19,13 +19,14 @@ pub struct Choice {
     pub name: String,
     /// Rows per firing, one per layer.
     pub rows: Vec<u64>,
-    /// Segment barriers: the layers, ascending, after which a segment ends. Each partition's layers up to the next
-    /// barrier, in the network's order, are streamed to completion before the next begins; so `[]` interleaves all
-    /// layers of a partition. `None`: each run of layers that process their data by parts is a segment, with the
-    /// single-firing layers of one row in it, and every other layer is one of its own.
+    /// Segment barriers: the layers, in ascending order, after which a segment ends. In each partition, the layers up
+    /// to a barrier run to completion before the next layers begin. So `[]` interleaves all layers of a partition. With
+    /// `None`, each run of layers that go by parts is a segment, together with the layers of a single row within the
+    /// run, and every other layer is a segment of its own.
     pub barriers: Option<Vec<LayerId>>,
-    /// The layers, ascending, of more filters than the nearest cache holds that may make the rows of a firing one by one,
-    /// and so write where rows that they have read were; all others make them at once. `None`: that is searched for.
+    /// The layers, in ascending order, that may make the rows of a firing one by one at a price, since their filters
+    /// exceed the nearest cache. Such a layer can write where rows lay that it has read. The other layers with so many
+    /// filters make their rows at once. With `None`, a search decides.
     pub one_by_one: Option<Vec<LayerId>>,
 }
 

@@ -18,13 +18,13 @@ use crate::frame::execution::Execution;
 use crate::frame::lower::{self, RateTable};
 use crate::network::{LayerId, Network};
 
-/// What the search may take for one group of partitions: the same answer on any machine.
+/// The budget of the search for one group of partitions, in steps, so that the answer is the same on any machine.
 const BUDGET: Budget = Budget { work: 1 << 26, time: None };
 
-/// Sizes the rings between partitions of a CNN that run at the same time. `cost_ns` is the modelled time of all
-/// firings of a layer in a frame, by partition. Rings that must keep a frame in one piece, for a layer that makes or
-/// reads all of it at once, keep whole frames. Where the search ends without an answer, they have as many frames as there
-/// are stages from the first that uses one to the last: no stage gets further ahead at full speed.
+/// Sizes the rings between partitions of a CNN that run at the same time. `cost_ns` is the modelled time of all firings
+/// of a layer in a frame, by partition. If a layer makes or reads a whole frame at once, the ring keeps whole frames.
+/// If the search ends without an answer, a ring has as many frames as there are stages from the first that uses it to
+/// the last. At full speed, no stage gets further ahead.
 ///
 /// # Errors
 /// Those of the dataflow analyses, none on an execution of this task.
@@ -54,8 +54,8 @@ struct Group {
     requests: Vec<usize>,
 }
 
-/// The groups of an execution. One with a tensor that partitions share which are not all there at the same time is left
-/// out: what such a tensor keeps from one frame to the next is not a matter of speed alone.
+/// The groups of an execution. A group is left out if it has a tensor that is shared by partitions which do not all run
+/// at the same time. What such a tensor keeps from one frame to the next does not depend on speed alone.
 fn groups(task: &CnnTask<'_>, execution: &Execution) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     for (index, request) in execution.requests.iter().enumerate() {
@@ -136,7 +136,7 @@ fn smallest(
     }
 }
 
-/// A partition as an actor: a phase per firing of its schedule, each with the time of the layer that fires.
+/// A partition as an actor. It has a phase for each firing of its schedule, with the time of the layer that fires.
 fn actor(
     network: &Network,
     execution: &Execution,
@@ -147,7 +147,7 @@ fn actor(
         .order()
         .map(|id| {
             let firings = lower::firings(network, id, execution.rows[id.0]).max(1);
-            // Whole nanoseconds; what is too long for them saturates.
+            // Whole nanoseconds, saturated.
             (cost_ns(partition, id) / firings as f64).round() as u64
         })
         .collect();

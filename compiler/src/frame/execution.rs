@@ -1,5 +1,5 @@
-//! The execution of one frame of a CNN under a choice of rows per firing: in which order the layers fire, how many rows each
-//! ring must hold, and from when to when.
+//! The execution of one frame of a CNN under a choice: the order in which the layers fire, how many rows each ring must
+//! hold, and from when to when it must hold them.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -31,8 +31,8 @@ pub struct Execution {
     pub requests: Vec<Request>,
     /// How they may share addresses at the same time.
     pub sharing: Sharing,
-    /// The layers, ascending, that may share addresses at the price of making their rows one by one: some of
-    /// [`Sharing::costly`].
+    /// The layers, in ascending order, that may share addresses at the price of making their rows one by one. They are
+    /// some of [`Sharing::costly`].
     pub one_by_one: Vec<LayerId>,
 }
 
@@ -48,7 +48,7 @@ impl Execution {
     }
 }
 
-/// How the order of firings within a segment is found, and with it the rows of the rings.
+/// How the order of firings within a segment is found. The rows of the rings follow from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rings {
     /// On demand: at once, and mostly the best there is.
@@ -60,7 +60,7 @@ pub enum Rings {
 /// Runs one frame of a CNN as chosen.
 ///
 /// # Errors
-/// None on networks that were imported or built; errors of the dataflow analyses are passed on.
+/// Those of the dataflow analyses. There are none on networks that were imported or built.
 pub fn execute(
     task: &CnnTask<'_>,
     rates: &RateTable<'_>,
@@ -126,9 +126,9 @@ fn live_together(segments: &[Vec<LayerId>], span: &mut [Option<(usize, usize)>])
     }
 }
 
-/// The steps in which a partition runs, in topological order: those that the application gives; or else those between
-/// the choice's barriers; or else each run of layers that process their data by parts (with the single-firing layers
-/// among them) interleaved, and every other layer alone.
+/// The segments of a partition, in topological order. The application may give them. Otherwise the choice's barriers
+/// separate them. Without barriers, each run of layers that go by parts is a segment (with the single-firing layers
+/// among them), and every other layer is one of its own.
 fn segments(network: &Network, partition: &PartitionTask, choice: &Choice) -> Vec<Vec<LayerId>> {
     if let Some(steps) = &partition.steps {
         return steps.clone();

@@ -1,8 +1,8 @@
 //! Lowering: from layers to a CSDF graph whose tokens are rows. Layers become actors. Tensors become channels, or edges do in
 //! storage model `edges`.
 //!
-//! What holds afterwards: the graph is consistent by construction, since every actor runs its Φ firings once per iteration,
-//! which is one frame. [`Lowering::channels`] says what each channel stands for.
+//! The graph is consistent by construction: an iteration is one frame, in which every actor runs its Φ firings once.
+//! [`Lowering::channels`] says what each channel stands for.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -71,8 +71,8 @@ const KEPT: usize = 64;
 
 type TensorRates = Vec<(LayerId, Rates, Rates)>;
 
-/// The rates of all operands of every layer, worked out when first asked for. Those of whole tensors and of few rows per
-/// firing are kept.
+/// A table of the rates of all operands of every layer. Rates are computed when they are first asked for. The table
+/// keeps those of whole tensors and those of few rows per firing.
 #[derive(Debug)]
 pub struct RateTable<'a> {
     network: &'a Network,
@@ -104,8 +104,8 @@ impl<'a> RateTable<'a> {
     }
 }
 
-/// As [`operand_rates`], but joined for operands that are the same tensor: needed as far as either needs it, kept as
-/// long as either keeps it.
+/// The same as [`operand_rates`], but operands that are the same tensor are joined. A row is acquired when the first of
+/// them needs it, and released when the last of them no longer keeps it.
 fn tensor_rates(network: &Network, id: LayerId, rows: u64) -> Vec<(LayerId, Rates, Rates)> {
     let mut joined: BTreeMap<LayerId, OperandRates> = BTreeMap::new();
     for (index, operand) in network.layer(id).inputs.iter().enumerate() {
@@ -142,7 +142,7 @@ fn join(a: &[u64], b: &[u64], choose: fn(u64, u64) -> u64) -> Vec<u64> {
 /// another partition is no channel here: within this graph it is simply there.
 ///
 /// # Errors
-/// None on networks that were imported or built; the graph's own validation is passed on.
+/// Those of the graph's own validation. There are none on networks that were imported or built.
 pub fn lower(
     rates: &RateTable<'_>,
     layers: &[LayerId],
@@ -191,7 +191,7 @@ pub fn lower(
     Ok(Lowering { graph, layers: layers.to_vec(), actors, channels })
 }
 
-/// Rows made by each firing: r, and what remains in the last.
+/// Rows made by each firing: `rows`, except for the last firing, which makes the rows that are left.
 pub(crate) fn production(height: u64, rows: u64) -> Rates {
     let phases = height.div_ceil(rows.max(1));
     let sequence: Vec<u64> = (0..phases).map(|p| rows.min(height - p * rows)).collect();

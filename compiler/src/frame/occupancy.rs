@@ -31,8 +31,8 @@ use super::lower::RateTable;
 use super::request::{Filling, FiringOrder, Request};
 use crate::network::{Layer, LayerId, Network};
 
-/// A firing that makes several rows of a whole ring, one after another, while rows of whole rings that it reads become
-/// free.
+/// A firing that makes several rows of a whole ring, one after another. While it does, rows of the whole rings that it
+/// reads become free.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sweep {
     /// The firing.
@@ -45,7 +45,7 @@ pub struct Sweep {
     pub begun: Vec<u64>,
     /// The rings that it reads and that make room.
     pub operands: Vec<Swept>,
-    /// Whether making one row at a time costs time: the layer is one of [`Sharing::costly`].
+    /// Whether it costs time to make one row at a time. Then the layer is one of [`Sharing::costly`].
     pub is_costly: bool,
 }
 
@@ -59,21 +59,22 @@ pub struct Swept {
 }
 
 impl Sweep {
-    /// The row at which the rings that count are fullest, of equals the first, and by how many bytes that is less than all
-    /// of the firing's rows begun and none released.
+    /// The row at which the rings that count are fullest, and how many bytes less they then hold than with all rows of
+    /// the firing begun and none released. Of several such rows, it is the first.
     pub fn fullest(&self, counts: impl Fn(usize) -> bool) -> (usize, u64) {
         let begun = |row: usize| if counts(self.output) { self.begun[row] } else { 0 };
         let operands = || self.operands.iter().filter(|operand| counts(operand.request));
         let free = |row: usize| operands().map(|operand| operand.free[row]).sum::<u64>();
         let last = self.begun.len() - 1;
-        // What is free when a row is made may be more than what is begun then, never more than was in use before.
+        // More bytes may be free when a row is made than have been begun by then, but never more than were in use
+        // before.
         let less = |row: usize| (begun(last) - begun(row)) + (free(row) - free(0));
         let fullest = (0..=last).min_by_key(|row| less(*row)).unwrap_or(0);
         (fullest, less(fullest))
     }
 
-    /// How many bytes above the start of the ring written a ring that is read must start at least, for this firing, if
-    /// it lies above.
+    /// The distance of the two rings for this firing, in bytes. If the ring that is read lies above the ring that is
+    /// written, it must start at least this far above that ring's start.
     pub fn distance(&self, operand: &Swept) -> i64 {
         let apart = self.begun.iter().zip(&operand.free).map(|(begun, free)| *begun as i64 - *free as i64);
         apart.max().unwrap_or(0)
@@ -85,8 +86,8 @@ impl Sweep {
 pub struct Sharing {
     /// Firings that may go row by row, ascending.
     pub sweeps: Vec<Sweep>,
-    /// Pairs of requests, each one that a layer writes and one that it reads, that share no address, since one of them
-    /// wraps.
+    /// Pairs of requests that share no address, because one of them wraps. The layer writes the first and reads the
+    /// second.
     pub apart: Vec<(usize, usize)>,
     /// The layers for which making one row at a time costs time, ascending: whether they do is a choice.
     pub costly: Vec<Costly>,
@@ -97,16 +98,16 @@ pub struct Sharing {
 pub struct Costly {
     /// The layer.
     pub layer: LayerId,
-    /// Pairs of requests, the one that it writes and one that it reads, that share no address unless it makes its rows
-    /// one by one.
+    /// Pairs of requests that share no address, unless the layer makes its rows one by one. It writes the first and
+    /// reads the second.
     pub pairs: Vec<(usize, usize)>,
 }
 
-/// Most bytes of filters that are read again for every row at no cost: they stay in the nearest cache.
+/// The most bytes of filters that stay in the nearest cache, so that it costs nothing to read them again for every row.
 const CACHED_FILTERS: u64 = 64 * 1024;
 
-/// Finds what is in use of every whole ring among `requests`, all of one network in storage model `tensors`, and how they
-/// may share addresses.
+/// Finds which bytes of every whole ring are in use, and how the rings may share addresses. `requests` are all requests
+/// of one network, in storage model `tensors`.
 pub fn fill(
     network: &Network,
     rates: &RateTable<'_>,
@@ -172,7 +173,7 @@ struct Reading {
     released: Vec<u64>,
 }
 
-/// When each layer fires, and which rings are whole: what occupancy follows from.
+/// When each layer fires, and which rings are whole. Occupancy follows from this.
 struct Lives<'a> {
     network: &'a Network,
     rates: &'a RateTable<'a>,
@@ -186,8 +187,8 @@ struct Lives<'a> {
 }
 
 impl Lives<'_> {
-    /// Whether it takes longer to make the rows of a firing one by one, since filters are read again for each, or a row is
-    /// no line of an image but a single pixel.
+    /// Whether it takes longer to make the rows of a firing one by one. It does if filters have to be read again for
+    /// each row, or if a row is a single pixel and not a line of an image.
     fn is_costly(&self, id: LayerId) -> bool {
         let layer = self.network.layer(id);
         self.rows[id.0] > 1 && (!layer.shape.is_image() || filter_bytes(layer) > CACHED_FILTERS)

@@ -1,4 +1,4 @@
-//! Requests: the rings of rows that one frame needs stored, how many rows each holds, and from when to when; and the
+//! Requests: the rings that one frame needs, how many rows each holds, from when to when it holds them, and the
 //! workspaces of layers.
 
 use std::collections::BTreeMap;
@@ -41,8 +41,8 @@ pub struct Request {
     pub ring_rows: u64,
     /// `ring_rows` times the bytes of a row.
     pub bytes: u64,
-    /// First firing of the writer, and last of the last reader, inclusive, on the CNN's time line. For a ring
-    /// between partitions that run at the same time, all that any of them does.
+    /// The first firing of the writer and the last firing of the last reader, both included, on the CNN's time line. A
+    /// ring between partitions that run at the same time is live during all firings of these partitions.
     pub live: (usize, usize),
     /// The partition that it is counted in, as an index into [`CnnTask::partitions`].
     pub partition: usize,
@@ -50,16 +50,16 @@ pub struct Request {
     pub touched: Vec<usize>,
     /// Whether a partition reads it that runs at the same time as the one that writes it.
     pub pipelined: bool,
-    /// What of it is in use while it lives; `None` if all of it is throughout.
+    /// Which bytes of it are in use while it lives. `None` if all of them are, all the time.
     pub filling: Option<Filling>,
 }
 
 /// The bytes of a whole ring that are in use, as steps over the firings of a frame.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Filling {
-    /// From this firing on so many bytes have been begun; both ascend.
+    /// `(f, b)`: from firing f on, b bytes have been begun. Both ascend.
     pub begun: Vec<(usize, u64)>,
-    /// After this firing so many bytes have been released by all readers; both ascend.
+    /// `(f, b)`: after firing f, all readers have released b bytes. Both ascend.
     pub released: Vec<(usize, u64)>,
 }
 
@@ -74,7 +74,7 @@ impl Filling {
     }
 }
 
-/// What the requests follow from: the capacities that the dataflow engine found, and when layers fire.
+/// What the requests follow from: the capacities that the dataflow analysis found, and when layers fire.
 pub(super) struct RequestBuilder<'a> {
     /// The CNN.
     pub(super) task: &'a CnnTask<'a>,
@@ -107,7 +107,8 @@ impl RequestBuilder<'_> {
                 StorageModel::Tensors => {
                     let request = self.request(tensor, None, readers, &partition_of, 2);
                     let layer = network.layer(tensor);
-                    // What the caller holds needs no ring, unless a partition still reads it when the next frame comes.
+                    // A tensor that the caller holds needs no ring, unless a partition still reads it when the next
+                    // frame comes.
                     if !layer.is_held_by_caller(self.rows[tensor.0]) || request.pipelined {
                         requests.push(request);
                     }
@@ -150,7 +151,8 @@ impl RequestBuilder<'_> {
         }
     }
 
-    /// The ring of one tensor for these readers; `frames` frames of it if partitions that run at the same time share it.
+    /// The ring of one tensor for these readers. It holds `frames` frames if partitions that run at the same time share
+    /// it.
     fn request(
         &self,
         tensor: LayerId,

@@ -19,7 +19,8 @@ pub struct CnnTask<'a> {
 pub struct PartitionTask {
     /// Its layers, in topological order.
     pub layers: Vec<LayerId>,
-    /// The schedule that the application gives, if any: steps of layers, each step run to its end before the next.
+    /// The schedule that the application gives, if any: steps of layers. Each step runs to its end before the next
+    /// begins.
     pub steps: Option<Vec<Vec<LayerId>>>,
 }
 

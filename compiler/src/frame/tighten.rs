@@ -9,15 +9,15 @@ use std::collections::BTreeMap;
 
 use csdf::{ActorId, Budget, Channel, Execution, Expanded, Goal, Graph, StorageOptions, Unit};
 
-/// What the search may take for one segment: the same answer on any machine.
+/// The budget of the search for one segment, in steps, so that the answer is the same on any machine.
 const BUDGET: Budget = Budget { work: 1 << 28, time: None };
 
-/// The execution with the order of some segments replaced such that the rings within them together take fewer
-/// bytes; `None` if there is no such order, or none was found in time. A tensor that a later segment reads stays
+/// The execution with another order for some segments, so that the rings within each of them take fewer bytes together.
+/// `None` if there is no such order, or if none was found within the budget. A tensor that a later segment reads stays
 /// whole.
 ///
 /// # Errors
-/// Those of the dataflow analyses on a graph that `execution` is an execution of, which are none.
+/// Those of the dataflow analyses. There are none if `execution` is an execution of this graph.
 pub fn tighten(
     graph: &Graph,
     segments: &[Vec<ActorId>],

@@ -3,7 +3,7 @@
 //! An operand may see a tensor in a shape other than the tensor's own. The order of dimensions says what that means:
 //!
 //! - both shapes are of rank 4 and of different orders: the same rows in the other order, as a `Transpose` makes it;
-//! - otherwise: the same elements, in the row-major order of the tensor's own dimensions, dealt into other dimensions.
+//! - otherwise: the same elements in the same row-major order, under other dimensions.
 //!
 //! Where a chain of views is neither of the two, an [`Operator::Transpose`] layer moves the data.
 
@@ -108,7 +108,7 @@ impl Builder {
         for input in inputs {
             let layer = self.network.layer(input.operand.layer);
             if layer.format().element != Element::F32 {
-                return fault!("it reads the indices of {}, and csdfc computes with floats only", layer.name);
+                return fault!("it reads the indices of {}, but csdfc computes with floats only", layer.name);
             }
         }
         let shapes: Vec<Shape> = inputs.iter().map(|input| input.operand.shape.clone()).collect();
@@ -121,8 +121,8 @@ impl Builder {
         self.add(node.index, operator, &first.iter().collect::<Vec<_>>(), parameters)
     }
 
-    /// Gives a tensor the name that the model has for it, if its layer is one of the node just imported, which
-    /// begin at `first_layer`.
+    /// Gives a tensor the name that the model has for it, if its layer belongs to the node that was just imported. The
+    /// layers of that node begin at `first_layer`.
     pub fn name_tensor(&mut self, id: LayerId, name: &str, first_layer: usize) {
         let Some(layers) = self.network.layers.get_mut(first_layer..) else { return };
         let Some(index) = id.0.checked_sub(first_layer) else { return };
@@ -163,7 +163,7 @@ impl Builder {
         self.view(node, tensor, Shape::new(dims))
     }
 
-    /// The tensor with its dimensions permuted: a view where that moves nothing, else a layer.
+    /// The tensor with its dimensions permuted. This is a view if it moves nothing, else a layer.
     pub fn transpose(&mut self, node: &Node, tensor: &Tensor, perm: Vec<usize>) -> Result<Tensor, Fault> {
         let seen = &tensor.operand.shape;
         let mut sorted = perm.clone();

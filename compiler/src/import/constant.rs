@@ -1,4 +1,4 @@
-//! Constant tensors of a model: integers and truth values are read at once, floats only when somebody needs them.
+//! Constant tensors of a model. Integers and truth values are read at once, floats only when they are needed.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub(super) const MAX_ELEMENTS: usize = 1 << 31;
 /// Most elements of a constant whose values are read at import.
 pub(super) const MAX_READ: usize = 1 << 27;
 
-/// A tensor known at import. A dimension may be 0: an absent `scales` of a Resize, say.
+/// A tensor known at import. A dimension may be 0, for instance in the absent `scales` of a Resize.
 #[derive(Debug, Clone)]
 pub(super) struct Constant {
     pub dims: Vec<usize>,
@@ -47,7 +47,7 @@ impl Constant {
         Constant { dims: dims.into(), data: Data::Bools(values.into()) }
     }
 
-    /// As many floats of one value as the dimensions ask for; none is stored.
+    /// Floats of one value, as many as the dimensions ask for. None of them is stored.
     pub fn filled(dims: Vec<usize>, value: f32) -> Self {
         // Random values within a bound of 0 are all the centre.
         Constant { dims, data: Data::Floats(Source::Seeded { seed: 0, bound: 0.0, centre: value }) }

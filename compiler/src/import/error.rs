@@ -1,4 +1,4 @@
-//! What can be wrong with a model, in words that name the file, the node and the mend.
+//! What can be wrong with a model. Messages name the file, the node and how to mend it.
 
 use std::fmt;
 
@@ -145,7 +145,7 @@ pub struct UnsupportedNode {
     pub operator: String,
 }
 
-/// What is wrong with one node or tensor; whoever knows its name makes an [`ImportError`] of it.
+/// What is wrong with one node or tensor. A caller that knows its name makes an [`ImportError`] of it.
 #[derive(Debug)]
 pub(super) struct Fault {
     pub reason: String,

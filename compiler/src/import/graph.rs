@@ -1,4 +1,4 @@
-//! From a decoded model to a network: which nodes matter, in which order, and what every name stands for.
+//! Turns a decoded model into a network: finds the nodes that matter, their order, and what every name stands for.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -169,7 +169,8 @@ impl<'a> Graph<'a> {
         Ok(graph)
     }
 
-    /// The nodes that the outputs depend on, each after those that it depends on, else in the model's order.
+    /// The nodes on which the outputs depend, in the model's order, except that each node comes after those on which it
+    /// depends.
     fn order(&self) -> Result<Vec<usize>, ImportError> {
         let needed = self.needed()?;
         if needed.len() > MAX_LAYERS {
@@ -283,7 +284,7 @@ impl<'a> Graph<'a> {
         })
     }
 
-    /// The inputs that are read, and whether by Transposes to channels-first and nothing else.
+    /// The inputs that are read. The flag says whether only Transposes to channels-first read the input.
     fn reads(&self, order: &[usize]) -> BTreeMap<&'a str, bool> {
         let to_first = FROM_FIRST.map(|axis| axis as i64);
         let mut reads = BTreeMap::new();
@@ -366,7 +367,7 @@ impl<'a> Graph<'a> {
     }
 }
 
-/// The network without the layers that no output depends on: those read for their shape alone, say.
+/// The network without the layers on which no output depends, for instance those that are read for their shape only.
 fn without_dead_layers(network: Network) -> Network {
     let mut live = vec![false; network.layers.len()];
     for output in &network.outputs {

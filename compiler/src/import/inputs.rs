@@ -1,4 +1,4 @@
-//! The shapes of a network's inputs: the model's, completed and overridden by the user's.
+//! The shapes of a network's inputs. The user's shapes complete and override those of the model.
 
 use csdfc_codegen::operator::{Input, InputElement, Operator};
 use csdfc_codegen::shape::{Order, Shape};

@@ -59,7 +59,7 @@ impl Node<'_> {
         }
     }
 
-    /// Operand `index`, which must be known at import; `what` is what the operator calls it.
+    /// Operand `index`, which must be known at import. `what` is its name in the operator's documentation.
     pub fn constant(&self, index: usize, what: &str) -> Result<&Constant, Fault> {
         self.optional(index, what)?.map_or_else(|| fault!("operand {index}, its {what}, is missing"), Ok)
     }
@@ -124,7 +124,7 @@ impl Node<'_> {
         Ok(self.int(name, i64::from(default))? != 0)
     }
 
-    /// Integers that were an attribute before the opset `since` and are an operand from then on.
+    /// Integers that are an attribute before opset `since`, and an operand from then on.
     pub fn ints_since(&self, name: &str, since: i64, index: usize) -> Result<Option<Vec<i64>>, Fault> {
         if self.opset < since {
             Ok(self.ints(name)?.map(<[i64]>::to_vec))
@@ -174,7 +174,7 @@ pub(super) fn axis(axis: i64, rank: usize) -> Result<usize, Fault> {
     let from_start = if axis < 0 { axis.checked_add(rank as i64) } else { Some(axis) };
     match from_start.and_then(|axis| usize::try_from(axis).ok()).filter(|axis| *axis < rank) {
         Some(axis) => Ok(axis),
-        None => fault!("axis {axis} of a tensor of rank {rank}"),
+        None => fault!("axis {axis} is out of range: the tensor has rank {rank}"),
     }
 }
 

@@ -1,22 +1,23 @@
 //! Reads the bytes of an ONNX model, after a walk that proves them well-formed.
 //!
-//! The protobuf decoder trusts lengths: it allocates as many bytes as a field claims, adds lengths without a check
-//! for overflow, seeks backwards over a field that claims a negative length, and descends as deep as messages nest.
-//! The walk here visits exactly the messages that the decoder descends into and holds each field to its message,
-//! each packed array to whole elements, the depth to [`MAX_DEPTH`] and the number of messages to [`MAX_MESSAGES`].
+//! The protobuf decoder trusts lengths: it allocates as many bytes as a field claims, adds lengths without a check for
+//! overflow, seeks backwards over a field that claims a negative length, and descends as deep as messages nest. The
+//! walk here visits exactly the messages into which the decoder descends. It checks that each field lies within its
+//! message, that each packed array has whole elements, that the depth is at most [`MAX_DEPTH`], and that there are at
+//! most [`MAX_MESSAGES`] messages.
 
 use std::io::{BufRead, Seek, SeekFrom};
 
 use rten_onnx::onnx::ModelProto;
 use rten_onnx::protobuf::{DecodeMessage, ReadPos, ValueReader};
 
-/// Deepest nesting of messages: an attribute's tensor is at depth 5, and subgraphs are not supported.
+/// Deepest nesting of messages. An attribute's tensor is at depth 5, and subgraphs are not supported.
 const MAX_DEPTH: usize = 32;
 
-/// Most messages in a file: each takes a few hundred bytes once decoded, however few it has in the file.
+/// Most messages in a file. A decoded message takes a few hundred bytes, however few it takes in the file.
 const MAX_MESSAGES: usize = 4_000_000;
 
-/// Decodes a model from the start of a source. The bytes of its weights are read once, and are never there twice.
+/// Decodes a model from the start of a source. The bytes of its weights are read once, and are never in memory twice.
 ///
 /// # Errors
 /// What is wrong with the bytes, in words.
@@ -111,7 +112,7 @@ impl<R: BufRead + Seek> Walk<R> {
                 1 => 8,
                 2 => self.varint(end)?,
                 5 => 4,
-                wire => return Err(format!("a field of wire type {wire}")),
+                wire => return Err(format!("it has a field of unknown wire type {wire}")),
             };
             let next = self.at.checked_add(length).filter(|next| *next <= end).ok_or(BEYOND)?;
             if tag & 7 == 2 {

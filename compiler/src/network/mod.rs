@@ -30,7 +30,7 @@ pub struct Network {
 /// One layer and its output tensor.
 #[derive(Debug, Clone)]
 pub struct Layer {
-    /// Unique name: that of its first ONNX node, or of its output where the node has none.
+    /// Its name, which is unique. It is the name of its first ONNX node or, if the node has none, of its output.
     pub name: String,
     /// The ONNX nodes that it stands for.
     pub onnx_nodes: Vec<String>,
@@ -175,14 +175,14 @@ impl Layer {
         self.rows() as u64 * self.row_bytes()
     }
 
-    /// Whether it is an input that layers read where the caller holds it, if the caller hands over the frame whole. Floats
-    /// are; camera bytes are converted into a ring.
+    /// Whether it is an input that layers read where the caller holds it, if the caller hands over the frame whole.
+    /// Inputs of floats are. Camera bytes are not: they are converted into a ring.
     pub fn is_read_in_place(&self) -> bool {
         matches!(&self.operator, Operator::Input(input) if input.element == InputElement::F32)
     }
 
-    /// Whether the caller holds its tensor and layers read it there: an input that is delivered whole, and read in place.
-    /// `rows` are those of a firing.
+    /// Whether the caller holds its tensor and layers read it there. It must be an input that is read in place and
+    /// delivered whole. `rows` is its number of rows per firing.
     pub fn is_held_by_caller(&self, rows: u64) -> bool {
         self.is_read_in_place() && rows >= self.rows() as u64
     }

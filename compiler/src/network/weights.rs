@@ -1,8 +1,8 @@
 //! Weights that are read, or drawn, only when somebody asks for their values.
 //!
-//! Planning needs the sizes of parameters and no more, so that a model of half a gigabyte is planned without one
-//! of its floats being converted. Folding a batch norm into a convolution multiplies each filter by a constant:
-//! that too waits until the values are read.
+//! Planning needs the sizes of parameters and no more, so that a model of half a gigabyte is planned without one of its
+//! floats being converted. Folding a batch norm into a convolution multiplies each filter by a constant: this, too,
+//! waits until the values are read.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -89,7 +89,7 @@ impl Weights {
                 scale.factors.iter().zip(factors).map(|(a, b)| a * b).collect()
             }
             Some(_) => {
-                // Two different axes never meet: a layer's filters have one output-channel axis.
+                // Two different axes never meet, since a layer's filters have one output-channel axis.
                 unreachable!("a layer has one output-channel axis")
             }
             None => factors.into(),

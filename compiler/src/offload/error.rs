@@ -43,7 +43,7 @@ pub enum OffloadError {
         size: usize,
     },
     /// A step cannot compute even one patch.
-    #[error("one patch with {filters} filters takes {macs} multiply-accumulates, a step has {pe}")]
+    #[error("one patch with {filters} filters takes {macs} multiply-accumulates, but a step has {pe}")]
     Compute {
         /// Filters at a time.
         filters: usize,
@@ -53,7 +53,7 @@ pub enum OffloadError {
         pe: u64,
     },
     /// A step cannot compute a group of the size asked for.
-    #[error("a group of {group} patches takes {macs} multiply-accumulates, a step has {pe}")]
+    #[error("a group of {group} patches takes {macs} multiply-accumulates, but a step has {pe}")]
     Group {
         /// Patches.
         group: usize,
@@ -65,7 +65,7 @@ pub enum OffloadError {
         largest: usize,
     },
     /// The memory cannot hold a single patch, the filters and its outputs.
-    #[error("one patch with {filters} filters takes {needed} elements of memory, there are {mem}")]
+    #[error("one patch with {filters} filters takes {needed} elements of memory, but there are {mem}")]
     Memory {
         /// Filters at a time.
         filters: usize,
@@ -77,7 +77,7 @@ pub enum OffloadError {
         fitting: Option<usize>,
     },
     /// The accelerator makes no sense.
-    #[error("the accelerator makes no sense: {problem}")]
+    #[error("the accelerator is not valid: {problem}")]
     Accelerator {
         /// Why.
         problem: String,
@@ -136,7 +136,7 @@ impl OffloadError {
                 }
                 None => format!("the nearest that works: --mem {needed}"),
             }),
-            OffloadError::Method { .. } => Some("leave --strategy away, or give `best`".into()),
+            OffloadError::Method { .. } => Some("leave --strategy out, or give `best`".into()),
             OffloadError::Unmet { nearest, .. } => nearest.clone(),
             _ => None,
         }

@@ -92,7 +92,7 @@ pub(super) fn conv_macs(conv: &Conv, inputs: &[Shape], output: &Shape) -> u64 {
     product(&[output.elements(), image_channels(conv, inputs) / conv.groups.max(1), ky, kx])
 }
 
-/// Every part of the image by the same window; what is added row by row.
+/// All parts of the image are read by the same window, and the added tensor row by row.
 pub(super) fn conv_rows(conv: &Conv, operands: usize, index: usize) -> RowAccess {
     if index < conv.parts(operands) {
         window(conv.kernel[0], conv.stride[0], conv.dilation[0], conv.pads[0])
@@ -106,8 +106,8 @@ pub(super) fn conv_transpose_macs(conv: &ConvTranspose, x: &Shape) -> u64 {
     product(&[x.elements(), conv.filters / conv.groups.max(1), ky, kx])
 }
 
-/// Input row i adds to output rows `i·stride − top + k·dilation`, k below the kernel's height. With a dilation, rows
-/// between those read are counted too.
+/// Input row i adds to output rows `i·stride − top + k·dilation`, k below the kernel's height. With a dilation, the
+/// rows between the rows read count as well.
 pub(super) fn conv_transpose_rows(conv: &ConvTranspose, [rows_in, rows_out]: [usize; 2]) -> RowAccess {
     let (stride, top) = (conv.stride[0].max(1) as i128, conv.pads[0] as i128);
     let reach = (conv.kernel[0] as i128 - 1) * conv.dilation[0] as i128;

@@ -26,7 +26,8 @@ pub(super) fn gemm_parameters(gemm: &Gemm) -> Vec<Vec<usize>> {
     dims
 }
 
-/// NumPy's rule: a vector on the left is a row, on the right a column, and leaves no dimension in the output.
+/// NumPy's rule: a vector on the left is a row, and a vector on the right is a column. A vector leaves no dimension in
+/// the output.
 pub(super) fn mat_mul_shape(inputs: &[Shape]) -> Result<Shape, ShapeError> {
     let [a, b] = inputs else { return fail(format!("mat_mul takes 2 inputs, got {}", inputs.len())) };
     let (Some((&a_last, a_outer)), Some((&b_last, b_outer))) = (a.dims.split_last(), b.dims.split_last())

@@ -1,4 +1,4 @@
-//! The terms in which facts of operators are stated: which rows an operator reads, what is wrong with a shape, how large a
+//! The types that state facts of operators: which rows an operator reads, what is wrong with a shape, and how large a
 //! tensor may be.
 
 use std::ops::Range;
@@ -23,10 +23,11 @@ pub enum RowAccess {
         stride: usize,
         /// Distance between rows of a window.
         dilation: usize,
-        /// Rows of padding above the operand; negative where the first window starts below its top.
+        /// Rows of padding above the operand. Negative if the first window starts below its top.
         top: i64,
     },
-    /// Output row y reads these rows; both ends never fall from one y to the next. An empty range reads none.
+    /// Output row y reads the rows of range y. From one y to the next, neither end of the range falls. An empty range
+    /// reads nothing.
     Rows(Vec<Range<usize>>),
     /// Every output row needs the whole operand.
     Whole,
@@ -37,7 +38,7 @@ pub enum RowAccess {
 #[error("{0}")]
 pub struct ShapeError(pub String);
 
-/// That a tensor of this shape is neither empty nor beyond [`MAX_ELEMENTS`] or [`MAX_ROWS`].
+/// Checks that a tensor of this shape is not empty, and not larger than [`MAX_ELEMENTS`] and [`MAX_ROWS`] allow.
 ///
 /// # Errors
 /// When it is.

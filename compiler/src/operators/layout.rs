@@ -68,7 +68,7 @@ pub(super) fn pad_shape(pad: &Pad, x: &Shape) -> Result<Shape, ShapeError> {
     Ok(output)
 }
 
-/// Channels-first whatever the order of the input: a permutation that only relabels dimensions is a view.
+/// The output is channels-first for either order of the input. (A permutation that only relabels dimensions is a view.)
 pub(super) fn transpose_shape(transpose: &Transpose, x: &Shape) -> Result<Shape, ShapeError> {
     let mut seen = transpose.perm.clone();
     seen.sort_unstable();
@@ -130,7 +130,7 @@ pub(super) fn pad_rows(pad: &Pad, row: usize, [rows_in, rows_out]: [usize; 2]) -
     let (before, last) = (pad.before[row], rows_in as i64 - 1);
     let source = |y: usize| {
         let i = y as i64 - before;
-        // Both are at least 0 and at most `last`: the pads of a reflection are smaller than what they reflect.
+        // Both are from 0 to `last`, because the pads of a reflection are smaller than what they reflect.
         (if pad.mode == PadMode::Edge || (0..=last).contains(&i) {
             i.clamp(0, last)
         } else {

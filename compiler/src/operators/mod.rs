@@ -1,7 +1,7 @@
 //! What the compiler knows of each operator: its output's shape, its multiplications, which rows it reads.
 //!
-//! There is one file a family. Every function here matches all of [`Operator`], so that the compiler points a new operator to
-//! them. The checker has a row table of its own and shares none of this.
+//! There is one file for each family of operators. Every function here matches all variants of [`Operator`], so that
+//! rustc points out what a new operator needs. The checker has a row table of its own and shares none of this.
 
 use csdfc_codegen::operator::{Function, Operator};
 use csdfc_codegen::shape::{Order, Shape};
@@ -102,8 +102,8 @@ pub fn parameter_dims(operator: &Operator, inputs: &[Shape]) -> Vec<Vec<usize>> 
     dims
 }
 
-/// Multiply-accumulates of one frame, as published counts have them: those of convolutions and matrix products;
-/// biases, activations, pooling and functions of elements count nothing.
+/// Multiply-accumulates of one frame, counted as published figures count them. Convolutions and matrix products count.
+/// Biases, activations, pooling and functions of elements do not.
 pub fn macs(operator: &Operator, inputs: &[Shape], output: &Shape) -> u64 {
     let Some(x) = inputs.first() else { return 0 };
     match operator {
@@ -132,8 +132,9 @@ pub fn macs(operator: &Operator, inputs: &[Shape], output: &Shape) -> u64 {
     }
 }
 
-/// The rows of operand `index` that each output row reads. `own` is the shape of its tensor, `inputs` are those in which
-/// the layer sees its operands. Shapes are those that [`output_shape`] accepts and gives.
+/// The rows of operand `index` that each output row reads. `own` is the shape of the operand's tensor. `inputs` are the
+/// shapes in which the layer sees its operands, which [`output_shape`] must accept, and `output` is the shape that it
+/// returns.
 pub fn row_access(
     operator: &Operator,
     own: &Shape,
@@ -152,7 +153,7 @@ pub fn row_access(
         Operator::Pool(pool) => window(pool.kernel[0], pool.stride[0], pool.dilation[0], pool.pads[0]),
         Operator::ConvTranspose(conv) => convolution::conv_transpose_rows(conv, rows),
         Operator::MatMul if index == 1 => RowAccess::Whole,
-        // Dimensions are broadcast from the last: of fewer, the one that counts rows is another.
+        // Dimensions are broadcast from the last one. If the operand has fewer of them, another one counts the rows.
         Operator::MatMul | Operator::Binary(_) if x.rank() != output.rank() => RowAccess::Whole,
         // The neighbours of a channel are other rows.
         Operator::Lrn(_) if x.channel_axis() == Some(row) => RowAccess::Whole,
@@ -213,7 +214,8 @@ fn slope_dims(function: &Function) -> Vec<Vec<usize>> {
     }
 }
 
-/// Output row y reads row y, where operand and output have as many; an operand repeated over rows is held whole.
+/// Output row y reads row y, if the operand has as many rows as the output. An operand that is repeated over rows is
+/// held whole.
 fn row_local(rows: [usize; 2]) -> RowAccess {
     if rows[0] == rows[1] { window(1, 1, 1, 0) } else { RowAccess::Whole }
 }

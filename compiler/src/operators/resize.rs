@@ -73,7 +73,7 @@ fn source(coordinates: Coordinates, y: i128, size: i128, (over, under): (i128, i
     match coordinates {
         Coordinates::PytorchHalfPixel if length == under => (0, 1),
         Coordinates::HalfPixel | Coordinates::PytorchHalfPixel => (middle - over, 2 * over),
-        // Corners less than a pixel apart: row 0 is the only one.
+        // The corners are less than a pixel apart, so row 0 is the only row.
         Coordinates::AlignCorners if length <= under => (0, 1),
         Coordinates::AlignCorners => (y * (size - 1) * under, length - under),
         Coordinates::Asymmetric => (y * under, over),

@@ -4,7 +4,7 @@
 //! A layer that makes r rows per firing fires Φ = ⌈H / r⌉ times a frame. Firing p makes the output rows
 //! `[p·r, (p+1)·r)`, the last firing those that are left. Two counts follow from the layer's window:
 //!
-//! - `need(p)`: how many leading rows of the operand the firings up to p read;
+//! - `need(p)`: how many leading rows of the operand the firings up to firing p read;
 //! - `keep(p)`: the first row that firing p or a later one reads.
 //!
 //! Rows that no window uses pass through the firing before them, so `need(p)` is at least `keep(p+1)`.
@@ -41,9 +41,9 @@ pub fn row_keep(access: &RowAccess, rows_in: u64, y: u64) -> u64 {
 
 /// Rows acquired at the start and released at the end of each of the `⌈rows_out / rows_per_firing⌉` firings.
 ///
-/// Rows that no window uses pass through the firing before them: it takes those between its window and the next, or
-/// below the last window, and drops them at its end. So each sequence sums to `rows_in`, and no such row waits for the
-/// next firing.
+/// Rows that no window uses pass through the firing before them. That firing acquires the rows between its window and
+/// the next one, or below the last window, and releases them at its end. So each of the two sequences sums to
+/// `rows_in`, and no unused row waits for the next firing.
 pub fn acquire_release(
     access: &RowAccess,
     rows_in: u64,

@@ -1,12 +1,14 @@
-//! Assignments: which rows go with which columns, so that they are worth most together.
+//! Assignments: pairs of rows and columns with the largest total worth.
 
 use super::budget::Budget;
 
 /// Looks at a pair that are worth one step.
 pub(super) const LOOKS_A_STEP: u64 = 4;
 
-/// The most that rows and columns can be worth in pairs, where a row or a column is in one pair at most: `worth` by row
-/// and column, none below 0, rows of one length. `None` where the budget ends or has spent `end` steps before.
+/// The largest total worth of pairs of a row and a column, where each row and each column is in at most one pair.
+/// `worth` has the worth of each pair by row and column. It is at least 0, and all rows have the same length. `None` if
+/// the budget ends, or if it has spent `end` steps before the answer is known. It takes O(r² · (r + c)) time for r rows
+/// and c columns.
 ///
 /// Rows come one by one, each on the cheapest way past those before it (Kuhn, The Hungarian method for the assignment
 /// problem, 1955; as shortest paths: Jonker and Volgenant, A shortest augmenting path algorithm for dense and sparse
@@ -14,7 +16,7 @@ pub(super) const LOOKS_A_STEP: u64 = 4;
 pub(super) fn most(worth: &[Vec<i64>], end: u64, budget: &mut Budget) -> Option<i64> {
     let rows = worth.len();
     let real = worth.first().map_or(0, Vec::len);
-    // A row may go with a column that is worth nothing. The last column is where a row comes in.
+    // A row may go with a column that is worth nothing. A row that comes in starts at the last column.
     let columns = real + rows;
     let cost = |row: usize, column: usize| worth[row].get(column).map_or(0, |worth| -worth);
     let mut row_of: Vec<Option<usize>> = vec![None; columns + 1];

@@ -14,7 +14,8 @@ use super::budget::Budget;
 use super::problem::{Member, Problem};
 use super::subproblem::Subproblem;
 
-/// Bytes that some moment needs: the most of any clique, block or given address. No packing takes less.
+/// The liveness bound: the most bytes of any clique, and at least the end of any block alone. No packing takes less. It
+/// takes O(members of all cliques) time.
 pub fn liveness(problem: &Problem) -> u64 {
     let cliques = problem.cliques.iter().map(|clique| clique.iter().map(|m| m.high - m.low).sum());
     let ends = problem.blocks.iter().map(|block| block.offset.unwrap_or(0) + block.bytes);
@@ -32,7 +33,8 @@ pub(super) fn of_part(part: &Subproblem) -> u64 {
 const STEPS_OF_STACKS: u64 = 5_000_000;
 const SHARE_OF_STACKS: u64 = 4;
 
-/// As [`of_part`], and no lower than the blocks of any clique stack, until that is `enough` or a part of the budget is spent.
+/// The larger of [`of_part`] and the stacked bound of the cliques. It stops when the bound is `enough`, or when a part
+/// of the budget is spent.
 pub(super) fn of_stacks(part: &Subproblem, enough: u64, budget: &mut Budget) -> u64 {
     let used = |clique: &&Vec<Member>| clique.iter().map(|m| m.high - m.low).sum::<u64>();
     let mut cliques: Vec<&Vec<Member>> = part.cliques.iter().collect();
@@ -48,14 +50,15 @@ pub(super) fn of_stacks(part: &Subproblem, enough: u64, budget: &mut Budget) -> 
     bound
 }
 
-/// How high the blocks of a clique stack at least, if that may be more than `bound` and found before the budget has spent
-/// `end` steps.
+/// The stacked bound of a clique: how high its blocks stack at least. `None` if it cannot be more than `bound`, or if
+/// the budget has spent `end` steps before it is found.
 ///
-/// At its moment, what is in use of each lies above what is in use of another, from the ground up; and so, where there is
-/// no third way, do they at all times, at their distances. A packing is then as high as the path through all of them is
-/// long, and the shortest, an asymmetric travelling salesman's, no shorter than where blocks may follow each other as they
-/// like, each one other: an assignment of least cost (Balas and Toth, Branch and bound methods, in The Traveling Salesman
-/// Problem, 1985). Here it is one of most bytes spared, against blocks that lie wholly above each other.
+/// At the moment of the clique, the blocks lie one above another, from the ground up. If no two blocks can lie in a
+/// third way, they lie in this order at all times, at their distances. So a packing is at least as high as a path
+/// through all blocks is long. The shortest path is the one of an asymmetric travelling salesman. An assignment, in
+/// which each block is followed by one other block in any way, is no longer than this path (Balas and Toth, Branch and
+/// bound methods, in The Traveling Salesman Problem, 1985). Here the assignment maximises the bytes that are spared,
+/// compared with blocks that lie wholly above each other.
 fn stack(part: &Subproblem, clique: &[Member], bound: u64, end: u64, budget: &mut Budget) -> Option<u64> {
     let members: Vec<&Member> = clique.iter().filter(|member| member.low < member.high).collect();
     let whole: u64 = members.iter().map(|member| part.blocks[member.block].bytes).sum();
@@ -76,7 +79,7 @@ fn stack(part: &Subproblem, clique: &[Member], bound: u64, end: u64, budget: &mu
     Some(whole - spared.unsigned_abs())
 }
 
-/// How much less than the size of one block another can start above it that lies next above at a moment.
+/// The bytes spared if `upper` lies next above `lower` at a moment: the size of `lower` less the distance of the two.
 fn spared(part: &Subproblem, lower: &Member, upper: &Member) -> i64 {
     if lower.block == upper.block {
         return 0;
@@ -91,9 +94,9 @@ fn spared(part: &Subproblem, lower: &Member, upper: &Member) -> i64 {
 /// Most units of the heights that are listed one by one.
 const MOST_HEIGHTS: u64 = 1 << 20;
 
-/// The heights that a packing can have at all. Pushed down, every block lies on another or on the ground, so that the
-/// highest end is a sum of sizes; where alignments or given offsets matter, it is only known to be a multiple of the
-/// unit and of nothing else.
+/// The heights that a packing can have at all. If all blocks are pushed down, every block lies on another one or on the
+/// ground, so the height is a sum of sizes. If alignments or given offsets matter, the height is only known to be a
+/// multiple of the unit.
 #[derive(Debug)]
 pub(super) struct Heights {
     unit: u64,

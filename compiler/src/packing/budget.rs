@@ -5,9 +5,9 @@ use std::time::Instant;
 /// When a search gives up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
-    /// After so many steps: the same result on every machine.
+    /// After so many steps. The result is the same on every machine.
     Work(u64),
-    /// At this moment: the best that this machine finds by then.
+    /// At this moment. The result is the best that this machine finds by then.
     Until(Instant),
 }
 

@@ -1,13 +1,14 @@
-//! The file format of MiniMalloc: one buffer a line, lives half-open.
+//! The file format of MiniMalloc. Each line is a buffer. Lives are half-open intervals.
 //!
 //! ```text
 //! id,lower,upper,size,alignment,gaps,offset
 //! b1,0,9,4,1,2-4 6-8@0:2,
 //! ```
 //!
-//! Columns are known by their names, in any order. `begin` or `start` is `lower`; `end` is `upper` with the last moment
-//! included, in gaps too. A gap is a time at which the buffer is not in use, or, with `@low:high`, only those bytes of
-//! it. `offset`, `alignment` and `gaps` may be missing or empty; a buffer with an offset lies there.
+//! Columns may come in any order, and their names say which they are. `begin` and `start` are other names for `lower`.
+//! `end` stands for `upper`, but includes the last moment, in gaps too. In a gap, the buffer is not in use, or only its
+//! bytes `low` to `high` are (`@low:high`). `offset`, `alignment` and `gaps` may be missing or empty. A buffer with an
+//! offset is fixed there.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -96,7 +97,7 @@ const NAMES: [(&str, &str); 12] = [
 /// Reads a file.
 ///
 /// # Errors
-/// When it is not in this format; the error names the line.
+/// When it is not in this format. The error names the line.
 pub fn parse(text: &str) -> Result<Vec<Row>, CsvError> {
     let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     let (_, header) = lines.next().ok_or(CsvError::Empty)?;
@@ -157,7 +158,7 @@ impl Record<'_> {
             offset: self.number(OFFSET, "is no number of bytes")?,
         };
         if block.alignment == 0 {
-            return Err(self.wrong(ALIGNMENT, "0", "is none; give 1 for any offset"));
+            return Err(self.wrong(ALIGNMENT, "0", "is no alignment; give 1 for any offset"));
         }
         let (lower, upper) = (self.time(LOWER, false)?, self.time(UPPER, inclusive)?);
         if upper < lower {
@@ -166,13 +167,17 @@ impl Record<'_> {
         let mut gaps = Vec::new();
         for text in self.value(GAPS).unwrap_or_default().split_whitespace() {
             let gap = gap(text, inclusive).ok_or_else(|| {
-                self.wrong(GAPS, text, "is no gap; write 8-10, or 8-10@0:512 for bytes in use even then")
+                self.wrong(
+                    GAPS,
+                    text,
+                    "is no gap; give 8-10, or 8-10@0:512 if those bytes are in use even then",
+                )
             })?;
             if gap.lower < lower || upper < gap.upper || gap.upper < gap.lower {
                 return Err(self.wrong(GAPS, text, "does not lie within the life"));
             }
             if gap.window.is_some_and(|(low, high)| high < low || block.bytes < high) {
-                return Err(self.wrong(GAPS, text, "has bytes that the buffer has not"));
+                return Err(self.wrong(GAPS, text, "has bytes beyond the buffer's size"));
             }
             gaps.push(gap);
         }

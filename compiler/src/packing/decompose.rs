@@ -7,14 +7,16 @@ use super::problem::{Link, Packing, Problem, Solution};
 use super::subproblem::{MOST_BLOCKS, Subproblem};
 use super::{bound, optimum, reduce};
 
-/// Packs a problem as low as the budget allows. It ends early where the height is proven the least.
+/// Packs a problem as low as the budget allows. It ends early when the height is proven to be the least. The problem is
+/// NP-hard. Everything but the complete searches is polynomial in the number of blocks, and those count against the
+/// budget.
 ///
 /// The same problem and budget of steps give the same packing on every machine.
 pub fn pack(problem: &Problem, budget: &mut Budget) -> Solution {
     reach(problem, Goal::LEAST, budget)
 }
 
-/// Packs a problem only so low that it fits `capacity` bytes, and ends when its bound says that it cannot.
+/// Packs a problem just low enough to fit `capacity` bytes. It ends early when its bound says that this is impossible.
 pub fn decide(problem: &Problem, capacity: u64, budget: &mut Budget) -> Solution {
     reach(problem, Goal { enough: capacity, give_up: capacity }, budget)
 }
@@ -109,8 +111,8 @@ impl Solver<'_> {
         Packed { bytes: ends.max().unwrap_or(0), bound: packed.bound.max(bound::of_part(&part)), offsets }
     }
 
-    /// Parts that never conflict: each from address 0, the highest counts. What needs most is packed first, and then
-    /// no other part need be lower than it.
+    /// Packs parts that never conflict: each begins at address 0, and the highest determines the height. The part that
+    /// needs most is packed first, so that no other part needs to be lower than it.
     fn apart(
         &mut self,
         part: &Subproblem,
@@ -150,10 +152,10 @@ impl Solver<'_> {
         all
     }
 
-    /// Parts of which each block conflicts as a whole with each of the others: one above the other, since at no address
-    /// can two of them be. (Addresses that belong to one part can be pushed together without parting any block of it; and
-    /// blocks of it that are in use in part lie above each other as they did, for what is taken out between two of them
-    /// is beyond the end of both.)
+    /// Packs parts in which each block of one part conflicts as a whole with each block of the others. The parts lie
+    /// one above the other, since no two of them can use the same address. (The addresses that belong to one part can
+    /// be pushed together without cutting any block of it. Blocks of the part that are in use in part lie above each
+    /// other as before, because the addresses that are taken out between two of them are beyond the end of both.)
     fn together(&mut self, ids: &[usize], parts: &[Vec<usize>], depth: usize) -> Packed {
         let mut all = Packed { offsets: vec![0; ids.len()], bytes: 0, bound: 0 };
         for part in parts {

@@ -67,8 +67,9 @@ impl BitSet {
     }
 }
 
-/// The parts of a set of vertices between which there is no edge, or, of the complement, between which there is every
-/// edge. Each ascending, in the order of their least vertices.
+/// The connected parts of a set of vertices, or of its complement graph. Between two parts there is no edge, or in the
+/// complement every edge. Each part ascends, and the parts come in the order of their least vertices. It takes O(n²)
+/// time for n vertices, 64 vertices at a time.
 pub(super) fn components(vertices: &BitSet, neighbours: &[BitSet], complement: bool) -> Vec<Vec<usize>> {
     let mut rest = vertices.clone();
     let mut parts = Vec::new();

@@ -1,4 +1,4 @@
-//! Why a capacity is too small: a few buffers that already do not fit.
+//! Explains why a capacity is too small, by a few buffers that already do not fit.
 
 use super::budget::Budget;
 use super::decompose::{Fit, fit};
@@ -9,14 +9,14 @@ use super::problem::{Member, Problem};
 pub struct Core {
     /// The blocks, ascending.
     pub blocks: Vec<usize>,
-    /// Whether they fit as soon as any one of them is left out. Otherwise the budget ended before that was known.
+    /// Whether they fit as soon as any one of them is left out. If not, the budget ended before this was known.
     pub irreducible: bool,
 }
 
-/// Buffers of a problem that do not fit `capacity` bytes, as few as can be found by leaving out one after another;
-/// `None` if the budget ends before it is known that not all fit.
+/// A few buffers of a problem that do not fit `capacity` bytes. They are found by leaving out one buffer after another.
+/// `None` if the budget ends before it is known that the buffers do not fit.
 ///
-/// Where too much is in use at one moment, they are the fewest of one moment.
+/// If too much is in use at one moment, they are as few buffers of one moment as possible.
 pub fn core(problem: &Problem, capacity: u64, budget: &mut Budget) -> Option<Core> {
     let heaviest = |clique: &Vec<Member>| fewest(clique, capacity);
     let mut blocks = match problem.cliques.iter().filter_map(heaviest).min_by_key(Vec::len) {

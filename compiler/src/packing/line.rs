@@ -1,4 +1,4 @@
-//! Lives on one line of time: sections at which the same blocks are in use, and the sections that each block spans.
+//! Lives on one line of time. In a section of the line, the same blocks are in use, and each block spans some sections.
 
 use super::problem::Member;
 use super::subproblem::Subproblem;
@@ -15,8 +15,8 @@ pub(super) struct TimeLine {
 }
 
 impl TimeLine {
-    /// The line of a part; `None` where it has none: lives with gaps, several partitions, blocks in use in part only, or
-    /// given offsets and alignments that matter.
+    /// The line of a part. `None` if it has no line, because of lives with gaps, several partitions, blocks that are in
+    /// use in part, or given offsets and alignments that matter.
     pub fn of(part: &Subproblem) -> Option<TimeLine> {
         if !part.easy {
             return None;
@@ -31,7 +31,7 @@ impl TimeLine {
                 cliques_of[member.block] += 1;
             }
         }
-        // Whoever is in use at a section conflicts with the others there; there are to be no more conflicts.
+        // Blocks that are in use at the same section conflict. There must be no other conflicts.
         let within =
             |(span, cliques): (&(usize, usize), &usize)| span.1.checked_sub(span.0) == Some(*cliques);
         if !spans.iter().zip(&cliques_of).all(within) {

@@ -1,4 +1,4 @@
-//! Problems stated as lives: from when to when a buffer is in use, and what of it.
+//! Problems stated as lives. A life says from when to when a buffer is in use, and which bytes of it.
 
 use super::problem::{Block, Link, Member, PackError, Problem};
 
@@ -9,7 +9,7 @@ pub struct Life {
     pub block: Block,
     /// When it begins.
     pub lower: i64,
-    /// When it has ended: the life is half-open. If it does not come after `lower`, the buffer is never in use.
+    /// The end of the life, which is not included. If it is not after `lower`, the buffer is never in use.
     pub upper: i64,
     /// Times within, in order and apart from each other, at which it is in use in part or not at all.
     pub gaps: Vec<Gap>,
@@ -72,8 +72,9 @@ fn pieces(life: &Life) -> Vec<Piece> {
     pieces
 }
 
-/// How much higher the second buffer must lie than the first at least, or the first than the second, where they are ever
-/// in use together; and whether there is no third way, above at one time and below at another.
+/// For two buffers that are in use together at some time: how much higher the second must lie than the first at least,
+/// how much higher the first must lie than the second, and whether there is no third way to lie (above at one time and
+/// below at another).
 fn apart(first: &[Piece], second: &[Piece]) -> Option<(i64, i64, bool)> {
     let mut forbidden = Vec::new();
     let (mut a, mut b) = (0, 0);
@@ -100,7 +101,8 @@ fn apart(first: &[Piece], second: &[Piece]) -> Option<(i64, i64, bool)> {
     Some((i64::try_from(above).ok()?, i64::try_from(below).ok()?, is_exact))
 }
 
-/// What is in use at one moment, for every moment at which that is not less than at the next or the one before.
+/// The cliques: what is in use at one moment. Moments are left out at which a subset is in use of what is in use at the
+/// moment before or after.
 fn cliques(pieces: &[Vec<Piece>]) -> Vec<Vec<Member>> {
     let mut events: Vec<(i64, bool, usize, Piece)> = Vec::new();
     for (block, pieces) in pieces.iter().enumerate() {

@@ -1,8 +1,8 @@
 //! Packing by address: offsets for buffers of known sizes, of which some are in use at the same time.
 //!
-//! A *conflict graph* says which ones are, and not a list of intervals. So gaps in a life, partitions that run at the
-//! same time and CNNs that exclude each other are exact. [`Problem`] is that graph; [`lives`] and the planner's
-//! storage make one.
+//! A *conflict graph* says which buffers these are, rather than a list of intervals. So gaps in a life, partitions that
+//! run at the same time and CNNs that exclude each other are exact. [`Problem`] is that graph; [`lives`] and the
+//! planner's storage make one.
 //!
 //! ```text
 //! address

@@ -32,13 +32,14 @@ use super::{greedy, zones};
 /// Steps of the first search for each height; each round over all heights doubles them.
 const FIRST_STEPS: u64 = 50_000;
 
-/// Searches a round for the least height that is not refuted: packings without waste are common.
+/// Searches of the lowest height that is not refuted, in each round. Packings without waste are common.
 const TRIES_OF_FLOOR: usize = 4;
 
 /// Steps of the search along a line for each one of a search for a height.
 const LINE_STEPS: u64 = 16;
 
-/// Packs a part as low as the budget allows, no lower than the goal; and a height below which it cannot be packed.
+/// Packs a part as low as the budget allows, but no lower than the goal. Also returns a height below which it cannot be
+/// packed.
 pub(super) fn optimum(
     part: &Subproblem,
     neighbours: &[BitSet],
@@ -66,7 +67,8 @@ pub(super) fn optimum(
     let mut line = LineSearch { line: TimeLine::of(part), begun: None };
     let decided = |best: &Packing, floor: u64| best.bytes <= floor.max(goal.enough) || floor > goal.give_up;
     while !decided(&best, floor) && !budget.exhausted() {
-        // What is not known after this round is tried again, longer: the floor itself, then halfway to the best.
+        // Heights that this round has not settled are tried again for longer: the floor itself, then halfway to the
+        // best.
         let mut from = floor;
         let mut again = TRIES_OF_FLOOR;
         // Heights close to each other are refuted by leaps.
@@ -105,19 +107,21 @@ pub(super) fn optimum(
     (best, bound)
 }
 
-/// Zones that are kept in the first round of searches along time, in the last, and how many times as many in each as in the
-/// one before.
+/// Zones that are kept in the first and in the last round of searches along time, and by which factor they grow from
+/// round to round.
 const WIDTHS: std::ops::RangeInclusive<usize> = 4..=2048;
 const WIDER: usize = 4;
 
 /// Most steps of searches along time.
 const STEPS_ALONG_TIME: u64 = 20_000_000;
 
-/// Heights that are closer to the best than this part of what lies between are not tried before more zones are kept.
+/// After a search that settled nothing, the next heights are skipped: one part in so many of the gap to the best. They
+/// are tried again in rounds that keep more zones.
 const COARSENESS: u64 = 64;
 
-/// Searches along time, with more zones each round, at most half of the budget: at the floor, which is common; just below
-/// the best, which is as common; and then halfway.
+/// Searches along time, with more zones in each round, for at most half of the budget. It first tries the floor, where
+/// the least height often is, and then the height just below the best, which often is the least itself. Then it tries
+/// heights halfway.
 fn along_time(
     part: &Subproblem,
     heights: &Heights,
@@ -167,8 +171,8 @@ fn along_time(
     }
 }
 
-/// Blocks in the order of time, which is counted in cliques; if `large_first`, each before those of less than half its size
-/// that it conflicts with, so that they come to where it lies.
+/// Blocks in the order of time, which is counted in cliques. With `large_first`, a block comes before the blocks that
+/// conflict with it and have less than half its size, so that they are placed around it.
 fn in_time(part: &Subproblem, large_first: bool) -> Vec<usize> {
     let mut first = vec![usize::MAX; part.blocks.len()];
     for (at, clique) in part.cliques.iter().enumerate().rev() {
@@ -228,8 +232,8 @@ impl Tries {
         Tries { orders: orders(part), count: 0, random: ChaCha8Rng::seed_from_u64(0) }
     }
 
-    /// One of the orders, in which some blocks are moved, the more the later it is tried: a search that went wrong early
-    /// is best begun anew.
+    /// One of the orders, with some blocks moved. The later it is tried, the more blocks are moved, since it is best to
+    /// begin a search anew if it went wrong early.
     fn next(&mut self) -> (Vec<usize>, Tightest) {
         let tightest = if self.count.is_multiple_of(2) { Tightest::Candidates } else { Tightest::Slack };
         let mut order = self.orders[self.count / 2 % self.orders.len()].clone();
@@ -243,8 +247,8 @@ impl Tries {
     }
 }
 
-/// Orders in which blocks are tried that could start at one offset: those in the fullest cliques, those in the most
-/// cliques, and those of the largest area (size times cliques) first.
+/// The orders in which blocks are tried if several could start at one offset. First come the blocks in the fullest
+/// cliques, those in the most cliques, or those with the largest area (size times cliques).
 fn orders(part: &Subproblem) -> Vec<Vec<usize>> {
     let count = part.blocks.len();
     let (mut width, mut fullest) = (vec![0u128; count], vec![0u128; count]);

@@ -1,4 +1,4 @@
-//! The problem: blocks, which of them cannot share an address, and what solves it.
+//! The problem: blocks, and which of them cannot share an address. Also its solution.
 
 use super::budget::Stopped;
 
@@ -25,14 +25,15 @@ impl Block {
 pub(crate) struct Link {
     /// The other block.
     pub other: usize,
-    /// How much higher the other's offset is at least where it lies above this one, in bytes: this one's size, or less
-    /// where either is used in part only. Below 0 where the other may start lower and yet lie above what is used of
-    /// this one.
+    /// If the other block lies above this one: how much higher its offset must be at least, in bytes. This is the size
+    /// of this block, or less if one of the two is used in part. It is below 0 if the other block may start lower and
+    /// yet lie above the used part of this one.
     pub above: i64,
-    /// How much lower it is at least where it lies below: the other's size, or less.
+    /// If the other block lies below this one: how much lower its offset must be at least. This is the size of the
+    /// other block, or less.
     pub below: i64,
-    /// Whether there is no third way for the two to lie, above at one time and below at another, which no search here
-    /// tries.
+    /// Whether the two blocks can lie in no third way, above at one time and below at another. No search here tries a
+    /// third way.
     pub is_exact: bool,
 }
 
@@ -43,7 +44,8 @@ impl Link {
         other >= at + i128::from(self.above) || at >= other + i128::from(self.below)
     }
 
-    /// Whether neither is in use in part only: one lies wholly above the other, whose sizes these are.
+    /// Whether both blocks are in use as a whole, so that one lies wholly above the other. `bytes` and `other` are
+    /// their sizes.
     pub fn is_whole(&self, bytes: u64, other: u64) -> bool {
         [self.above, self.below].map(u64::try_from) == [Ok(bytes), Ok(other)]
     }
@@ -77,7 +79,7 @@ pub enum PackError {
     #[error("sizes, alignments and offsets add up to 2^62 bytes or more")]
     TooLarge,
     /// Alignments are at least 1.
-    #[error("buffer {0} has an alignment of 0; 1 is none")]
+    #[error("buffer {0} has an alignment of 0; give 1 for any offset")]
     NoAlignment(usize),
     /// A given offset is no multiple of the alignment.
     #[error("buffer {block} is fixed at {offset}, which is no multiple of its alignment {alignment}")]
@@ -112,7 +114,7 @@ pub struct Solution {
     pub bound: u64,
     /// Why it ended.
     pub stopped: Stopped,
-    /// Steps of the complete search: looks at a conflict, at a member of a clique or at a few pairs of members.
+    /// Steps of the complete search. A step looks at a conflict, at a member of a clique, or at a few pairs of members.
     pub work: u64,
 }
 
@@ -127,8 +129,9 @@ impl Solution {
 const LIMIT: u64 = 1 << 62;
 
 impl Problem {
-    /// Blocks of which each conflicts with those listed for it, both ways, and none with itself. `cliques` are sets of
-    /// blocks that conflict pair by pair; the more of them, the tighter the bounds.
+    /// A problem of blocks. Each block conflicts with the blocks that are listed for it, in both directions, and no
+    /// block conflicts with itself. `cliques` are sets of blocks that conflict pair by pair: the more of them, the
+    /// tighter the bounds.
     ///
     /// # Errors
     /// When sums would not fit 64 bits, or given offsets contradict alignments or each other.
@@ -191,7 +194,8 @@ impl Problem {
         &self.blocks
     }
 
-    /// Whether offsets are lawful: as fixed and aligned as asked, and no two blocks that conflict overlap.
+    /// Whether a packing may have these offsets: they are fixed and aligned as the problem asks, and no two blocks that
+    /// conflict overlap. It takes O(blocks + conflicts) time.
     pub fn accepts(&self, offsets: &[u64]) -> bool {
         let lawful = |(i, block): (usize, &Block)| {
             let at = offsets[i];

@@ -9,7 +9,7 @@ use super::subproblem::Subproblem;
 #[derive(Debug, Clone, Copy)]
 struct Removed {
     block: usize,
-    /// The block at whose offset it goes; without one, wherever there is room.
+    /// The block at whose offset it goes. `None` if it goes wherever there is room.
     host: Option<usize>,
 }
 
@@ -21,12 +21,12 @@ pub(super) struct Reduction {
     removed: Vec<Removed>,
 }
 
-/// Leaves out, again and again, a block that is
-/// - *hosted*: another block is as large, is not in use at the same time, and conflicts with all that it conflicts with,
-///   at no smaller distances: where that one lies, it can lie;
-/// - *loose*: its neighbours, wherever they lie, block fewer of the offsets below `height` than there are.
+/// Leaves out one block after another. A block can be left out if it is
+/// - *hosted*: another block is as large, is not in use at the same time, and conflicts with all blocks with which this
+///   one conflicts, at no smaller distances. Then this block can lie where that one lies;
+/// - *loose*: wherever its neighbours lie, some offset below `height` is free.
 ///
-/// Both keep the least height, if that is at least `height`. The part must be free.
+/// Neither changes the least height, if that is at least `height`. The part must be free.
 pub(super) fn reduce(part: &Subproblem, neighbours: &[BitSet], height: u64) -> Reduction {
     let count = part.blocks.len();
     let mut present = vec![true; count];

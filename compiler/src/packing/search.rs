@@ -31,7 +31,8 @@ pub(super) enum Answer {
     Unknown,
 }
 
-/// Which of the blocks that can start lowest is decided first: the one in the clique that is tightest.
+/// How to measure which clique is the tightest. Of the blocks that can start lowest, the one in the tightest clique is
+/// decided first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tightest {
     /// That which may waste fewest bytes.
@@ -40,8 +41,8 @@ pub(super) enum Tightest {
     Candidates,
 }
 
-/// Looks for a packing of at most `capacity` bytes in at most `steps` steps, trying blocks in this order where nothing
-/// else decides.
+/// Looks for a packing of at most `capacity` bytes in at most `steps` steps. It tries blocks in this order where
+/// nothing else decides.
 pub(super) fn search(
     part: &Subproblem,
     neighbours: &[BitSet],
@@ -103,7 +104,7 @@ pub(super) fn search(
     }
 }
 
-/// Blocks that conflict with the same blocks, themselves included, and so can be swapped.
+/// Blocks that conflict with the same blocks, each other included, so that they can be swapped.
 struct Twins {
     /// By block: the class that it is in.
     class: Vec<usize>,
@@ -151,7 +152,7 @@ struct OffsetSearch<'a> {
     cliques_of: Vec<Vec<(usize, u64)>>,
     /// By block: the lowest offset above what is placed. Offsets here are those of points ([`Subproblem::rise`]).
     lowest: Vec<u64>,
-    /// By block: an offset below which it will not lie; what [`OffsetSearch::propagate`] found last.
+    /// By block: an offset below which it will not lie, as [`OffsetSearch::propagate`] found it last.
     least: Vec<u64>,
     /// By block that is placed: its offset.
     offsets: Vec<u64>,
@@ -166,7 +167,7 @@ struct OffsetSearch<'a> {
     mark: Vec<u64>,
     marks: u64,
     tightest: Tightest,
-    /// By clique: what [`Tightest`] goes by; what [`OffsetSearch::propagate`] found last.
+    /// By clique: the measure of [`Tightest`], as [`OffsetSearch::propagate`] found it last.
     looseness: Vec<u64>,
     failures: Failures,
     steps: u64,
@@ -307,7 +308,7 @@ impl OffsetSearch<'_> {
         fits
     }
 
-    /// The block to decide next: of those that can start lowest the one in the tightest clique.
+    /// The block to decide next. Of the blocks that can start lowest, it is the one in the tightest clique.
     fn next(&self, blocks: &[usize]) -> Option<usize> {
         let free =
             |i: &&usize| !self.put_off[**i] && self.twins.below[**i].is_none_or(|twin| self.placed[twin]);
@@ -363,7 +364,8 @@ impl OffsetSearch<'_> {
     }
 }
 
-/// What placing a block changed: blocks, their lowest offsets before, and whether they were put off.
+/// What the placement of a block has changed: blocks, the lowest offsets that they had before, and whether they were
+/// put off.
 type Trail = Vec<(usize, u64, bool)>;
 
 /// States in which nothing was found, the last few thousand of them.

@@ -3,7 +3,7 @@
 use super::graph::BitSet;
 use super::problem::{Block, Link, Member, Problem};
 
-/// Most blocks of a part for what takes more than their square: larger parts are packed greedily only.
+/// Most blocks of a part for methods that take more than quadratic time. Larger parts are only packed greedily.
 pub(super) const MOST_BLOCKS: usize = 1000;
 
 /// Some of a problem's blocks, with what links them.
@@ -13,20 +13,21 @@ pub(super) struct Subproblem {
     pub links: Vec<Vec<Link>>,
     /// Cliques of two blocks or more; in an easy part none lies within another.
     pub cliques: Vec<Vec<Member>>,
-    /// Whether of any two blocks that conflict one lies above the other, and there is no third way.
+    /// Whether, of any two blocks that conflict, one lies above the other, with no third way.
     pub two_ways: bool,
-    /// Whether the search by offset knows every way in which two blocks may lie. If not, that it finds nothing proves
+    /// Whether the search by offset knows every way in which two blocks may lie. If not, it proves nothing by finding
     /// nothing.
     pub exact: bool,
-    /// Whether nothing is fixed, and every size and distance is a multiple of every alignment, so that alignments are
-    /// kept by themselves.
+    /// Whether no block is fixed, and every size and distance is a multiple of every alignment. Then all offsets are
+    /// aligned without further care.
     pub free: bool,
-    /// Whether it is free and every block is in use as a whole: all offsets that matter are sums of sizes.
+    /// Whether it is free and every block is in use as a whole. Then all offsets that matter are sums of sizes.
     pub easy: bool,
     /// All offsets worth trying are multiples of this.
     pub unit: u64,
-    /// By block, how far above its start the point is whose height a search compares: of two blocks that conflict the
-    /// one that lies above has the higher point. All 0 where sizes say so, or no such points are known.
+    /// By block: how far above its start the point lies whose height a search compares. Of two blocks that conflict,
+    /// the upper one has the higher point. All 0 if the starts of blocks have this property, or if no such points are
+    /// known.
     pub rise: Vec<u64>,
 }
 
@@ -73,7 +74,8 @@ impl Subproblem {
         Subproblem { links, blocks, cliques, two_ways, exact, free, easy, unit, rise }
     }
 
-    /// How much higher a neighbour's point is than a block's where it lies above; more than 0 in an exact part.
+    /// How much higher the point of a neighbour is than the point of the block, if the neighbour lies above. More than
+    /// 0 in an exact part.
     pub fn above(&self, block: usize, link: &Link) -> i64 {
         link.above + self.rise[link.other] as i64 - self.rise[block] as i64
     }

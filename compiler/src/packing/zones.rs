@@ -14,10 +14,10 @@ use super::budget::Budget;
 use super::search::Answer;
 use super::subproblem::Subproblem;
 
-/// Most nodes of a zone, and so most neighbours of a block among those before it: one bit each.
+/// Most nodes of a zone, since each takes one bit. A block can have no more neighbours among the blocks before it.
 const MOST_NODES: usize = 64;
 
-/// Fewest and most zones that are made of one when a block comes, where there are more ways for it to lie.
+/// Fewest and most zones that are made of one zone when a block comes, if there are more ways for the block to lie.
 const CHILDREN: std::ops::RangeInclusive<usize> = 8..=64;
 
 /// Most differences that are held at once.
@@ -53,9 +53,10 @@ pub(super) fn search(
 
 /// How far a search came.
 enum Fall {
-    /// To the end: by block in order, of each zone that it kept the one before and which neighbours lie above.
+    /// The search came to the end. By block in order, it has for each zone kept the zone before it and which neighbours
+    /// lie above.
     Through(Vec<Vec<(u32, u64)>>),
-    /// To a block for which there is no place, having left out zones at the block `cut` last.
+    /// The search came to a block for which there is no place. It last left out zones at the block `cut`.
     Ended { cut: Option<usize> },
     /// It was given up.
     Unknown,
@@ -129,7 +130,8 @@ fn fall(
 /// What is decided, as far as it matters.
 #[derive(Debug)]
 struct Zone {
-    /// By node and node, the ground and then the frontier: how much higher the second is than the first at least.
+    /// By two nodes: how much higher the second is than the first at least. The nodes are the ground and then the
+    /// frontier.
     least: Vec<i64>,
     /// The zone before the last block came.
     parent: u32,
@@ -162,7 +164,7 @@ struct Coming<'a> {
     least: &'a [i64],
     nodes: usize,
     links: &'a [Apart],
-    /// The nodes that remain beside the ground; the block's own is the one after the others.
+    /// The nodes that remain beside the ground. The block's own node comes after the others.
     kept: &'a [usize],
     parent: u32,
     /// Most children.
@@ -171,8 +173,8 @@ struct Coming<'a> {
     work: u64,
 }
 
-/// Where a block lies as far as is decided: by node, how much higher it is than that at least, and how much higher that is
-/// than it.
+/// What is decided of a block's place: by node, how much higher the block is than the node at least, and how much
+/// higher the node is than the block.
 #[derive(Debug, Clone)]
 struct Between {
     below: Vec<i64>,
@@ -254,7 +256,7 @@ impl Coming<'_> {
     }
 }
 
-/// The zones that no other makes superfluous, at most `width` of them, and whether there are more.
+/// The zones that no other zone makes superfluous, at most `width` of them, and whether there are more.
 fn undominated(mut zones: Vec<Zone>, width: usize, budget: &mut Budget) -> (Vec<Zone>, bool) {
     zones.sort_by_key(|zone| zone.tightness);
     let mut kept: Vec<Zone> = Vec::new();

@@ -13,16 +13,16 @@ use crate::network::weights::Weights;
 use crate::network::{Layer, Network, Operand};
 use crate::operators::is_depthwise;
 
-/// Moves each batch norm, and each activation, addition, subtraction, multiplication or division by per-channel or
-/// scalar constants, that convolutions alone read into all of these, unless that would cost more than it saves. Zeros
-/// that a convolution pads with stay zeros, as they were.
+/// Moves element-wise layers into all convolutions that read them, if only convolutions read them and it saves more
+/// than it costs. The layers are batch norms, activations, and additions, subtractions, multiplications or divisions by
+/// per-channel or scalar constants. The zeros with which a convolution pads stay zeros.
 pub(super) fn convolutions(mut network: Network) -> Network {
     let mut is_output = vec![false; network.layers.len()];
     for output in &network.outputs {
         is_output[output.operand.layer.0] = true;
     }
     let mut readers = network.readers();
-    // From the last: what follows a layer may have gone first.
+    // Go from the last layer to the first, since a layer may go once the layer behind it has gone.
     for id in network.ids().collect::<Vec<_>>().into_iter().rev() {
         if is_output[id.0] || readers[id.0].is_empty() {
             continue;
@@ -88,7 +88,8 @@ fn step_of(layer: &Layer) -> Option<(Step, &Operand)> {
 }
 
 impl Step {
-    /// A reader of the layer's tensor, one of `many`, that does this too; `None` if it cannot, or should not.
+    /// The reader of the layer's tensor with this step as its prologue. It is one of `many` readers. `None` if it
+    /// cannot or should not do the step.
     fn joined_to(&self, reader: &Layer, own: &Operand, many: usize) -> Option<(Conv, Vec<Weights>)> {
         let (Operator::Conv(conv), [operand]) = (&reader.operator, reader.inputs.as_slice()) else {
             return None;
@@ -119,14 +120,14 @@ impl Step {
         Some((Conv { pre, ..conv.clone() }, parameters))
     }
 
-    /// Whether it costs little to do this each time that an element is loaded, rather than once.
+    /// Whether it costs little to do this step each time that an element is loaded, instead of once.
     fn pays(&self, conv: &Conv, is_depthwise: bool, many: usize) -> bool {
         match self.activation {
             None | Some(Function::Relu | Function::Clip { .. }) => true,
             // A depthwise convolution has nothing but bounds while its sums are in registers.
             _ if is_depthwise => false,
             Some(Function::LeakyRelu { .. } | Function::HardSigmoid { .. } | Function::HardSwish) => true,
-            // Exponentials are dear: a window of several pixels loads each of them several times.
+            // Exponentials take long, and a window of several pixels loads each element several times.
             _ => many == 1 && conv.kernel == [1, 1],
         }
     }

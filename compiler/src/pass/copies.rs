@@ -7,8 +7,8 @@ use csdfc_codegen::shape::Shape;
 use super::names::Names;
 use crate::network::{Layer, LayerId, Network, Operand};
 
-/// Moves each operand that a layer sees in another shape than it has, where no kernel computes the layer so, into that
-/// shape first. A convolution, say, reads rows of an image, and a reshape may have cut the image into other rows.
+/// Inserts a layer that moves an operand into the shape in which a layer sees it, if no kernel can compute the layer
+/// otherwise. For example, a convolution reads rows of an image, and a reshape may have cut the image into other rows.
 pub(super) fn copies(network: Network) -> Network {
     let mut names = Names::of(&network);
     let Network { layers, outputs } = network;

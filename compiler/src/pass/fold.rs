@@ -8,7 +8,8 @@ use crate::network::weights::Weights;
 use crate::network::{Layer, Network};
 use crate::operators::output_shape;
 
-/// Makes zero padding of height and width that one convolution or mean alone reads an attribute of that reader.
+/// Turns zero padding of height and width into an attribute of its reader, if the only reader is a convolution or a
+/// mean.
 pub(super) fn pads(network: Network) -> Network {
     let mut rewrite = Rewrite::new(network);
     for id in rewrite.network.ids() {
@@ -57,7 +58,7 @@ fn padded(operator: &Operator, added: [usize; 4]) -> Option<Operator> {
         // What becomes of the input would become of the zeros too.
         Operator::Conv(conv) if conv.pre.is_none() => &mut conv.pads,
         Operator::Pool(pool) => {
-            // The zeros counted in the mean: padding of the pool's own must count too, or not exist.
+            // The zeros counted in the mean. So the pool's own padding, if there is any, must count too.
             let PoolKind::Average { count_include_pad } = &mut pool.kind else { return None };
             if !*count_include_pad && pool.pads != [0; 4] {
                 return None;
@@ -74,9 +75,10 @@ fn padded(operator: &Operator, added: [usize; 4]) -> Option<Operator> {
 }
 
 /// Moves batch norms, and additions, subtractions, multiplications and divisions by per-channel or scalar constants,
-/// into the filters and the bias of the layer whose tensor they alone read.
+/// into the filters and the bias of the layer before them, if nothing else reads that layer's tensor.
 ///
-/// Filters are scaled when somebody asks for their values, those of grouped transposed convolutions at once. Constants that cannot be read, or are not finite, stay where they are.
+/// Filters are scaled when their values are read, except that those of grouped transposed convolutions are scaled at
+/// once. Constants that cannot be read, or are not finite, stay where they are.
 pub(super) fn affine(network: Network) -> Network {
     let mut rewrite = Rewrite::new(network);
     for id in rewrite.network.ids() {
@@ -172,7 +174,7 @@ pub(super) fn affine_of(layer: &Layer, shape: &Shape, axis: usize) -> Option<Aff
     (finite(&affine.scale) && finite(&affine.shift)).then_some(affine)
 }
 
-/// The values of a constant that varies along `axis` of `shape` at most, one for each index.
+/// The values of a constant that varies along no dimension of `shape` but `axis`, one for each index of that dimension.
 fn per_channel(constant: &Weights, shape: &Shape, axis: usize) -> Option<Vec<f32>> {
     let channels = shape.dims[axis];
     // Dimensions count from the last, as in broadcasting.
@@ -191,7 +193,7 @@ fn values(weights: &Weights, count: usize) -> Option<Vec<f32>> {
     if weights.elements() != count {
         return None;
     }
-    // A file that cannot be read is an error of whoever needs its values first; planning does not.
+    // Planning does not need the values. If the file cannot be read, the first caller that needs them gets the error.
     weights.values().ok().filter(|values| values.len() == count)
 }
 
@@ -209,7 +211,8 @@ fn scaled_filters(operator: &Operator, filters: &Weights, factors: &[f32]) -> Op
     (fits && lazy).then(|| filters.clone().scaled(axis, factors))
 }
 
-/// Of a grouped transposed convolution's filters `[C, filters / groups, …]` no dimension is the output channel.
+/// The filters of a grouped transposed convolution, `[C, filters / groups, …]`, have no dimension for the output
+/// channel.
 fn scaled_groups(conv: &ConvTranspose, filters: &Weights, factors: &[f32]) -> Option<Weights> {
     let &[channels, per_group, height, width] = filters.dims.as_slice() else { return None };
     let mut scaled = values(filters, filters.elements())?;

@@ -5,8 +5,8 @@ use csdfc_codegen::operator::Operator;
 use super::rewrite::Rewrite;
 use crate::network::{LayerId, Network};
 
-/// Moves each activation into the convolution, fully connected layer, batch norm, addition or multiplication whose
-/// tensor it alone reads, unless that carries one already.
+/// Makes each activation the epilogue of the convolution, fully connected layer, batch norm, addition or multiplication
+/// before it, if nothing else reads that layer's tensor and it has no activation yet.
 pub(super) fn activations(network: Network) -> Network {
     let mut rewrite = Rewrite::new(network);
     for id in rewrite.network.ids() {

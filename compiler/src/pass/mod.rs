@@ -34,10 +34,10 @@ pub use reorder::{Stretch, reorder};
 /// How much passes make one layer of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Fusion {
-    /// Nothing: the source's layers.
+    /// No fusion: the layers of the source.
     None,
-    /// As the papers count layers: padding, batch norms and activations go into the layers beside them; concats and
-    /// additions are layers.
+    /// Layers as the papers count them: padding, batch norms and activations go into the layers beside them, while
+    /// concats and additions are layers.
     Paper,
     /// All that there is a pass for.
     #[default]
@@ -48,7 +48,8 @@ impl Fusion {
     /// All of them, the most first.
     pub const ALL: [Fusion; 3] = [Fusion::Full, Fusion::Paper, Fusion::None];
 
-    /// What an application fuses, if it does, in this storage model: `edges` is the papers', for their figures.
+    /// The level of an application in this storage model, if it fuses at all. `edges` fuses as the papers do, to give
+    /// their figures.
     pub fn of(fuse: bool, storage: StorageModel) -> Self {
         match storage {
             _ if !fuse => Fusion::None,
@@ -60,24 +61,24 @@ impl Fusion {
 
 /// Brings a network to the form that planning expects.
 ///
-/// In this order, each pass leaving what it establishes for the next:
-/// 1. padding: no zero padding stands alone before a convolution or a mean that can pad by itself;
-/// 2. recognition: an activation spelled out in several layers is one element-wise layer. Before the next pass,
-///    which would take the `+ 3` of a spelled-out hard sigmoid for a bias;
+/// The passes run in this order. Each keeps what the passes before it have established:
+/// 1. padding: no zero padding stands alone before a convolution or a mean that can pad by itself.
+/// 2. recognition: an activation that is spelled out in several layers is one element-wise layer. (The next pass would
+///    take the `+ 3` of a spelled-out hard sigmoid for a bias.)
 /// 3. affine: no batch norm, and no addition or multiplication of per-channel or scalar constants, is the only reader
-///    of a convolution or fully connected layer: it is in the filters and the bias;
-/// 4. activations: no activation stands alone after a layer that can apply it;
-/// 5. pre-activations: no batch norm, activation or per-channel constant stands before convolutions alone: each of these
-///    does it as it loads its input;
+///    of a convolution or fully connected layer. It is in the filters and the bias.
+/// 4. activations: no activation stands alone after a layer that can have it as its epilogue.
+/// 5. pre-activations: no batch norm, activation or per-channel constant is read by convolutions alone. It is the
+///    prologue of each of these.
 ///
-/// and, with [`Fusion::Full`],
+/// With [`Fusion::Full`], there are two more:
 ///
-/// 6. residuals: no addition of whole tensors is the only reader of a convolution that has no activation: the
-///    convolution adds to its sums. After all that goes into filters or follows an addition;
-/// 7. parts: no concat along the channels is read by dense convolutions alone: they read its operands.
+/// 6. residuals: no addition of whole tensors is the only reader of a convolution that has no activation. The
+///    convolution adds to its sums. (This comes after all passes that change filters or find epilogues of additions.)
+/// 7. parts: no concat along the channels is read by dense convolutions alone. They read its operands.
 ///
-/// Whatever is fused, layers that no output depends on are gone, and what no kernel would read as it lies is moved by a
-/// layer of its own.
+/// At every level, layers on which no output depends are removed. If no kernel can read an operand as it lies, a layer
+/// of its own moves it.
 pub fn normalise(mut network: Network, fusion: Fusion) -> Network {
     type Pass = fn(Network) -> Network;
     let passes: [(&str, Pass); 7] = [

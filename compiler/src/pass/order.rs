@@ -18,13 +18,14 @@ use crate::network::{LayerId, Network};
 
 /// Most sets of one size that are kept, in a stretch of any length.
 const MOST_SETS: usize = 4096;
-/// Sets of one size that are kept times the square of the stretch's layers: what the search may cost.
+/// The number of sets of one size that are kept, times the square of the stretch's number of layers. This limits the
+/// cost of the search.
 const WORK: usize = 1 << 22;
 
 /// An order of layers, and what it needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Order {
-    /// The layers in their new order; the network's own wherever that has the least peak.
+    /// The layers in their new order. It is the network's own order wherever that has the least peak.
     pub layers: Vec<LayerId>,
     /// Bytes of whole tensors at the peak.
     pub peak: u64,
@@ -34,9 +35,12 @@ pub struct Order {
     pub exact: bool,
 }
 
-/// The order of least peak that keeps layers within these ranges of the network's order, which are disjoint and ascend;
-/// layers outside of them stay where they are. `bytes` are those of each layer's tensor while it is stored: 0 for one
-/// that is stored nowhere, or throughout.
+/// The order of least peak. Layers stay within these ranges of the network's order, and layers outside of the ranges
+/// stay where they are. The ranges are disjoint and ascend. `bytes` has the bytes of each layer's tensor while it is
+/// stored. It is 0 for a tensor that is stored nowhere, or all the time.
+///
+/// A stretch of n layers takes O(n² · k · d) time and O(n · k) memory, for layers with d operands and readers and k
+/// sets kept of one size. k is at most 2^22 / n², so a long stretch takes hardly more time than a short one.
 pub fn least_peak(network: &Network, ranges: &[Range<usize>], bytes: &[u64]) -> Order {
     let graph = Graph::new(network, bytes);
     let mut layers: Vec<usize> = (0..network.layers.len()).collect();
@@ -78,8 +82,8 @@ impl Graph<'_> {
         Graph { bytes, operands, readers }
     }
 
-    /// The stretches of a range between layers that are before or after every other layer of it: those of two layers
-    /// or more.
+    /// The stretches of a range, of two layers or more. They lie between the layers that come before or after every
+    /// other layer of the range.
     fn stretches(&self, range: Range<usize>) -> Vec<Range<usize>> {
         // All layers before one lead to it if the next layer that each leads to is not behind it; and likewise behind.
         let mut all_lead_here = vec![true; range.len()];
@@ -91,8 +95,8 @@ impl Graph<'_> {
         }
         let mut stretches = Vec::new();
         let mut end = range.end;
-        // The earliest of the layers that those behind read last; none once a layer behind reads nothing of the range,
-        // and so could come before all of it.
+        // The earliest of the layers that the layers behind read last. `None` once a layer behind reads nothing of the
+        // range, since it could come before the whole range.
         let mut nearest = Some(usize::MAX);
         for at in range.clone().rev() {
             if nearest.is_some_and(|nearest| nearest >= at) && all_lead_here[at - range.start] {
@@ -175,14 +179,14 @@ impl<'g> Stretch<'g> {
         stretch
     }
 
-    /// Bytes of a tensor, or 0 if it is live throughout: then no order changes what it takes.
+    /// Bytes of a tensor. 0 if it is live all the time, since then no order changes what it takes.
     fn bytes(&self, tensor: usize) -> u64 {
         let outlives = self.graph.readers[tensor].last().is_some_and(|last| *last >= self.layers.end);
         if tensor < self.layers.start && outlives { 0 } else { self.graph.bytes[tensor] }
     }
 
-    /// Puts the stretch's layers, which come in their own order, into one of a lower peak if there is one. Returns
-    /// whether no other has a lower one.
+    /// Puts the layers of the stretch into an order of a lower peak, if it finds one. Returns whether no order has a
+    /// lower peak than the result.
     fn reorder(&self, layers: &mut [usize]) -> bool {
         let own = self.own_peak();
         let least = self.layers.clone().map(|layer| self.least(layer)).max().unwrap_or(0);
@@ -215,7 +219,7 @@ impl<'g> Stretch<'g> {
             }
             steps.push(sets.iter().map(|(_, way)| *way).collect());
         }
-        // One set is left, of all layers; or none that beats the order that there is.
+        // Either one set is left, which has all layers, or no order beats the present one.
         let mut place = 0;
         if steps.last().is_none_or(Vec::is_empty) {
             return exact;
@@ -227,8 +231,8 @@ impl<'g> Stretch<'g> {
         exact
     }
 
-    /// The layers that can fire next, from a set and the best way to it. One that lowers what is live without a new
-    /// peak does no harm, whatever follows: then it is the only one.
+    /// The layers that can fire next after a set, and the best way to it. If one of them lowers what is live without a
+    /// new peak, it is the only one, since it can do no harm.
     fn moves(&self, fired: &Fired, way: &Way, from: usize) -> Vec<Way> {
         let mut moves = Vec::new();
         for layer in (0..self.layers.len()).filter(|layer| !fired.has(*layer) && self.is_ready(fired, *layer))

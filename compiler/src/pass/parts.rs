@@ -20,11 +20,15 @@ const MOST_PARTS: usize = 256;
 /// Most pools that become of one.
 const MOST_POOLS: usize = 16;
 
-/// Does without each concat of whole feature maps along their channels whose readers all do without it, and which is
-/// no network output: dense convolutions, as their image, and other concats along the channels read its operands; so
-/// does a pool that has such readers only, for each operand a pool of its own. A concat that anybody reads otherwise
-/// remains for all its readers, as its tensor is there then. No tensor lives longer for this: what is read in the
-/// concat's place has its size in sum.
+/// Removes each concat of whole feature maps along their channels that is no network output, if all its readers can do
+/// without it. Three kinds of readers can:
+///
+/// - a dense convolution, which reads the operands as parts of its image;
+/// - another concat along the channels;
+/// - a pool with such readers only, which becomes a pool for each operand.
+///
+/// If one reader needs the concat, it remains for all its readers, since its tensor exists anyway. No tensor lives
+/// longer than the concat did: the tensors that are read in its place have its size in sum.
 pub(super) fn concats(network: Network) -> Network {
     let goes = without(&network);
     if !goes.contains(&true) {
@@ -36,7 +40,8 @@ pub(super) fn concats(network: Network) -> Network {
     };
     let Network { layers, outputs } = network;
     let mut result = Network::default();
-    // What stands for each layer's tensor now: itself, or parts of it, and the nodes whose work their readers do.
+    // What stands for each layer's tensor now: the tensor itself or parts of it, and the nodes whose work its readers
+    // do.
     let mut stand_ins: Vec<StandIn> = Vec::new();
     for (id, mut layer) in layers.into_iter().enumerate() {
         let spread: Vec<Operand> =

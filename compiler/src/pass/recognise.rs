@@ -8,8 +8,8 @@ use csdfc_codegen::shape::Shape;
 use super::rewrite::Rewrite;
 use crate::network::{Layer, LayerId, Network, Operand};
 
-/// Replaces each tree of element-wise layers that spells out HardSigmoid, HardSwish, Swish, Mish or Gelu, and whose
-/// inner tensors nothing else reads, by one layer, which takes the name of the first.
+/// Finds trees of element-wise layers that spell out HardSigmoid, HardSwish, Swish, Mish or Gelu, and whose inner
+/// tensors nothing else reads. Replaces each of them by one layer, which takes the name of the first layer of the tree.
 pub(super) fn activations(network: Network) -> Network {
     let mut rewrite = Rewrite::new(network);
     for id in rewrite.network.ids() {
@@ -20,7 +20,7 @@ pub(super) fn activations(network: Network) -> Network {
         for inner in &inner {
             nodes.append(&mut rewrite.network.layers[inner.0].onnx_nodes);
         }
-        // `id` itself is among them, hence there is a first; it disappears if it is another.
+        // `id` itself is among them, so there is a first layer. `id` disappears if it is not the first.
         let name = inner.first().map(|first| rewrite.network.layer(*first).name.clone());
         let layer = &mut rewrite.network.layers[id.0];
         layer.name = name.unwrap_or_else(|| layer.name.clone());
@@ -207,7 +207,7 @@ impl Tree<'_> {
         }
     }
 
-    /// The input, the scalar constant, and whether that is on the left, of an inner layer with this function.
+    /// For an inner layer with this function: its input, its scalar constant, and whether the constant is on the left.
     fn constant(&self, id: LayerId, function: BinaryFunction) -> Option<(LayerId, f64, bool)> {
         let layer = self.inner(id)?;
         let Operator::Binary(binary) = &layer.operator else { return None };
@@ -217,7 +217,7 @@ impl Tree<'_> {
         Some((layer.inputs.first()?.layer, f64::from(value), constant.left))
     }
 
-    /// The layer, if it is the root or only the tree reads it, and it works on whole tensors of the root's shape.
+    /// The layer, if it works on whole tensors of the root's shape, and if it is the root or only the tree reads it.
     fn inner(&self, id: LayerId) -> Option<&Layer> {
         let layer = self.rewrite.network.layer(id);
         let shape = self.shape();

@@ -1,8 +1,8 @@
 //! Puts the layers of a network into the order that lowers the peak of its tensors, partition by partition.
 //!
-//! The order of the model's file stays in three cases: where no other order has a lower peak, in storage model
-//! `edges`, and in partitions that have a schedule of their own. Whoever loads a plan puts the model's layers into
-//! the plan's order ([`saved::reload`](crate::saved::reload)).
+//! The order of the model's file stays in three cases: where no other order has a lower peak, in storage model `edges`,
+//! and in partitions that have a schedule of their own. When a plan is loaded, the model's layers are put into the
+//! plan's order ([`saved::reload`](crate::saved::reload)).
 
 use super::order::{Order, least_peak};
 use crate::network::{LayerId, Network};
@@ -16,8 +16,8 @@ pub struct Stretch<'a> {
     pub is_scheduled: bool,
 }
 
-/// Reorders the layers of a network, whose name is `cnn`, within its partitions. Where these are a pipeline, a tensor
-/// that goes from one to another is stored throughout and so does not count.
+/// Reorders the layers of a network within its partitions. `cnn` is the name of the network. If the partitions are a
+/// pipeline, a tensor that goes from one to another is stored all the time, and so does not count.
 pub fn reorder(cnn: &str, network: Network, partitions: &[Stretch<'_>], is_pipeline: bool) -> Network {
     let mut stage = vec![0; network.layers.len()];
     for (index, partition) in partitions.iter().enumerate() {

@@ -13,12 +13,13 @@ use super::rewrite::Rewrite;
 use crate::network::{LayerId, Network, Operand};
 use crate::operators::is_depthwise;
 
-/// Moves each addition of two tensors of its own shape, with its activation, into a convolution that made one of them
-/// for it alone. Not into a depthwise one, nor into one that has an activation of its own.
+/// Moves each addition of two tensors of its own shape, with its activation, into a convolution before it. The addition
+/// must be the only reader of that convolution, which must not be depthwise and must have no activation of its own.
 ///
-/// What the convolution adds has to be there when it makes its sums, and until then it keeps its image where it kept its
-/// sums before. So of two that can, the one with the smaller image does, as a rule the end of the longer branch; of equals
-/// the later. One that now has to wait, for what is made after it, does so only if its image is no larger than its sums.
+/// The added tensor has to be there when the convolution makes its sums. Until then, the convolution's image is stored,
+/// where before its sums were stored. So of two convolutions that can do the addition, the one with the smaller image
+/// does it, which mostly is the end of the longer branch. Of equals, the later one does. A convolution that has to wait
+/// for a tensor that is made after it does the addition only if its image is no larger than its sums.
 pub(super) fn additions(network: Network) -> Network {
     let mut rewrite = Rewrite::new(network);
     for id in rewrite.network.ids() {

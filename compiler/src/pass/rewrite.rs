@@ -1,10 +1,10 @@
-//! What every pass needs: absorbing one layer into another, and sweeping up what nobody reads.
+//! What every pass needs: it absorbs one layer into another, and removes layers that nobody reads.
 
 use crate::network::{LayerId, Network};
 
 /// A pass in progress over the layers in topological order.
 ///
-/// A layer must be [visited](Rewrite::visit) before it is looked at, so that its operands name the layers that
+/// A pass must [visit](Rewrite::visit) a layer before it looks at it. Then the layer's operands name the layers that
 /// now stand for those absorbed earlier.
 pub(super) struct Rewrite {
     pub(super) network: Network,
@@ -42,8 +42,8 @@ impl Rewrite {
         (unchanged && self.read_once(operand.layer)).then_some(operand.layer)
     }
 
-    /// Lets `producer` stand for `reader`, its only reader: it takes the reader's tensor and nodes. The caller has
-    /// changed what it computes.
+    /// Lets `producer` stand for `reader`, its only reader. It takes over the reader's tensor and nodes. The caller has
+    /// already changed what it computes.
     pub(super) fn absorb_reader(&mut self, producer: LayerId, reader: LayerId) {
         let absorbed = &mut self.network.layers[reader.0];
         let nodes = std::mem::take(&mut absorbed.onnx_nodes);
@@ -55,8 +55,8 @@ impl Rewrite {
         self.uses[producer.0] = self.uses[reader.0];
     }
 
-    /// Lets `producer` stand where `reader`, its only reader, stood: as [`Rewrite::absorb_reader`], for a producer that
-    /// now reads what is made between them.
+    /// Lets `producer` stand in the place of `reader`, its only reader. This is [`Rewrite::absorb_reader`] for a
+    /// producer that now reads tensors which are made between the two.
     pub(super) fn move_to_reader(&mut self, producer: LayerId, reader: LayerId) {
         self.absorb_reader(producer, reader);
         self.network.layers.swap(producer.0, reader.0);

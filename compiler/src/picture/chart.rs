@@ -19,7 +19,7 @@ pub struct Series {
     pub points: Vec<[f64; 2]>,
 }
 
-/// Lines over a common axis; the vertical axis begins at 0.
+/// Lines over a common axis. The vertical axis begins at 0.
 #[derive(Debug, Clone)]
 pub struct Chart {
     /// Title.
@@ -41,7 +41,7 @@ pub struct HeatMap {
     pub x: (String, Vec<String>),
     /// What the rows stand for, and each of them.
     pub y: (String, Vec<String>),
-    /// Values by row and column, and what is written there; darker is more.
+    /// Values by row and column, each with the text of its cell. A larger value is darker.
     pub cells: Vec<Vec<(f64, String)>>,
 }
 

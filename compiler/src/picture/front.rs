@@ -1,4 +1,4 @@
-//! The front of a search: total memory against frames per second, a step line for each CNN.
+//! The front of a search as a picture: total memory against frames per second, with a step line for each CNN.
 
 use super::chart::{COLOURS, tick};
 use super::svg::{Anchor, Svg};
@@ -13,7 +13,7 @@ const ROOM: [f64; 4] = [70.0, 40.0, 30.0, 50.0];
 pub struct Front {
     /// What it is of.
     pub title: String,
-    /// One panel for each CNN: its name and, for each plan by falling memory, total bytes and frames per second.
+    /// One panel for each CNN: its name, and total bytes and frames per second for each plan, by falling memory.
     pub panels: Vec<(String, Vec<[f64; 2]>)>,
     /// The same of the plan that was chosen, by CNN.
     pub chosen: Vec<[f64; 2]>,

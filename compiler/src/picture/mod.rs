@@ -1,4 +1,4 @@
-//! Pictures: SVG written by hand, and what is drawn with it. Knows nothing of plans or strategies.
+//! Pictures in SVG. Nothing here knows of plans or strategies.
 
 pub mod chart;
 pub mod front;

@@ -1,5 +1,5 @@
-//! A small writer of SVG. Coordinates are in pixels; numbers are printed with at most two decimals, so that the same
-//! picture is the same bytes everywhere.
+//! A small writer of SVG. Coordinates are in pixels. Numbers are printed with at most two decimals, so that a picture
+//! has the same bytes on every machine.
 
 use std::fmt::Write;
 

@@ -14,7 +14,7 @@ const CHANNEL_LINES: usize = 24;
 /// Longest schedule that the text shows whole, in characters.
 const SCHEDULE_WIDTH: usize = 400;
 
-/// All that was analysed: one graph as it is, or the partitions of an application.
+/// The results of all analyses: of one graph from a file, or of the partitions of an application.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum Report {
@@ -27,8 +27,8 @@ pub enum Report {
     },
 }
 
-/// What is known of a graph. Throughputs are iterations per unit of time as reduced fractions, `unbounded` if
-/// nothing that limits the graph takes time. Capacities that the graph states are kept.
+/// What is known of a graph. Throughputs are iterations per unit of time, as reduced fractions. A throughput is
+/// `unbounded` if nothing that limits the graph takes time. Capacities that the graph states are kept.
 #[derive(Debug, Serialize)]
 pub struct Analysis {
     /// The graph, or the partition.
@@ -49,12 +49,12 @@ pub struct Analysis {
     /// With unbounded channels; `None` if the budget ended.
     #[serde(serialize_with = "optional_text")]
     pub throughput: Option<Throughput>,
-    /// The actors that wait for each other, each for the next; if it is not live.
+    /// If it is not live: the actors that wait for each other, each for the next one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub blocked: Option<Vec<Blocked>>,
     /// The smallest storage with which it runs for ever; `None` if the budget ended or it is not live.
     pub deadlock_free: Option<Distribution>,
-    /// The smallest storage with which it is as fast as with unbounded channels; `None` likewise.
+    /// The smallest storage with which it is as fast as with unbounded channels. `None` in the same cases.
     pub max_throughput: Option<Distribution>,
     /// The smallest storage at the throughput asked for, if one was.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -62,7 +62,7 @@ pub struct Analysis {
     /// Trade-offs from the smallest storage to the fastest, if asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pareto: Option<Vec<Point>>,
-    /// Whether those are all, and each proven; if asked for.
+    /// Whether these are all trade-offs, each of them proven; if asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pareto_complete: Option<bool>,
 }
@@ -78,7 +78,7 @@ pub struct Blocked {
     pub lacks: &'static str,
     /// How many tokens or places.
     pub missing: u64,
-    /// Who would have to fire first; the actor itself where no firing helps.
+    /// The actor that would have to fire first. It is the actor itself if no firing helps.
     pub waits_for: String,
 }
 
@@ -91,7 +91,7 @@ pub struct Distribution {
     pub bound: u64,
     /// Whether the two are the same.
     pub proven: bool,
-    /// Capacities in tokens, by channel; those from an actor to itself are left out.
+    /// Capacities in tokens, by channel. Channels from an actor to itself are left out.
     pub capacities: Named<u64>,
     /// With these capacities.
     #[serde(serialize_with = "text")]
@@ -108,7 +108,7 @@ pub struct Schedule {
     pub sequential: String,
     /// Most bytes of tokens that are stored at a time in that order.
     pub peak_bytes: u64,
-    /// Start times on as many processors as there are firings at a time; `None` if the budget ended.
+    /// Start times on as many processors as there are firings at a time. `None` if the budget ended.
     pub self_timed: Option<SelfTimed>,
 }
 
@@ -175,7 +175,7 @@ fn graph(analysis: &Analysis) -> String {
     };
     let firings: u128 = analysis.repetition.0.iter().map(|(_, count)| u128::from(*count)).sum();
     let mut text = format!(
-        "{name}: {}, {}, {} an iteration\n",
+        "{name}: {}, {}, {} in an iteration\n",
         counted(analysis.repetition.0.len() as u128, "actor"),
         counted(analysis.channels as u128, "channel"),
         counted(firings, "firing")
@@ -269,7 +269,7 @@ fn pareto(analysis: &Analysis, points: &[Point]) -> String {
     rows.extend(points.iter().map(|point| vec![grouped(point.total), point.throughput.to_string()]));
     let mut text = format!("\n{}", table(&rows, &[0]));
     if analysis.pareto_complete == Some(false) {
-        text.push_str("the budget ended: there may be more, and smaller ones\n");
+        text.push_str("the budget ended: there may be more trade-offs, with less storage\n");
     }
     text
 }

@@ -33,14 +33,14 @@ pub fn verdict(verdict: &Result<Report, Vec<String>>) -> Verdict<'_> {
 pub fn accepted(plan: &Plan, report: &Report) -> String {
     let claimed = match plan.certificate.claimed {
         Some(claimed) => format!(
-            "  claimed by the planner's search and not checked: no placement of these rings is below {} bytes\n",
+            "  not checked: the planner's search claims that no placement of these rings is below {} bytes\n",
             grouped(claimed)
         ),
         None => String::new(),
     };
     format!(
         "{}: safe\n  replayed {} firings, {} rows written, {} rows read, each found intact\n  \
-         {} rings in {}; every sum is right\n  every layer is as in its model\n{claimed}",
+         {} rings in {}; all stated sums are right\n  every layer matches its model\n{claimed}",
         plan.application,
         grouped(report.firings),
         grouped(report.rows_written),

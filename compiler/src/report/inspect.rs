@@ -73,7 +73,7 @@ pub struct LayerInspection {
     pub parameters: u64,
 }
 
-/// Looks at every CNN of an application; `other` is the same application in the other storage model.
+/// Inspects every CNN of an application. `other` is the same application in the other storage model.
 ///
 /// # Errors
 /// Those of the dataflow analyses.

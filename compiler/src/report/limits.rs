@@ -1,4 +1,4 @@
-//! What limits a plan: the tensors that set its peak, and what more memory would buy.
+//! What limits a plan: the tensors of its peak, and the gain from more memory.
 
 use csdfc_codegen::plan::{ParetoPoint, PeakWitness, Plan, StorageModel, Tensor};
 
@@ -8,7 +8,8 @@ use crate::units::grouped;
 /// Tensors that are named of those live at the peak.
 const NAMED: usize = 3;
 
-/// A line or two on what sets the memory of a plan, and on the next faster one that was seen.
+/// A few lines on the tensors or buffers that determine the memory of a plan, and on the next faster plan that the
+/// search saw.
 pub fn text(plan: &Plan) -> String {
     let mut text = match (plan.storage_model, &plan.certificate.bound) {
         (StorageModel::Tensors, Some(witness)) => peak(plan, witness),
@@ -32,7 +33,7 @@ fn peak(plan: &Plan, witness: &PeakWitness) -> String {
         let bytes = rest.iter().filter_map(|tensor| tensor.ring).map(|ring| ring.bytes).sum();
         rows.push(vec![String::new(), grouped(bytes), format!("{} more", rest.len())]);
     }
-    format!("most is stored while {} {fire}:\n{}", firing.join(" and "), table(&rows, &[1]))
+    format!("memory peaks while {} {fire}:\n{}", firing.join(" and "), table(&rows, &[1]))
 }
 
 /// A tensor's bytes, its name, and what it is stored for at the peak.
@@ -101,17 +102,17 @@ fn next_faster(plan: &Plan) -> String {
         Some((more, i, gains))
     });
     let Some((more, i, gains)) = faster.min_by_key(|(more, ..)| *more) else {
-        return if plan.pareto.len() > 1 { "no plan seen is faster\n".into() } else { String::new() };
+        return if plan.pareto.len() > 1 { "the search saw no faster plan\n".into() } else { String::new() };
     };
     let bought: Vec<String> = gains
         .iter()
         .filter(|(_, gain)| *gain > 1e-9)
         .map(|(name, gain)| match plan.cnns.len() {
-            1 => format!("{} fps", percent(*gain)),
-            _ => format!("{name} {} fps", percent(*gain)),
+            1 => format!("{} more fps", percent(*gain)),
+            _ => format!("{} more fps of {name}", percent(*gain)),
         })
         .collect();
-    format!("{} bytes more would buy {} (plan {})\n", grouped(more), bought.join(", "), i + 1)
+    format!("with {} bytes more, plan {} has {}\n", grouped(more), i + 1, bought.join(", "))
 }
 
 /// A share with two digits that count.

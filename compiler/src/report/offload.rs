@@ -53,9 +53,9 @@ pub struct LayerReport {
     pub nearest: Option<String>,
     /// The rule that is broken where they are not, and the step that breaks it.
     pub violation: Option<String>,
-    /// Whether the strategy was executed on data, with the results of the direct convolution.
+    /// Whether the strategy was executed on data, and gave the results of the direct convolution.
     pub simulated: bool,
-    /// `time` where the clock ended the search, so that another run may find another strategy.
+    /// `time` if the clock ended the search, so that another run may find another strategy.
     pub stopped: Option<&'static str>,
     /// The patches of each step of a pass, numbered row by row.
     pub groups: Groups,
@@ -265,7 +265,7 @@ pub fn layer_text(problem: &Problem, report: &LayerReport) -> String {
         rows.insert(3, vec!["passes".into(), passes]);
     }
     if let Some(nearest) = &report.nearest {
-        rows.push(vec!["nearest".into(), format!("{nearest} would do")]);
+        rows.push(vec!["nearest".into(), format!("{nearest} would be enough")]);
     }
     if let Some(violation) = &report.violation {
         rows.push(vec!["violation".into(), violation.clone()]);
@@ -337,7 +337,7 @@ pub fn model_text(report: &ModelReport) -> String {
     text.push_str(&table(&rows, &[3, 4, 5, 6, 7]));
     for FailedLayer { name, problem, nearest, .. } in &report.failed {
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "\n{name} fits in no way: {problem}");
+        let _ = writeln!(text, "\nno strategy fits {name}: {problem}");
         if let Some(nearest) = nearest {
             let _ = writeln!(text, "  {nearest}");
         }

@@ -73,8 +73,8 @@ pub fn text(rows: &[Row], result: &Result) -> String {
         (false, stopped) => {
             let why = match stopped {
                 Stopped::Complete => "",
-                Stopped::Work => "; the search used up its steps, --budget gives it more",
-                Stopped::Time => "; the search used up its time, --budget gives it more",
+                Stopped::Work => "; the search used up its steps (--budget gives it more)",
+                Stopped::Time => "; the search used up its time (--budget gives it more)",
             };
             format!("no packing is below {}{why}", units::bytes(result.bound))
         }
@@ -86,14 +86,14 @@ pub fn text(rows: &[Row], result: &Result) -> String {
             true => format!("capacity {capacity_text}: fits\n"),
             false if result.bound > capacity => format!("capacity {capacity_text}: CANNOT fit\n"),
             false => {
-                format!("capacity {capacity_text}: does NOT fit as found; not proven that nothing does\n")
+                format!("capacity {capacity_text}: this packing does NOT fit; whether another does is not proven\n")
             }
         });
     }
     if let Some(core) = &result.core {
-        let least = if core.irreducible { "; leave out any one, and the others do" } else { "" };
+        let least = if core.irreducible { ", but without any one of them the others do" } else { "" };
         text.push_str(&format!(
-            "these {} alone cannot{least}: {}\n",
+            "these {} buffers alone do not fit{least}: {}\n",
             core.buffers.len(),
             core.buffers.join(", ")
         ));

@@ -55,12 +55,12 @@ fn memory(plan: &Plan) -> String {
     let bound = match (memory.proven, plan.certificate.claimed) {
         (true, _) => "the least for these rings and this schedule: equal to the liveness bound".to_owned(),
         (false, Some(claimed)) if claimed == memory.arena => {
-            "claimed the least for these rings and this schedule: a complete search found none smaller"
+            "the least for these rings and this schedule: claimed by a complete search, not checked"
                 .to_owned()
         }
         (false, Some(claimed)) => {
             format!(
-                "no placement is below {}, and by a complete search none below {}",
+                "no placement is below {}; a complete search claims that none is below {}",
                 grouped(memory.bound),
                 grouped(claimed)
             )
@@ -83,9 +83,9 @@ fn memory(plan: &Plan) -> String {
     rows.push(line(
         "  caller's inputs",
         external.inputs,
-        "frames handed over whole, beside the total".into(),
+        "frames handed over whole, not in the total".into(),
     ));
-    rows.push(line("  caller's outputs", external.outputs, "beside the total".into()));
+    rows.push(line("  caller's outputs", external.outputs, "not in the total".into()));
     table(&rows, &[1])
 }
 
@@ -187,7 +187,8 @@ fn constraints(plan: &Plan) -> String {
 pub fn shortfall(plan: &Plan, nearest: &Shortfall) -> String {
     let mut lines = vec!["no plan meets all constraints; this is the nearest".to_owned()];
     let asked = &plan.constraints;
-    // Latencies where they are asked for; frame rates where these are, or nothing is.
+    // Print latencies if there are limits on them. Print frame rates if there are limits on these, or if there are no
+    // limits at all.
     let with_fps = !asked.fps.is_empty() || asked.latency_ns.is_empty();
     let rates = |rates: &BTreeMap<String, Rate>| {
         let rate = |(name, rate): (&String, &Rate)| {
@@ -221,7 +222,7 @@ pub fn shortfall(plan: &Plan, nearest: &Shortfall) -> String {
         (false, false) => "frame rates and latencies",
     };
     lines.push(match nearest.memory_at_rates {
-        Some(bytes) => format!("at the {what} asked: {} in total", units::bytes(bytes)),
+        Some(bytes) => format!("the {what} asked for take {} in total", units::bytes(bytes)),
         None => format!("the best {what} in any memory: {}", rates(&nearest.best_rates)),
     });
     lines.join("\n  ")

@@ -56,9 +56,9 @@ pub struct Output {
     pub max: f64,
     /// Mean of all elements.
     pub mean: f64,
-    /// Elements that are not a number; they count in nothing else.
+    /// Elements that are not a number. All other figures leave them out.
     pub not_numbers: usize,
-    /// The largest elements and where they are, in row-major order, the first of equal ones first.
+    /// The largest elements with their row-major indices. Of equal elements, the first comes first.
     pub top: Vec<(usize, f64)>,
 }
 
@@ -69,7 +69,7 @@ pub struct Comparison {
     pub name: String,
     /// What makes a comparison impossible, if anything does.
     pub mismatch: Option<String>,
-    /// Largest absolute difference; infinite where only one is a number.
+    /// Largest absolute difference. It is infinite if only one of two elements is a number.
     pub difference: f64,
     /// Largest absolute element of the reference.
     pub largest: f64,
@@ -130,7 +130,7 @@ impl Comparison {
     pub fn of(name: &str, value: &Value, reference: &Value) -> Self {
         let (a, b) = (numbers(&value.data), numbers(&reference.data));
         let mismatch = (value.dims != reference.dims).then(|| {
-            format!("its dimensions are {:?}, those of the reference {:?}", value.dims, reference.dims)
+            format!("its dimensions are {:?}, those of the reference are {:?}", value.dims, reference.dims)
         });
         let difference = |(a, b): (&f64, &f64)| match (a - b).abs() {
             _ if a == b || (a.is_nan() && b.is_nan()) => 0.0,
@@ -198,7 +198,7 @@ fn sentence(comparison: &Comparison) -> String {
     match mismatch {
         Some(mismatch) => format!("{name} differs: {mismatch}"),
         None => format!(
-            "{name} {verdict}: at most {difference:.3e} of {largest:.3e} at its largest, {relative:.1e} relative"
+            "{name} {verdict}: the largest difference is {difference:.3e}, {relative:.1e} of the largest element, {largest:.3e}"
         ),
     }
 }

@@ -1,6 +1,7 @@
 //! Columns of text.
 
-/// Lines of columns, each as wide as its widest cell, two spaces apart; cells of `right` columns end flush.
+/// Formats rows as lines of columns. Each column is as wide as its widest cell, and columns are two spaces apart. The
+/// cells of the `right` columns are aligned to the right.
 pub fn table(rows: &[Vec<String>], right: &[usize]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width =

@@ -1,8 +1,8 @@
 //! Fronts as files: the plans that a search saw, saved beside the plan that it chose, and read again to start from.
 //!
 //! A saved front states, for each CNN, the model that it was found for and how many layers that has. Its choices are
-//! [codes](crate::search::code). A code goes by the order of layers, so the front also states that order. A plan
-//! states all this too, and is read as a front.
+//! [codes](crate::search::code). A code depends on the order of layers, so the front also states that order. A plan
+//! states all this too, and can be read as a front.
 
 use std::collections::BTreeMap;
 
@@ -37,7 +37,8 @@ pub struct SavedFront {
     pub cnns: Vec<SavedCnn>,
     /// What the plan that was chosen chose, by CNN.
     pub chosen: BTreeMap<String, String>,
-    /// The plans seen from which none is worse in both memory and frame rates, by falling memory.
+    /// The front of the plans seen: none of them is worse than another in both memory and frame rates. Sorted by
+    /// falling memory.
     pub pareto: Vec<ParetoPoint>,
 }
 
@@ -51,7 +52,7 @@ pub struct SavedCnn {
     pub model: Model,
     /// Its layers.
     pub layers: usize,
-    /// Which layers these are, in which order: the start of the SHA-256 of their names, a line each.
+    /// Identifies the layers and their order: the start of the SHA-256 of their names, a line for each.
     pub order: String,
 }
 
@@ -67,14 +68,14 @@ pub enum Mismatch {
         help: String,
     },
     /// The model has changed.
-    #[error("it is of another model of CNN `{cnn}`: its file has changed since")]
+    #[error("it was made from another model of CNN `{cnn}`: the file has changed since")]
     Model {
         /// The CNN.
         cnn: String,
     },
     /// The model has other layers, as with other options.
     #[error(
-        "it is of CNN `{cnn}` in {stated} layers, and there are {layers} now: that depends on the storage model and `--no-fuse`"
+        "it has {stated} layers of CNN `{cnn}`, and there are {layers} now: the number depends on the storage model and `--no-fuse`"
     )]
     Layers {
         /// The CNN.
@@ -86,7 +87,7 @@ pub enum Mismatch {
     },
     /// The layers come in another order, as with other partitions or another storage model.
     #[error(
-        "it has the layers of CNN `{cnn}` in another order: that depends on partitions and the storage model"
+        "it has the layers of CNN `{cnn}` in another order, which depends on partitions and the storage model"
     )]
     Order {
         /// The CNN.
@@ -125,7 +126,7 @@ impl SavedFront {
         }
     }
 
-    /// Reads a saved front or a plan; `name` is what messages call the file.
+    /// Reads a saved front or a plan. `name` is the file's name in messages.
     ///
     /// # Errors
     /// Where and why the text is neither.
@@ -150,15 +151,15 @@ impl SavedFront {
                     plan::FORMAT
                 )))
             }
-            // A plan in JSON or RON, or neither: the plan's reader says where it stops.
+            // It is a plan in JSON or RON, or neither. The reader of plans says what is wrong.
             _ => {
                 Plan::parse(text).map(|plan| SavedFront::of(&plan)).map_err(|error| wrong(error.to_string()))
             }
         }
     }
 
-    /// The choices of the plan that was chosen and of the front's plans, for each CNN of an application in turn, `None`
-    /// where they do not apply; and why they do not.
+    /// The choices of the plan that was chosen and of all plans of the front, one for each CNN of an application in
+    /// turn. A choice that does not apply is `None`. Also returns why choices do not apply.
     pub fn known(&self, application: &Application) -> (Vec<Vec<Option<Choice>>>, Vec<Mismatch>) {
         let mut mismatches = Vec::new();
         let saved: Vec<bool> = application

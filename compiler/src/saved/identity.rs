@@ -1,4 +1,4 @@
-//! Which model a plan was made from: its path as the plan states it, its size and its hash.
+//! The identity of the model from which a plan was made: its path as the plan states it, its size and its hash.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -9,8 +9,8 @@ use crate::app::load::ModelSource;
 use crate::builtin;
 use crate::error::Error;
 
-/// The path of a model as a plan in `folder` states it: relative to that folder where it can be, with `/` between
-/// its parts; `builtin:NAME` for a built-in.
+/// The path of a model as a plan in `folder` states it. It is relative to that folder if possible, with `/` between its
+/// parts. For a built-in, it is `builtin:NAME`.
 pub fn path_from(folder: &Path, model: &ModelSource) -> String {
     let Some(file) = &model.file else { return model.name.clone() };
     let absolute = |path: &Path| {
@@ -57,9 +57,9 @@ pub fn verify(folder: &Path, cnn: &Cnn) -> Result<(), Error> {
     }
     Err(Error::Input {
         message: format!(
-            "the model of CNN {}, {}, is not the one that this plan was made from",
+            "the model of CNN {}, {}, has changed since this plan was made",
             cnn.name, stated.path
         ),
-        help: Some("it has changed since: plan the application again".into()),
+        help: Some("plan the application again".into()),
     })
 }

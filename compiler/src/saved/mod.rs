@@ -1,4 +1,4 @@
-//! What csdfc wrote before, read again: plans with their models, and fronts.
+//! Reads what csdfc wrote before: plans with their models, and fronts.
 
 pub mod front;
 pub mod identity;

@@ -1,5 +1,5 @@
-//! The networks of a plan, loaded again from its models: for the values of their weights, and to see that the plan's layers are
-//! those of its models.
+//! Loads the networks of a plan again from its models. `run` and `emit` need the values of their weights, and `check`
+//! compares the plan's layers with those of its models.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -38,9 +38,9 @@ pub fn reload(plan: &Plan, folder: &Path) -> Result<Networks, Error> {
     plan.cnns.iter().map(network).collect::<Result<_, _>>().map(Networks)
 }
 
-/// Where the layers of a plan that lies in `folder` differ from those of its models: names, operators, attributes,
-/// operands and shapes, each with the layer and both values. How an input is handed over is the application's choice, and
-/// which nodes a layer stands for a remark.
+/// Compares the layers of a plan that lies in `folder` with those of its models: names, operators, attributes, operands
+/// and shapes. Returns the differences, each with the layer and both values. Two things may differ: how an input is
+/// handed over, which the application decides, and for which nodes a layer stands, which is only a remark.
 ///
 /// # Errors
 /// When a model cannot be read or is not the one that the plan was made from.
@@ -77,7 +77,8 @@ fn load(cnn: &Cnn, folder: &Path) -> Result<Result<Network, Vec<String>>, Error>
         false => inputs.map(|layer| (layer.name.clone(), layer.output_shape.dims.clone())).collect(),
     };
     let mut least: Option<Vec<String>> = None;
-    // A plan does not say what was made one layer of, but its layers do: it is of the level from which it differs least.
+    // A plan does not state its fusion level, but its layers show it: it is the level from which the plan differs
+    // least.
     for fusion in Fusion::ALL {
         let request = ModelRequest { model: &cnn.model.path, folder, shapes: &shapes, fusion };
         let loaded = load::load(&request).map_err(|error| Error::Model {
@@ -97,7 +98,7 @@ fn load(cnn: &Cnn, folder: &Path) -> Result<Result<Network, Vec<String>>, Error>
     Ok(Err(least.unwrap_or_default()))
 }
 
-/// The network, its layers computed by the plan's primitives.
+/// The network, in which the plan's primitives compute the layers.
 fn with_primitives(cnn: &Cnn, mut network: Network) -> Network {
     for layer in &mut network.layers {
         let planned = cnn.layers.iter().find(|planned| planned.name == layer.name);
@@ -111,7 +112,7 @@ fn with_primitives(cnn: &Cnn, mut network: Network) -> Network {
     network
 }
 
-/// The network with its layers in the order of the plan's, or as it is if that is no order for it.
+/// The network with its layers in the plan's order. If that is no possible order, the network is unchanged.
 fn in_order_of(cnn: &Cnn, network: Network) -> Network {
     let places: BTreeMap<&str, LayerId> =
         network.ids().map(|id| (network.layer(id).name.as_str(), id)).collect();

@@ -1,6 +1,6 @@
-//! What the main paper compares itself with (Table 12): no reduction, greedy reuse as Pisarchyk and Lee (2020, its
-//! \[23\]), and parts everywhere as Minakova and Stefanov (2020, its \[17\]). Nothing is searched: each is one variant of
-//! each CNN and a way to share buffers, in storage model `edges`.
+//! The methods with which the main paper compares itself (Table 12): no reduction, greedy reuse as in Pisarchyk and Lee
+//! (2020, its \[23\]), and parts everywhere as in Minakova and Stefanov (2020, its \[17\]). They do not search. Each is
+//! one variant of each CNN and a way to share buffers, in storage model `edges`.
 
 use csdfc_codegen::plan::StorageModel;
 
@@ -19,7 +19,7 @@ use crate::network::Network;
 use crate::storage::edges::{self, Sharing};
 use crate::storage::{Effort, Storage};
 
-/// What each layer does under a method that leaves no choice; `None` under the others.
+/// The choice of a method that has only one. `None` for all other methods.
 pub fn choice(method: Method, network: &Network) -> Option<Choice> {
     match method {
         Method::None | Method::Reuse => Some(Choice::none(network)),
@@ -55,7 +55,7 @@ pub fn front(
     Ok(Front { variants: vec![variant], evaluations: 1, stopped: Stopped::Complete })
 }
 
-/// A CNN under a choice in storage model `edges`; [`Variant::buffers`] remains to be found.
+/// The variant of a CNN under a choice, in storage model `edges`. [`Variant::buffers`] is not computed yet.
 ///
 /// # Errors
 /// Those of the dataflow analyses.
@@ -76,8 +76,8 @@ pub fn variant(
     })
 }
 
-/// The application with the partitions of each CNN one after another, since a method that knows nothing of pipelines may
-/// have them share buffers (main paper, section 8.1). What runs at the same time as another CNN still does.
+/// The application with the partitions of each CNN one after another. A method that knows nothing of pipelines may then
+/// let them share buffers (main paper, section 8.1). CNNs that run at the same time still do.
 pub fn without_pipelines(application: &Application) -> Application {
     let cnn_of = |name: &String| {
         application.cnns.iter().position(|cnn| cnn.partitions.iter().any(|p| p.name == *name))

@@ -17,10 +17,12 @@ use crate::suggest::clip;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CodeError {
     /// An item that says no rows per firing.
-    #[error("`{0}` is not rows per firing: `h` or a number, or as `24*1` so many layers of the same")]
+    #[error(
+        "`{0}` does not say rows per firing: give `h`, a number, or `24*1` for 24 layers with the same number"
+    )]
     Rows(String),
     /// Rows for another number of layers.
-    #[error("it speaks of {stated} layers, and there are {layers}")]
+    #[error("it lists {stated} layers, but there are {layers}")]
     Layers {
         /// Layers that the text speaks of.
         stated: u64,
@@ -28,10 +30,12 @@ pub enum CodeError {
         layers: usize,
     },
     /// What stands behind the rows is not `barriers` and a list.
-    #[error("`{0}` is not `barriers none`, or `barriers` and layers that ascend, as `barriers 5,12,20-31`")]
+    #[error(
+        "`{0}` lists no barriers: give `barriers none`, or layers in ascending order as in `barriers 5,12,20-31`"
+    )]
     Barriers(String),
     /// What stands behind `one by one` is no list.
-    #[error("`{0}` is not `one by one` and layers that ascend, as `one by one 5,12,20-31`")]
+    #[error("`{0}` does not list layers in ascending order, as in `one by one 5,12,20-31`")]
     OneByOne(String),
 }
 
@@ -46,7 +50,7 @@ pub fn write(choice: &Choice, network: &Network) -> String {
         let height = layer.rows() as u64;
         let rows = (rows < height).then_some(rows);
         match runs.last_mut() {
-            // A tensor of one row is made in one firing whatever is said: it goes with those before it.
+            // A tensor of one row is always made in one firing, so it joins the run before it.
             Some((times, before)) if *before == rows || height == 1 => *times += 1,
             _ => runs.push((1, rows)),
         }
@@ -77,10 +81,10 @@ fn written(layers: &[LayerId]) -> String {
     ranges.join(",")
 }
 
-/// Reads a choice for a network. More rows than a tensor has are all of it.
+/// Reads a choice for a network. A number above the height of a tensor stands for the whole tensor.
 ///
 /// # Errors
-/// Where the text is not of the form above, or speaks of another number of layers.
+/// If the text is not of the form above, or has another number of layers.
 pub fn read(text: &str, network: &Network) -> Result<Choice, CodeError> {
     let (rows, mut rest) = match text.split_once(';') {
         Some((rows, rest)) => (rows, Some(rest.trim())),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use csdfc_codegen::plan::ParetoPoint;
 
-/// Whether for each of `theirs` there is one of `ours` of no more memory at which no CNN is slower.
+/// Whether `ours` has, for each plan of `theirs`, a plan that takes no more memory and in which no CNN is slower.
 pub fn dominates(ours: &[ParetoPoint], theirs: &[ParetoPoint]) -> bool {
     let as_fast = |ours: &ParetoPoint, theirs: &ParetoPoint| {
         theirs.fps.iter().all(|(cnn, fps)| ours.fps.get(cnn).is_some_and(|ours| ours >= fps))
@@ -14,8 +14,8 @@ pub fn dominates(ours: &[ParetoPoint], theirs: &[ParetoPoint]) -> bool {
     theirs.iter().all(as_good)
 }
 
-/// The volume that plans dominate: in the plane of total memory, up to `memory` bytes, and frames per second, from 0, with
-/// an axis of its own for each CNN. In bytes times frames per second; ratios are what it is for.
+/// The hypervolume of plans. One axis is the total memory, up to `memory` bytes, and each CNN has an axis of frames per
+/// second, from 0. The unit is bytes times frames per second, so that only ratios mean something.
 pub fn hypervolume(plans: &[ParetoPoint], memory: u64) -> f64 {
     let point = |plan: &ParetoPoint| {
         let rates = plan.fps.values().map(|fps| -fps);

@@ -1,4 +1,4 @@
-//! What a choice costs: one frame of a CNN executed, placed in memory and timed.
+//! What a choice costs: it executes one frame of a CNN, places it in memory, and computes its time.
 
 use crate::cost::timing::{FrameTime, Timing};
 use crate::frame::choice::Choice;
@@ -62,14 +62,15 @@ impl<'a> Evaluator<'a> {
         alone.bound_as_chosen(&alone.items())
     }
 
-    /// The layers of an execution for which to make rows one by one costs time, each with bytes that no placement
-    /// undercuts in which it makes them at once.
+    /// The layers of an execution that can make their rows one by one at a price. Each comes with a lower bound, in
+    /// bytes, of all placements in which it makes them at once.
     pub fn at_once(&self, execution: &Execution) -> Vec<(LayerId, u64)> {
         let alone = self.alone(execution);
         alone.at_once(&alone.items(), 0)
     }
 
-    /// An execution with its rings placed: bytes of buffers, and the layers that make rows one by one at a price.
+    /// Places the rings of an execution. Returns the bytes of the buffers, and the layers that make their rows one by
+    /// one at a price.
     pub fn place(&self, execution: &Execution, effort: Effort) -> (u64, Vec<LayerId>) {
         let alone = self.alone(execution);
         let arrangement = storage::arrange(&alone, self.storage, effort);
@@ -97,7 +98,8 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// One frame with these rows per firing, where these layers make them one by one at a price.
+    /// The times of one frame with these rows per firing. The layers of `one_by_one` make their rows one by one at a
+    /// price.
     pub fn frame(&self, rows: &[u64], one_by_one: &[LayerId]) -> FrameTime {
         self.timing.frame(self.task, rows, one_by_one)
     }
@@ -117,7 +119,7 @@ impl<'a> Evaluator<'a> {
     }
 }
 
-/// Which partitions of this CNN run at the same time, pair by pair, as elements of J for the CNN alone.
+/// The pairs of partitions of this CNN that run at the same time, as elements of J for the CNN alone.
 pub(super) fn own_elements(task: &CnnTask<'_>) -> Vec<Vec<(usize, usize)>> {
     let count = task.partitions.len();
     let pairs = (0..count).flat_map(|p| (p + 1..count).map(move |q| (p, q)));

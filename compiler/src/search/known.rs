@@ -1,4 +1,4 @@
-//! What is known before a search: the choices of old plans, or the plan itself.
+//! What is known before a search: the choices of old plans, or the plan itself if it is picked.
 
 use rayon::prelude::*;
 
@@ -12,10 +12,10 @@ use csdfc_codegen::plan::StorageModel;
 /// Where a search starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Start {
-    /// The choices of old plans, each with one per CNN where it applies: the search goes on from them and ends with no
-    /// worse plan. Methods of one plan have no use for them.
+    /// The choices of old plans. Each plan has a choice for each CNN, where it applies. The search starts from them,
+    /// and its result is no worse. Methods with a single plan ignore them.
     Search(Vec<Vec<Option<Choice>>>),
-    /// The choice for each CNN: there is nothing to look for.
+    /// The choice for each CNN. There is no search.
     Picked(Vec<Choice>),
 }
 
@@ -35,8 +35,8 @@ impl Default for Start {
     }
 }
 
-/// Adds the variants that old plans chose to those that a search has made for each CNN. Returns the old plans that apply
-/// to every CNN, as a variant of each.
+/// Adds the variants of old plans to those that a search has made for each CNN. Returns the old plans that apply to
+/// every CNN, each as the index of a variant for every CNN.
 ///
 /// # Errors
 /// Those of the dataflow analyses.
@@ -73,7 +73,8 @@ pub fn add(
     Ok(as_variants.into_iter().filter_map(|plan| plan.into_iter().collect()).collect())
 }
 
-/// The old plans that a bit for each layer of each CNN in turn can say: whether it fires once per row or once.
+/// The old plans that can be written with one bit for each layer of each CNN in turn. The bit says whether the layer
+/// fires once per row, or once.
 pub fn as_bits(plans: &[Vec<Option<Choice>>], tasks: &[CnnTask<'_>]) -> Vec<Vec<bool>> {
     let plan = |plan: &Vec<Option<Choice>>| {
         let of_cnn = |(choice, task): (&Option<Choice>, &CnnTask<'_>)| bits(choice.as_ref()?, task.network);

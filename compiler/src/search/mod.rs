@@ -11,7 +11,7 @@
 //! - The fastest plan fits the memory, and is too slow. Every other plan is too slow as well.
 //! - The parameters alone exceed the memory. No plan fits.
 //!
-//! A front (`--pareto`) is always searched for ([`watch::Scope`]).
+//! If a front is asked for (`--pareto`), there always is a search ([`watch::Scope`]).
 
 pub mod baseline;
 pub mod code;
@@ -41,7 +41,8 @@ pub struct Found {
     pub variants: Vec<Variant>,
     /// What there is instead, where constraints cannot be met.
     pub shortfall: Option<Shortfall>,
-    /// The plans seen from which none is worse in both memory and frame rates, by falling memory.
+    /// The front of the plans seen: none of them is worse than another in both memory and frame rates. Sorted by
+    /// falling memory.
     pub pareto: Vec<ParetoPoint>,
     /// Choices that were evaluated.
     pub evaluations: u64,
@@ -52,14 +53,15 @@ pub struct Found {
 /// The nearest that can be reached where the constraints can't.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Shortfall {
-    /// The least total memory of any plan found, in bytes; `None` if none was searched for, since no plan can meet what is
-    /// asked.
+    /// The least total memory of any plan found, in bytes. `None` if there was no search, because no plan can meet the
+    /// constraints.
     pub least_memory: Option<u64>,
-    /// The least total memory at the frame rates and latencies asked, in bytes; `None` if they can't be reached at all.
+    /// The least total memory at the frame rates and latencies that are asked for, in bytes. `None` if they cannot be
+    /// reached.
     pub memory_at_rates: Option<u64>,
-    /// The rates, by CNN, of the fastest plan in the memory asked; `None` if nothing fits.
+    /// The rates, by CNN, of the fastest plan in the memory that is asked for. `None` if no plan fits.
     pub rates_in_memory: Option<BTreeMap<String, Rate>>,
-    /// The best frame rate and the best latency in any memory, by CNN; perhaps of two plans.
+    /// The best frame rate and the best latency in any memory, by CNN. They may be of two plans.
     pub best_rates: BTreeMap<String, Rate>,
 }
 

@@ -1,4 +1,4 @@
-//! One variant for each CNN, so that what runs at the same time fits the budget together.
+//! Chooses one variant for each CNN, such that the CNNs that run at the same time fit the budget together.
 //!
 //! CNNs that exclude each other in time share the arena, so each may use all of it and is chosen on its own. CNNs
 //! with partitions in one element of J must fit side by side: choosing for them is a multiple-choice knapsack,
@@ -21,15 +21,15 @@ pub struct Selection<'a> {
 }
 
 impl<'a> Selection<'a> {
-    /// Keeps, of the variants that are as fast as is asked of the CNN, those that no other beats in both memory and speed.
+    /// Keeps the variants that are as fast as asked for, and that no other such variant beats in both memory and speed.
     pub fn new(variants: &'a [Vec<Variant>], elements: Vec<Vec<usize>>, demands: &[Demand]) -> Self {
         let allowed =
             variants.iter().zip(demands).map(|(variants, demand)| front(variants, demand)).collect();
         Selection { variants, allowed, elements }
     }
 
-    /// The fastest choice whose buffers fit `budget` bytes: the one of least slowdown summed over the CNNs, each
-    /// relative to its fastest variant. `None` if nothing fits.
+    /// The fastest choice whose buffers fit `budget` bytes. It has the least sum of slowdowns, each relative to the
+    /// fastest variant of its CNN. `None` if nothing fits.
     pub fn fastest(&self, budget: u64) -> Option<Vec<usize>> {
         let mut chosen = vec![0; self.variants.len()];
         for group in self.groups() {
@@ -65,7 +65,7 @@ impl<'a> Selection<'a> {
         let each = |cnn: usize| self.allowed[cnn].iter().map(move |v| self.buffers(cnn, *v));
         let mut budgets: Vec<u64> = (0..self.variants.len()).flat_map(each).collect();
         if self.elements.iter().any(|element| element.len() > 1) {
-            // Sums of variants would be many: an even grid between the extremes shows the front.
+            // There are too many sums of variants. An even grid between the extremes shows the front.
             let sum: u64 = (0..self.variants.len()).filter_map(|cnn| each(cnn).max()).sum();
             let least = self.least().unwrap_or(0);
             budgets = (0..=16).map(|i| least + (sum.saturating_sub(least)) / 16 * i).collect();
@@ -84,7 +84,7 @@ impl<'a> Selection<'a> {
         self.variants[cnn][variant].period_ns
     }
 
-    /// Bytes that this choice takes for a group: those of its fullest element.
+    /// Bytes that this choice takes for a group: the bytes of its largest element of J.
     fn arena(&self, group: &[usize], chosen: &[usize]) -> u64 {
         let members = |element: &[usize]| -> u64 {
             element.iter().filter(|cnn| group.contains(cnn)).map(|cnn| self.buffers(*cnn, chosen[*cnn])).sum()
@@ -108,9 +108,9 @@ impl<'a> Selection<'a> {
         groups.into_values().collect()
     }
 
-    /// The integer program: one variant per CNN; every element within the budget and least slowdown, or, without a
-    /// budget, the fullest element as small as can be. Bytes are scaled to megabytes to keep the solver's tolerances
-    /// meaningful; the answer is verified in bytes.
+    /// The integer program. It takes one variant for each CNN. With a budget, it minimises the slowdown, and every
+    /// element must be within the budget. Without one, it minimises the largest element. Bytes are scaled to megabytes,
+    /// so that the solver's tolerances make sense. The answer is verified in bytes.
     fn solve(&self, group: &[usize], budget: Option<u64>, chosen: &mut [usize]) -> Option<()> {
         const SCALE: f64 = 1e-6;
         let mut variables = ProblemVariables::new();
@@ -154,7 +154,8 @@ impl<'a> Selection<'a> {
     }
 }
 
-/// The variants that are fast enough and that no other such one beats or equals in both memory and speed, by memory.
+/// The variants that are fast enough, and for which no other such variant is as good in both memory and speed. Sorted
+/// by memory.
 fn front(variants: &[Variant], demand: &Demand) -> Vec<usize> {
     let is_met = |v: &usize| demand.is_met(variants[*v].fps(), variants[*v].latency());
     let mut order: Vec<usize> = (0..variants.len()).filter(is_met).collect();

@@ -25,7 +25,7 @@ pub fn choices(network: &Network) -> Vec<Choice> {
     choices
 }
 
-/// The same choice with the inputs delivered whole, if it has them by rows: the caller's frame then costs no ring.
+/// The same choice with its inputs delivered whole, if it has them by rows. The caller's frame then costs no ring.
 fn inputs_whole(network: &Network, choice: &Choice) -> Option<Choice> {
     let mut rows = choice.rows.clone();
     for (id, layer) in network.layers.iter().enumerate().filter(|(_, layer)| layer.is_input()) {
@@ -38,8 +38,8 @@ fn inputs_whole(network: &Network, choice: &Choice) -> Option<Choice> {
 /// The variants of a CNN that are worth choosing.
 #[derive(Debug)]
 pub struct Front {
-    /// Those that no faster choice beats in memory, and of those within the deadline no faster one within it, the fastest
-    /// first.
+    /// Variants that take less memory than every faster one, or than every faster one within the deadline. The fastest
+    /// comes first.
     pub variants: Vec<Variant>,
     /// Choices that were evaluated.
     pub evaluations: u64,
@@ -64,8 +64,8 @@ pub fn front(task: &CnnTask<'_>, timing: &Timing<'_>, storage: StorageModel) -> 
     front_of(task, timing, storage, &choices(task.network))
 }
 
-/// Evaluates choices; in storage model `tensors` the best of them with whole inputs too (in `edges` a whole input is a
-/// whole buffer, which no plan gains from).
+/// Evaluates choices. In storage model `tensors`, it also evaluates the best of them with whole inputs. (In `edges`, a
+/// whole input is a whole buffer, so no plan gains from it.)
 ///
 /// # Errors
 /// Those of the dataflow analyses.
@@ -84,9 +84,9 @@ pub fn front_of(
     Ok(front)
 }
 
-/// Evaluates choices for one CNN, each in the ways that it leaves open, in parallel and in order. Only those whose
-/// liveness bound leaves hope are placed, and of those only the undominated get the smallest rings (in storage model
-/// `edges` they keep those of the execution on demand, which is the paper's).
+/// Evaluates choices for one CNN in parallel, each in the ways that it leaves open. Results are in order. Only choices
+/// whose liveness bound may be good enough are placed, and of those, only the undominated ones get the smallest rings.
+/// (In storage model `edges`, they keep the rings of the execution on demand, as in the paper.)
 ///
 /// # Errors
 /// Those of the dataflow analyses.
@@ -110,7 +110,8 @@ pub fn evaluate(
     all.sort_by(|(.., a), (.., b)| a.period_ns.total_cmp(&b.period_ns));
     let mut least = Least::of(timing.deadline_ns);
     let mut placed = Vec::new();
-    // With every layer by rows a search has most to gain: the smallest rings may yet make it the smallest of all.
+    // If every layer goes by rows, the search for smaller rings gains most. So this variant may yet become the smallest
+    // of all.
     let mut by_rows = None;
     for (choice, execution, way) in all {
         if execution.rows.iter().all(|rows| *rows == 1) {
@@ -138,8 +139,8 @@ pub fn evaluate(
     Ok(Front { variants, evaluations: choices.len() as u64, stopped: Stopped::Complete })
 }
 
-/// The variants that no faster one beats or equals in memory, the fastest first. Those within a deadline are compared with
-/// their like too: a pipeline's slower variant may be the one whose frames are sooner done.
+/// The variants that take less memory than every faster one, the fastest first. Variants within a deadline are also
+/// compared among themselves, since in a pipeline, a variant with a lower rate may finish a frame sooner.
 fn undominated(mut variants: Vec<Variant>, deadline_ns: Option<u64>) -> Vec<Variant> {
     variants.sort_by(|a, b| a.period_ns.total_cmp(&b.period_ns));
     let mut least = Least::of(deadline_ns);

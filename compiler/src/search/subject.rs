@@ -17,16 +17,16 @@ pub struct Subject<'a> {
     pub tasks: &'a [CnnTask<'a>],
     /// Of each CNN, how its frames are timed.
     pub timings: &'a [Timing<'a>],
-    /// J: partitions that run at the same time, each as (CNN, partition of that CNN).
+    /// The set J: partitions that run at the same time, each as the index of its CNN and its index within that CNN.
     pub elements: &'a [Vec<(usize, usize)>],
     /// Bytes of the parameters as they are stored.
     pub parameters: u64,
-    /// How edges share buffers. As printed, [`Sharing::Printed`], the paper's search begins at random, too.
+    /// How edges share buffers. With [`Sharing::Printed`], the paper's search also begins at random.
     pub sharing: Sharing,
 }
 
 impl Subject<'_> {
-    /// Places all rings; in storage model `edges`, edges share buffers as the method has it.
+    /// Places all rings. In storage model `edges`, edges share buffers as the method says.
     pub fn arrange(&self, storage: &Storage<'_>, effort: Effort) -> Arrangement {
         match self.application.storage {
             StorageModel::Edges => edges::arrange(storage, self.sharing, effort),

@@ -11,16 +11,16 @@ pub enum Limit {
     /// When more is hardly worth while.
     #[default]
     Default,
-    /// After so many choices for each CNN: the same result on every machine.
+    /// After so many choices for each CNN. The result is the same on every machine.
     Evaluations(u64),
-    /// After so much time: the best that this machine finds by then.
+    /// After so much time. The result is the best that this machine finds by then.
     Time(Duration),
 }
 
 /// What a search is for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Scope {
-    /// One plan: nothing is searched for where it is known without which one that is.
+    /// One plan. There is no search if the answer is known without it.
     Plan,
     /// Also the plans that take less memory and more time, or the other way round.
     #[default]
@@ -66,7 +66,7 @@ impl Watch<'_> {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Whether a search that began then is to end now: somebody asked, or its time is over.
+    /// Whether a search that began at `started` must end now, because somebody asked for it or its time is over.
     pub fn is_over(&self, started: Instant) -> bool {
         let is_late = match self.limit {
             Limit::Default | Limit::Evaluations(_) => false,
@@ -102,7 +102,8 @@ pub enum Stopped {
 }
 
 impl Stopped {
-    /// Why a genetic search ended that was to end by this limit. Limits of its own, as on generations, complete it.
+    /// Why a genetic search with this limit ended. If it ended by a limit of its own, as on generations, it is
+    /// complete.
     pub fn of(reason: StopReason, limit: Limit) -> Self {
         match (reason, limit) {
             (StopReason::Asked, _) => Stopped::Asked,

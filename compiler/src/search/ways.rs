@@ -6,9 +6,10 @@
 //! is no image is a single pixel, for which a call takes long. For such layers it is a choice
 //! ([`Choice::one_by_one`]), with a price in the cost model.
 //!
-//! What the choice is worth shows once the rings of an execution are known. So each execution is tried in several
-//! ways: all such layers at once; one by one those that take most bytes at once, then more of them step by step; all
-//! one by one. Where a placement shows that a layer goes one by one without need, that layer goes at once again.
+//! The worth of the choice shows once the rings of an execution are known. So each execution is tried in several ways:
+//! with all such layers at once, with those one by one that take most bytes at once, then with more of them step by
+//! step, and with all one by one. If a placement shows that a layer goes one by one without need, that layer goes at
+//! once again.
 //!
 //! A plan states which layers these are by addresses alone. A placement counts as the least only if none is smaller
 //! in any of the ways, so the liveness bound and `certificate.claimed` let all layers go one by one.
@@ -36,8 +37,9 @@ pub struct Way {
     pub bound: u64,
 }
 
-/// The ways worth trying: all layers at once; one by one those that take most at once, more of them step by step; and all
-/// one by one. Only one, where the choice says which.
+/// The ways that are worth trying. First all layers make their rows at once. Then those layers go one by one that take
+/// most bytes at once, more of them step by step, until all go one by one. There is only one way if the choice says
+/// which layers go one by one.
 pub fn ways(evaluator: &Evaluator<'_>, choice: &Choice, execution: &mut Execution) -> Vec<Way> {
     let sets = match choice.one_by_one {
         Some(_) => vec![execution.one_by_one.clone()],
@@ -52,7 +54,8 @@ pub fn ways(evaluator: &Evaluator<'_>, choice: &Choice, execution: &mut Executio
     sets.into_iter().map(&mut way).collect()
 }
 
-/// Sets of layers, given with the bytes that each takes at once. `bound` is what all layers one by one take at least.
+/// Sets of layers to go one by one. `at_once` has the bytes that each layer takes if it makes its rows at once. `bound`
+/// is a lower bound if all layers go one by one.
 fn sets(at_once: &[(LayerId, u64)], bound: u64) -> Vec<Vec<LayerId>> {
     let above = |bytes: u64| -> Vec<LayerId> {
         at_once.iter().filter(|(_, taken)| *taken > bytes).map(|(layer, _)| *layer).collect()
@@ -74,8 +77,8 @@ fn sets(at_once: &[(LayerId, u64)], bound: u64) -> Vec<Vec<LayerId>> {
     sets
 }
 
-/// An execution of a choice placed in one of its ways. Layers that need not go one by one where the rings then lie do not,
-/// unless the choice says which do.
+/// Places an execution of a choice in one of its ways. A layer goes at once if the rings lie such that it need not go
+/// one by one, unless the choice says which layers do.
 ///
 /// # Errors
 /// Those of the dataflow analyses.
@@ -100,8 +103,8 @@ pub fn placed(
     Ok(evaluator.variant(choice, execution, buffers))
 }
 
-/// The execution in which these layers may go one by one. Rings between partitions that run at the same time depend on
-/// how long layers take.
+/// The execution in which these layers may go one by one. It computes the rings between partitions that run at the same
+/// time again, since they depend on how long layers take.
 fn with(
     evaluator: &Evaluator<'_>,
     choice: &Choice,

@@ -26,8 +26,8 @@ use super::Storage;
 use super::item::Item;
 use super::moments::RowByRow;
 
-/// For each item, the items that are stored at the same time, and how far above or below it they must lie at least:
-/// the size of the lower one, or less where it is in use in part when the other is.
+/// For each item, the items that are stored at the same time, and how far above or below it they must lie at least. The
+/// distance is the size of the lower one, or less if only a part of it is in use while the other one is.
 pub(super) fn links(storage: &Storage<'_>, items: &[Item<'_>], row_by_row: RowByRow) -> Vec<Vec<Link>> {
     let sharing = Sharing::new(storage, row_by_row);
     let mut links = vec![Vec::new(); items.len()];
@@ -56,7 +56,8 @@ pub(super) fn links(storage: &Storage<'_>, items: &[Item<'_>], row_by_row: RowBy
 struct Sharing {
     /// Pairs of items that share no address, in either order, sorted.
     apart: Vec<(usize, usize)>,
-    /// Pairs of items, the one written first, with a firing that goes row by row and their distance in it; sorted.
+    /// Pairs of items, each with a firing that goes row by row, and with their distance in that firing. The item that
+    /// is written comes first. The list is sorted.
     sweeps: Vec<((usize, usize), usize, i64)>,
 }
 
@@ -89,9 +90,9 @@ impl Sharing {
         sharing
     }
 
-    /// How much higher than the first the second must start at least where the first is meant to lie below: the most, over
-    /// all firings at which both are in use, of the end of what is in use of the first minus the start of what is of
-    /// the second, each from its ring's start.
+    /// How much higher the second ring must start than the first at least, if the first is meant to lie below. In each
+    /// firing at which both are in use, it is the end of the used part of the first ring less the start of the used
+    /// part of the second, both counted from the start of their ring. The result is the maximum over all these firings.
     fn distance(&self, pair: [usize; 2], requests: [&Request; 2]) -> i64 {
         let [lower, upper] = requests;
         let (begin, end) = (lower.live.0.max(upper.live.0), lower.live.1.min(upper.live.1));

@@ -1,5 +1,5 @@
-//! Whole buffers for edges: Algorithm 1 of the main paper, greedy reuse among edges, CNNs and partitions, and what the
-//! paper compares it with.
+//! Whole buffers for edges. Algorithm 1 of the main paper reuses buffers greedily among edges, CNNs and partitions. The
+//! methods with which the paper compares it are here, too.
 
 use super::item::Item;
 use crate::storage::{Arrangement, Effort, Storage};
@@ -7,7 +7,7 @@ use crate::storage::{Arrangement, Effort, Storage};
 /// A buffer shared by edges that are never stored at the same time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SharedBuffer {
-    /// Bytes: those of the largest edge (Eq. 4).
+    /// Its bytes, which are those of its largest edge (Eq. 4).
     pub bytes: u64,
     /// The edges, as indices into [`Storage::items`], in the order of allocation.
     pub edges: Vec<usize>,
@@ -27,7 +27,7 @@ pub enum Sharing {
     Nothing,
 }
 
-/// Gives every edge a place in a buffer; buffers lie one above the other. Above them lie workspaces, placed likewise.
+/// Gives every edge a place in a buffer. Buffers lie one above the other. The workspaces lie above them.
 pub fn arrange(storage: &Storage<'_>, sharing: Sharing, effort: Effort) -> Arrangement {
     let items = storage.items();
     let bound = storage.bound(&items);
@@ -59,12 +59,13 @@ pub fn buffers(storage: &Storage<'_>, sharing: Sharing, effort: Effort) -> Vec<S
     }
 }
 
-/// How much smaller the buffers must be for another order of edges than the paper's, as a part of the whole.
+/// Another order of edges than the paper's is taken if it makes the buffers smaller by more than one part in this many.
 const WORTH_REORDERING: u64 = 64;
 
-/// Algorithm 1. In which order it visits edges is not printed; its Tables 8 and 9 come of visiting them by partition, within
-/// it by producer and consumer. Where another order saves more than one part in 64, that is taken: the largest first, and
-/// from there whatever `effort` finds by visiting single edges earlier.
+/// Algorithm 1. The paper does not say in which order it visits edges. Tables 8 and 9 come out if it visits them by
+/// partition, and within a partition by producer and consumer. Another order is taken if it saves more than one part in
+/// 64. That order visits the largest edge first, or it comes from this one by visiting single edges earlier, as many as
+/// `effort` allows to try. One order takes O(e² · log e) time for e edges.
 pub fn reuse_buffers(storage: &Storage<'_>, effort: Effort) -> Vec<SharedBuffer> {
     let items = storage.items();
     let conflicts = storage.conflicts(&items);
@@ -87,8 +88,9 @@ pub fn total(buffers: &[SharedBuffer]) -> u64 {
     buffers.iter().map(|buffer| buffer.bytes).sum()
 }
 
-/// The buffers of an order, or of ones that come of it: each step visits one edge earlier such that the buffers take fewer
-/// bytes, the shorter ways tried first. It ends where no step helps, or after so many orders as the effort is worth.
+/// The buffers of an order, or of a better order that comes from it. Each step visits one edge earlier, so that the
+/// buffers take fewer bytes. Short moves are tried first. It ends when no step helps, or after as many orders as the
+/// effort allows.
 fn earlier(
     mut order: Vec<usize>,
     effort: Effort,
@@ -129,9 +131,9 @@ fn reuse_in_order(storage: &Storage<'_>, may: impl Fn(&Item<'_>, &Item<'_>) -> b
     allocate(&items, &storage.conflicts(&items), &order, may)
 }
 
-/// Gives every edge a buffer, the present one that grows least where one suits. Ties go to the first (line 31's
-/// strict comparison). A cut edge is a double buffer whose halves are edges of their own, both busy throughout. Edges share
-/// only where `may` agrees.
+/// Gives every edge a buffer. If an existing buffer suits, it takes the one that grows least, and of equal ones the
+/// first (line 31 compares strictly). A cut edge is a double buffer, whose halves are edges of their own and in use all
+/// the time. Edges share a buffer only if `may` agrees.
 fn allocate(
     items: &[Item<'_>],
     conflicts: &[Vec<usize>],

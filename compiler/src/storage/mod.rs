@@ -1,4 +1,4 @@
-//! Where rings live: which of them can never share an address, and how many bytes the arena takes at least.
+//! Where rings lie: which of them can never share an address, and how many bytes the arena takes at least.
 //!
 //! There are two storage models. Both start from the same ring [requests](crate::frame::request): bytes, first and
 //! last firing, partitions.
@@ -28,7 +28,7 @@ use moments::{Moment, RingLives, RowByRow};
 pub struct Storage<'a> {
     /// One execution per CNN.
     pub executions: Vec<&'a Execution>,
-    /// J: partitions that run at the same time, each as (CNN, partition of that CNN).
+    /// The set J: partitions that run at the same time, each as the index of its CNN and its index within that CNN.
     pub elements: &'a [Vec<(usize, usize)>],
 }
 
@@ -52,8 +52,9 @@ impl<'a> Storage<'a> {
         self.executions.iter().enumerate().flat_map(of).collect()
     }
 
-    /// For each item, the items that are stored at the same time, ascending: those of the same CNN whose lives overlap,
-    /// and those that are live in a partition that runs at the same time.
+    /// For each item, the items that are stored at the same time, in ascending order. They are items of the same CNN
+    /// whose lives overlap, and items that are live in a partition that runs at the same time. It takes O(n²) time for
+    /// n items.
     pub fn conflicts(&self, items: &[Item<'_>]) -> Vec<Vec<usize>> {
         let mut conflicts = vec![Vec::new(); items.len()];
         for (a, b, _) in self.pairs(items) {
@@ -66,7 +67,8 @@ impl<'a> Storage<'a> {
         conflicts
     }
 
-    /// Pairs of items that are stored at the same time, and whether partitions that run at the same time do so.
+    /// Pairs of items that are stored at the same time. The flag says whether this is because partitions run at the
+    /// same time.
     fn pairs(&self, items: &[Item<'_>]) -> Vec<(usize, usize, bool)> {
         let together = self.together();
         let occupied: Vec<Vec<(usize, usize)>> = match together.is_empty() {
@@ -111,9 +113,9 @@ impl<'a> Storage<'a> {
         windows.filter(|(_, w)| w.start <= last && first < w.end).map(|(p, _)| (item.cnn, p)).collect()
     }
 
-    /// The liveness bound: no placement takes less than what is in use at once on a CNN's time line, nor less than
-    /// the peaks of partitions that run at the same time together with the rings that they share. Every layer that can
-    /// makes its rows one by one.
+    /// The liveness bound. No placement takes less than the bytes that are in use at once on a CNN's time line. Nor
+    /// does one take less than the peaks of partitions that run at the same time, together with the rings that they
+    /// share. The bound assumes that every layer that can makes its rows one by one.
     pub fn bound(&self, items: &[Item<'_>]) -> Peak {
         self.peak(items, RowByRow::All, |_| true)
     }
@@ -123,13 +125,14 @@ impl<'a> Storage<'a> {
         self.peak(items, RowByRow::All, |request| request.is_workspace).bytes
     }
 
-    /// The same where of the layers for which that costs time only those do that were chosen to.
+    /// The same bound, if only the chosen ones go one by one of the layers for which that costs time.
     pub fn bound_as_chosen(&self, items: &[Item<'_>]) -> u64 {
         self.peak(items, RowByRow::Chosen, |_| true).bytes
     }
 
-    /// The layers of a CNN for which to make rows one by one costs time, each with bytes that no placement undercuts in
-    /// which it makes them at once: those in use at its fullest firing, or its rings side by side.
+    /// The layers of a CNN that can make their rows one by one at a price. Each comes with a lower bound, in bytes, of
+    /// all placements in which it makes them at once: the bytes in use at its fullest firing, or those of its rings
+    /// side by side.
     pub fn at_once(&self, items: &[Item<'_>], cnn: usize) -> Vec<(LayerId, u64)> {
         let execution = self.executions[cnn];
         let own: Vec<usize> = (0..items.len()).filter(|i| items[*i].cnn == cnn).collect();
@@ -148,8 +151,8 @@ impl<'a> Storage<'a> {
         execution.sharing.costly.iter().map(of_layer).collect()
     }
 
-    /// The layers of a CNN that make their rows one by one at a price where rings lie at these offsets, since they share
-    /// addresses.
+    /// The layers of a CNN that make their rows one by one at a price, because their rings share addresses at these
+    /// offsets.
     pub fn one_by_one(&self, items: &[Item<'_>], offsets: &[u64], cnn: usize) -> Vec<LayerId> {
         let execution = self.executions[cnn];
         let first = items.iter().position(|item| item.cnn == cnn).unwrap_or(0);
@@ -214,8 +217,8 @@ impl<'a> Storage<'a> {
         RingLives { items, execution: self.executions[cnn], first, row_by_row }
     }
 
-    /// The members of an element of J that an item is stored for: those that use it, or else those that it outlives,
-    /// used before and after. One stored for several is so throughout.
+    /// The members of an element of J for which an item is stored. They are the members that use it. If none does, they
+    /// are those that run between two uses of it. An item that is stored for several members is stored all the time.
     fn homes(&self, item: &Item<'_>, element: &[(usize, usize)]) -> Vec<usize> {
         let of_cnn = || element.iter().enumerate().filter(|(_, (cnn, _))| *cnn == item.cnn);
         let users: Vec<usize> =
@@ -240,8 +243,8 @@ pub struct Arrangement {
     pub bytes: u64,
     /// The liveness bound and the moment that sets it.
     pub bound: Peak,
-    /// No placement of these rings takes fewer bytes, whichever layers make their rows one by one: the bound, or more
-    /// where a complete search says so.
+    /// A lower bound, in bytes, of all placements of these rings, whichever layers make their rows one by one. It is
+    /// the liveness bound, or more if a complete search says so.
     pub least: u64,
     /// Offset of each item, in the order of [`Storage::items`].
     pub offsets: Vec<u64>,
@@ -252,7 +255,7 @@ pub struct Arrangement {
 /// How hard to look for a better placement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effort {
-    /// For one of thousands of plans: in a few orders, each ring as low as it can.
+    /// For one of thousands of plans. A few orders are tried, with each ring as low as it can lie.
     Sketch,
     /// For one of many plans.
     Candidate,

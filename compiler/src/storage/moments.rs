@@ -11,7 +11,7 @@ use crate::frame::occupancy::Sweep;
 
 use super::item::{Item, Stored};
 
-/// Which firings go row by row, where the rows of their operands that they free leave room for those they make.
+/// Which firings go row by row. In these, the rows of operands that are released leave room for the rows that are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RowByRow {
     /// All that can.
@@ -138,8 +138,8 @@ impl RingLives<'_> {
         rings.iter().filter_map(stored).collect()
     }
 
-    /// Sets of rings in use at one moment: of each stretch of time in which the same rings live, the fullest moment, where
-    /// that before or after does not have all of it.
+    /// Sets of rings that are in use at one moment. There is one set for each stretch of time in which the same rings
+    /// live, taken at its fullest moment. A set is left out if the one before or after contains it.
     pub fn fullest(&self, rings: &[usize]) -> Vec<Vec<Stored>> {
         let moments = self.moments(rings, &(0..usize::MAX));
         let mut sets: Vec<Vec<Stored>> = Vec::new();

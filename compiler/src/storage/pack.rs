@@ -6,7 +6,7 @@ use super::item::{Item, Stored};
 use super::moments::RowByRow;
 use super::{Effort, Peak, Storage, distance};
 
-/// Steps of the complete searches for a plan that is one of thousands, for one of many, for one of a few, and for one
+/// Steps of the complete searches, for a plan that is one of thousands, one of many, one of a few, and for the plan
 /// that is kept.
 const SKETCH_STEPS: u64 = 50_000;
 const CANDIDATE_STEPS: u64 = 300_000;
@@ -20,13 +20,13 @@ pub(super) struct Placed {
     pub least: u64,
 }
 
-/// Steps to find out whether rings would lie lower than they do if more layers made their rows one by one.
+/// Steps of the search that finds out whether the rings would lie lower if more layers made their rows one by one.
 const STEPS_BEYOND: u64 = 3_000_000;
 
-/// Places rings so that no two use an address at the same time, and no layer makes rows one by one at a price that was
-/// not chosen to. `peak` is the liveness bound.
+/// Places rings such that no two use an address at the same time, and only chosen layers make rows one by one at a
+/// price. `peak` is the liveness bound.
 ///
-/// Offsets are sums of sizes and of bytes of rows, so they are aligned as these are.
+/// Offsets are sums of sizes and of bytes of rows, so they are aligned like these.
 pub(super) fn pack(storage: &Storage<'_>, items: &[Item<'_>], peak: &Peak, effort: Effort) -> Placed {
     let steps = match effort {
         Effort::Sketch => SKETCH_STEPS,

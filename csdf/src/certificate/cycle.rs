@@ -1,4 +1,4 @@
-//! Whether a cycle of dependencies is one, and too slow.
+//! Checks that a cycle of dependencies exists and is too slow.
 
 use super::{Conflict, Dependency, Reason, bad};
 use crate::{Actor, ActorId, Channel, Error, Graph, Rates, Ratio, Throughput, repetition_vector};

@@ -1,4 +1,4 @@
-//! A second self-timed execution, by the words of the definition: at each instant every actor is looked at.
+//! A second self-timed execution, which follows the definition literally: it looks at every actor at each instant.
 
 use std::collections::BTreeMap;
 
@@ -196,7 +196,8 @@ impl Instant {
         }
     }
 
-    /// What decides all that follows: how far each actor is beyond whole iterations, and what is under way.
+    /// The state, which determines all that follows: how far each actor is beyond whole iterations, and which firings are
+    /// under way.
     fn state(&self, members: &[usize], firings: &[u64], iterations: u64) -> Vec<i128> {
         let mut state = Vec::new();
         for &actor in members {

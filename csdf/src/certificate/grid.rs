@@ -85,8 +85,8 @@ impl Grid {
         Ok(ways)
     }
 
-    /// The least total that takes a way out of each conflict. Conflicts that share no channel are independent; of
-    /// those that do, combinations are tried from the most promising on.
+    /// The least total that takes a way out of each conflict. Conflicts that share no channel are independent. For
+    /// conflicts that share channels, combinations are tried, the most promising first.
     pub(super) fn least_total(&self, conflicts: &[Ways], meter: &mut Meter) -> Result<u128, Error> {
         let mut values: Vec<u64> = self.channels.iter().map(|choice| choice.least).collect();
         for way in conflicts.iter().filter(|ways| ways.len() == 1).flatten() {
@@ -152,8 +152,8 @@ impl Grid {
         u128::from(above.saturating_sub(values[&channel])) * u128::from(self.channels[channel].cost)
     }
 
-    /// What the unbroken conflicts cost at least: each pays the cheapest of its ways, less what others have paid
-    /// for that channel.
+    /// A lower bound on the cost of the unbroken conflicts: each pays for the cheapest of its ways, less what other
+    /// conflicts have paid for that channel.
     fn still_to_pay(&self, values: &BTreeMap<usize, u64>, conflicts: &[&Ways]) -> u128 {
         let mut paid: BTreeMap<usize, u128> = BTreeMap::new();
         let mut sum = 0;

@@ -24,17 +24,17 @@ pub struct Certificate {
     pub schedule: Vec<Step>,
 }
 
-/// Channels that are too small together: with all of them within their limits the goal is out of reach, however
-/// large the others.
+/// Channels that are too small together. While all of them stay within their limits, the goal is out of reach, however
+/// large the other channels are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Conflict {
     /// Channels with the most tokens that they may hold for the cycle to exist.
     pub limits: Vec<(ChannelId, u64)>,
-    /// Firings each of which must end before the next one starts; the last before the first one `iterations`
-    /// later.
+    /// Firings in order: each must end before the next one starts. The last one must end before the first one starts
+    /// again, `iterations` iterations later.
     pub cycle: Vec<Dependency>,
-    /// Iterations around the cycle. With none it is a deadlock, else it takes at least the firings' times for so
-    /// many iterations.
+    /// Iterations around the cycle. If it is 0, the cycle is a deadlock. Otherwise so many iterations take at least the
+    /// sum of the firings' times.
     pub iterations: u64,
 }
 
@@ -56,8 +56,8 @@ pub enum Reason {
     Tokens(ChannelId),
     /// It needs space that the other one frees.
     Space(ChannelId),
-    /// It is a firing of the same actor, at least as much later as the actor's concurrency. Where that is 1, it
-    /// waits for all between as well.
+    /// It is a later firing of the same actor, later by at least the actor's concurrency. If the concurrency is 1, it
+    /// also waits for all firings between the two.
     Order,
     /// It is a later firing of the same actor, which starts no earlier, whether or not the other one has ended.
     Starts,
@@ -65,10 +65,14 @@ pub enum Reason {
     Ends,
 }
 
-/// Checks a storage distribution and its certificate by means that share nothing with the search: the schedule is
-/// replayed, the throughput measured by an execution with counters of its own, each conflict's cycle is added up
-/// dependency by dependency, and the bound is derived from the conflicts again, cheapest combination first. Only
-/// that a throughput is the maximal one is left to [`Method::StateSpace`], which the search does not use.
+/// Checks a storage distribution and its certificate by means that share nothing with the search.
+///
+/// It replays the schedule, and measures the throughput by an execution with counters of its own. It adds up the cycle
+/// of each conflict, dependency by dependency, and derives the bound from the conflicts again. For one claim it relies
+/// on the library: [`Method::StateSpace`], which the search does not use, says which throughput is the maximal one.
+///
+/// Cost: O(rates of one iteration) for the replay, O(firings) for each dependency of a conflict, and a search over the
+/// conflicts that are tied by common channels, which is exponential in their number at worst.
 ///
 /// # Errors
 /// [`Error::BadCertificate`] says what does not hold; those of [`verify`] and [`throughput_by`];

@@ -7,11 +7,11 @@ use crate::{Channel, Graph, Rates, Reader, Run};
 
 /// A graph as a file in the SDF3 format, read by plain CSDF tools.
 ///
-/// A channel with several readers becomes one channel per reader, named `channel.reader`. A reader whose acquire
-/// and release rates differ becomes two channels: the *data channel*, which consumes at the release rates and so
-/// holds what is stored, and a *synchronisation channel*, named with `.acquire` at its end and without a size, which
-/// consumes at the acquire rates. A capacity is the `bufferSize` of each of the data channels, which together say
-/// the same. Names that would come twice get a number.
+/// A channel with several readers becomes one channel per reader, named `channel.reader`. A reader whose acquire and
+/// release rates differ becomes two channels. The *data channel* consumes at the release rates, so it holds what is
+/// stored. The *synchronisation channel* consumes at the acquire rates. Its name ends in `.acquire`, and its tokens
+/// have no size. The capacity of a channel is the `bufferSize` of each of its data channels. A name that is already
+/// taken gets a number.
 pub fn write(graph: &Graph, name: &str) -> String {
     let edges = edges(graph);
     let plain = graph.actors().iter().all(|actor| actor.phases == 1);

@@ -1,9 +1,10 @@
 //! The cheapest values that break at least one limit of each conflict.
 //!
 //! A conflict says that some variable of a set has to reach its threshold. Conflicts that share no variable are
-//! independent; each connected set is solved by branch and bound: branch on the literals of the conflict with
-//! fewest ways out, each branch forbidding those before it; bound by a feasible dual (every conflict pays what
-//! its cheapest way out costs beyond what has been paid for that variable before).
+//! independent. Each connected set of conflicts is solved by branch and bound. The search branches on the literals of
+//! the conflict with the fewest ways out, and each branch forbids the literals of the branches before it. The bound is
+//! a feasible dual: every conflict pays what its cheapest way out costs, less what has already been paid for that
+//! variable. The time is exponential in the number of connected conflicts at worst.
 
 use crate::Error;
 use crate::budget::Meter;
@@ -174,8 +175,8 @@ impl<'c> Branching<'c> {
         }
     }
 
-    /// What to branch on: the literals of an unsatisfied conflict, none of them if all are satisfied; no answer
-    /// if nothing better than the best can come of this.
+    /// What to branch on: the literals of an unsatisfied conflict, or an empty list if all conflicts are satisfied. `None`
+    /// if no better values can be found from here.
     fn next_branch(&mut self) -> Option<Vec<(usize, u64)>> {
         let mut open: Vec<(u128, usize, usize)> = Vec::new();
         let mut index = 0;

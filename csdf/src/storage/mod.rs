@@ -56,15 +56,15 @@ pub struct StorageOptions {
     pub unit: Unit,
     /// What the search may cost.
     pub budget: Budget,
-    /// By channel, what its capacity must be a multiple of; empty for 1 throughout. A capacity that a channel
-    /// states is kept as it is.
+    /// By channel, a number of tokens of which its capacity must be a multiple. An empty list stands for 1 throughout. A
+    /// capacity that a channel states is kept as it is.
     pub granularity: Vec<u64>,
 }
 
 /// A storage distribution: capacities, and why no smaller ones do.
 ///
-/// Channels that state a capacity have that one, and it counts. A channel of which its producer is the only
-/// reader limits nothing and counts for nothing; its entry is what it holds at most.
+/// A channel that states a capacity keeps it, and it counts. A channel whose only reader is its producer limits nothing
+/// and does not count. Its entry is the most that it holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Storage {
     /// Capacity in tokens, by channel.
@@ -84,20 +84,45 @@ pub struct Storage {
 /// The trade-off between storage and throughput.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pareto {
-    /// Distributions none of which is both smaller and as fast, or as small and faster, than another; from the
-    /// smallest to the fastest. Where the throughput is unbounded or one, there is one point.
+    /// Distributions from the smallest to the fastest. Each is larger and faster than the one before. There is a single
+    /// point if all distributions have the same throughput, or if the throughput is unbounded.
     pub points: Vec<Storage>,
     /// Whether all points are there and proven; else the budget ended.
     pub complete: bool,
 }
 
-/// The distribution of smallest total that serves `goal`.
+/// The distribution with the smallest total that serves `goal`.
 ///
-/// When the budget ends, the best one found, with a bound below; [`Error::Exhausted`] only if none was found.
+/// The problem is NP-hard, so the search has a budget. When the budget ends, this is the best distribution that was
+/// found, together with a lower bound. Each step of the search solves for the cheapest capacities that break all known
+/// conflicts, and times one execution, in O(dependencies between firings) for each relaxation.
+///
+/// ```
+/// use csdf::{Actor, Channel, Goal, Graph, Rates, Reader, StorageOptions, smallest, verify_storage};
+///
+/// // a makes 2 tokens per firing, b reads 3: 3 firings of a and 2 of b in an iteration.
+/// let mut graph = Graph::new();
+/// let [a, b] = [graph.add_actor(Actor::new("a", 1))?, graph.add_actor(Actor::new("b", 1))?];
+/// let reader = Reader::consuming(b, Rates::constant(1, 3));
+/// graph.add_channel(Channel::new("ab", a, Rates::constant(1, 2), vec![reader]))?;
+///
+/// let options = StorageOptions::default();
+/// let runs = smallest(&graph, Goal::DeadlockFree, &options)?;
+/// let fast = smallest(&graph, Goal::Maximal, &options)?;
+/// // The graph runs with 2 + 3 − gcd(2, 3) tokens. It needs more to run at full speed: 3 units of time an iteration.
+/// assert_eq!((runs.total, runs.proven), (4, true));
+/// assert!(fast.total > runs.total);
+/// assert_eq!(fast.throughput.to_string(), "1/3");
+/// // Both carry a proof that a verifier can check.
+/// verify_storage(&graph, Goal::DeadlockFree, &options, &runs)?;
+/// verify_storage(&graph, Goal::Maximal, &options, &fast)?;
+/// # Ok::<(), csdf::Error>(())
+/// ```
 ///
 /// # Errors
-/// [`Error::Deadlock`] if no capacities serve since the channels lack initial tokens, or for the capacities that
-/// channels state; [`Error::OutOfReach`] for a throughput above the maximal one; [`Error::Granularity`]; those of
+/// [`Error::Deadlock`] if no capacities serve, because the channels lack initial tokens or because of the capacities
+/// that channels state; [`Error::OutOfReach`] for a throughput above the maximal one; [`Error::Granularity`];
+/// [`Error::Exhausted`] if the budget ends before any distribution is found; those of
 /// [`throughput`](crate::throughput()) and of [`Expanded::new`](crate::Expanded::new).
 pub fn smallest(graph: &Graph, goal: Goal, options: &StorageOptions) -> Result<Storage, Error> {
     let mut meter = Meter::new(&options.budget);
@@ -146,8 +171,8 @@ fn storage(search: &Search, target: Target, best: Best) -> Result<Storage, Error
     Ok(Storage { capacities, total, bound, proven: bound == total, throughput, certificate })
 }
 
-/// An order of firing within the capacities: that on demand if it fits, since its loops are short, else the one of
-/// the search.
+/// An order of firings within the capacities. The order on demand is preferred, since its loops are short. If it does
+/// not fit, the order is that of the search.
 fn schedule(problem: &Problem, capacities: &[u64], run: &Run) -> Vec<Step> {
     let all = vec![problem.graph.actor_ids().collect()];
     if let Ok(execution) = sequential(problem.graph, &all) {
@@ -162,7 +187,24 @@ fn schedule(problem: &Problem, capacities: &[u64], run: &Run) -> Vec<Step> {
 
 /// All trade-offs between the total of the capacities and the throughput, from the smallest total that is
 /// deadlock-free to the smallest that achieves the maximal throughput (the storage space of Stuijk, Geilen and
-/// Basten, "Throughput-buffering trade-off exploration for cyclo-static and synchronous dataflow graphs", 2008).
+/// Basten, "Throughput-buffering trade-off exploration for cyclo-static and synchronous dataflow graphs", 2008). It
+/// takes about one search as that of [`smallest`] for each point, and all of them share the conflicts and the budget.
+///
+/// ```
+/// use csdf::{Actor, Channel, Graph, Rates, Reader, StorageOptions, pareto};
+///
+/// // The window of a 5×5 convolution over 32 rows.
+/// let mut graph = Graph::new();
+/// let [l1, l2] = [graph.add_actor(Actor::new("l1", 32))?, graph.add_actor(Actor::new("l2", 32))?];
+/// let window = Reader { actor: l2, acquire: "3,29*1,2*0".parse()?, release: "2*0,29*1,3".parse()? };
+/// graph.add_channel(Channel::new("rows", l1, Rates::constant(32, 1), vec![window]))?;
+///
+/// let front = pareto(&graph, &StorageOptions::default())?;
+/// assert!(front.complete);
+/// let points: Vec<_> = front.points.iter().map(|point| (point.total, point.throughput.to_string())).collect();
+/// assert_eq!(points, [(5, "1/60".to_string()), (6, "1/32".to_string())]);
+/// # Ok::<(), csdf::Error>(())
+/// ```
 ///
 /// # Errors
 /// Those of [`smallest`].

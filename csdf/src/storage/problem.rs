@@ -1,4 +1,4 @@
-//! What is to be sized: the channels with a capacity to choose, and bounds for each by itself.
+//! The problem: the channels whose capacities are to be chosen, and bounds for each of them by itself.
 
 use super::conflict::{Target, conflicts};
 use super::cover::Variable;
@@ -182,8 +182,9 @@ pub(crate) fn is_own(graph: &Graph, channel: usize) -> bool {
     channel.readers.iter().all(|reader| reader.actor == channel.producer)
 }
 
-/// The least capacity with which a channel by itself lets its producer and readers go on: a firing of the producer
-/// claims its space when the readers have done all that the tokens before it allow. Linear in the firings.
+/// The least capacity with which a channel by itself lets its producer and readers go on. It is found by an execution in
+/// which each firing of the producer claims its space after the readers have done all that the earlier tokens allow. It
+/// takes O(firings) time.
 fn least_alone(layout: &Layout, pipe: &Pipe) -> u64 {
     let firings = pipe.produced.len() - 1;
     let needs = (0..firings).filter(|&firing| pipe.produced[firing + 1] > pipe.produced[firing]);

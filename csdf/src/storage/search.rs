@@ -1,5 +1,5 @@
-//! The search for the smallest total: conflicts one after another, each answered by the cheapest capacities that
-//! break them all (an implicit hitting set, as Davies and Bacchus 2011 do for MaxSAT).
+//! The search for the smallest total. It finds one conflict after another, and answers each with the cheapest capacities
+//! that break all conflicts so far (an implicit hitting set, as Davies and Bacchus 2011 use it for MaxSAT).
 //!
 //! A point is a capacity for each channel. Throughput never falls when a capacity grows. So the points that serve a
 //! goal are all points above some minimal ones. At a point that does not serve, some cycle of firings waits for
@@ -46,7 +46,7 @@ impl<'p, 'g> Search<'p, 'g> {
         Ok(Search { problem, cover: Cover::new(variables), conflicts: Vec::new(), low, bounded: false })
     }
 
-    /// Bounds of each channel by itself for a throughput, its producer and readers otherwise unhindered.
+    /// Bounds of each channel by itself for a throughput, if nothing else hinders its producer and readers.
     fn bound_channels(&mut self, target: Target, meter: &mut Meter) -> Result<(), Error> {
         let problem = self.problem;
         for pipe in &problem.layout.channels {
@@ -123,7 +123,7 @@ impl<'p, 'g> Search<'p, 'g> {
             if best.as_ref().is_some_and(|&(cost, _)| cost <= bound) {
                 return Ok(());
             }
-            // From the cheapest point on, whatever is in the way is learnt and broken, until nothing is.
+            // Start at the cheapest point. Learn the conflicts there and break them, until there are none.
             loop {
                 let point: Vec<Option<u64>> = values.iter().copied().map(Some).collect();
                 let cycles = self.problem.conflicts(&self.problem.scope, &point, target, meter)?;

@@ -30,10 +30,10 @@ impl Strong {
     }
 }
 
-/// From a cycle that exists at a point, one that waits for few variables, with limits none of which can be raised:
-/// first each variable is left out if there still is a cycle without it, then each limit is raised as far as
-/// there is one. Only the actors of the first cycle are looked at, so that a stronger conflict may be missed but
-/// none is wrong.
+/// Starts from a cycle that exists at a point, and returns one that waits for few variables, with limits that cannot be
+/// raised. First each variable is left out if there still is a cycle without it. Then each limit is raised as far as
+/// there still is a cycle. Only the actors of the first cycle are considered, so the function may miss a stronger
+/// conflict, but what it returns is a conflict.
 pub(crate) fn strengthen(
     problem: &Problem,
     cycle: Cycle,

@@ -1,12 +1,13 @@
 //! The greatest ratio of time to iterations around a cycle of firings that wait for each other.
 //!
-//! Firing v can start no earlier than firing u, h iterations before, has ended: that is an edge from u to v of
-//! weight time(u) and distance h. In the long run an iteration takes the greatest Σ weight / Σ distance over the
-//! cycles. A ratio λ is too small exactly if the edges' weight − λ × distance have a positive cycle, which is
-//! looked for by relaxation in the order of an execution: within one iteration that takes one pass, and only
-//! edges that lead to a later iteration need more. Where there is one, λ becomes its ratio, until there is none
-//! (Cuninghame-Green; Dasdan, "Experimental analysis of the fastest optimum cycle ratio and mean algorithms",
-//! 2004).
+//! If firing v cannot start before firing u of h iterations earlier has ended, there is an edge from u to v of weight
+//! time(u) and distance h. In the long run, an iteration takes the greatest Σ weight / Σ distance of all cycles. A ratio
+//! λ is too small exactly if there is a positive cycle when each edge counts weight − λ × distance. Relaxation looks for
+//! such a cycle, in the order of an execution. One pass is enough for the edges within an iteration, and only edges that
+//! lead to a later iteration need more. If there is a positive cycle, λ becomes its ratio, and the search is repeated
+//! until there is none (Cuninghame-Green; Dasdan, "Experimental analysis of the fastest optimum cycle ratio and mean
+//! algorithms", 2004). A pass takes O(edges) time. Passes are few in practice, and at most as many as there are nodes
+//! for each λ.
 
 use crate::budget::Meter;
 use crate::layout::{Layout, Scope};
@@ -15,7 +16,7 @@ use crate::{ActorId, ChannelId, Dependency, Error, Ratio, Reason};
 /// Most dependencies that are written out; they take a few hundred megabytes.
 const MAX_EDGES: usize = 1 << 24;
 
-/// From this concurrency on an actor does not wait for itself: that many firings at once are not to be had.
+/// From this concurrency on, an actor never waits for itself: so many firings are never under way at once.
 const UNLIMITED: u64 = 1 << 40;
 
 /// Firings that wait for each other in a circle.
@@ -393,7 +394,7 @@ impl<'l> Constraints<'l> {
     }
 }
 
-/// Follows which firing of another actor each firing of one has to wait for.
+/// Finds, for each firing of an actor, the firing of another actor for which it has to wait.
 struct Pointer<'l> {
     other: usize,
     kind: Kind,
@@ -408,8 +409,8 @@ struct Pointer<'l> {
 }
 
 impl Pointer<'_> {
-    /// The firing of the other actor that is waited for, and how many iterations before; none if an earlier
-    /// firing has waited for it, or nothing is needed.
+    /// The firing of the other actor for which `firing` waits, and how many iterations earlier that one is. `None` if an
+    /// earlier firing has already waited for it, or if nothing is needed.
     fn next(&mut self, firing: usize) -> Option<(usize, u64)> {
         if self.own[firing + 1] == self.own[firing] {
             return None;

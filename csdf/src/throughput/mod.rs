@@ -51,15 +51,31 @@ pub enum Method {
 /// The throughput of `graph` with these capacities in tokens (`None` is unbounded), one per channel; see
 /// [`Graph::capacities`] for those that the channels state.
 ///
-/// The execution is self-timed. A firing starts as soon as all tokens that it acquires are there, there is space
-/// for all that it produces, and fewer firings of its actor are under way than its
-/// [`concurrency`](crate::Actor::concurrency) allows. It claims the space when it starts; when it ends, what it
-/// produced can be read and what it releases is free. Firings of one actor start in their order, and take effect
-/// in their order: one that ends before an earlier one waits for it. A firing may take no time.
+/// The execution is self-timed. A firing starts as soon as three conditions hold: all tokens that it acquires are
+/// there, there is space for all tokens that it produces, and fewer firings of its actor are under way than its
+/// [`concurrency`](crate::Actor::concurrency) allows. It claims the space when it starts. When it ends, the tokens that
+/// it produced can be read, and those that it releases are free. The firings of one actor start in order and take effect
+/// in order: a firing that ends before an earlier one waits for it. A firing may take no time.
 ///
-/// Where channels are unbounded, the parts of the graph that are strongly connected (a channel with a capacity
-/// connects both ways) run at speeds of their own; the throughput is the least of theirs, that is, what the
-/// whole can keep up. A channel of which its producer is the only reader connects nothing.
+/// If channels are unbounded, each strongly connected part of the graph runs at its own speed. (A channel with a
+/// capacity connects both ways, a channel whose only reader is its producer connects nothing.) The throughput is the
+/// least of these speeds, which is what the whole graph can keep up.
+///
+/// ```
+/// use csdf::{Actor, Budget, Channel, Graph, Rates, Reader, throughput};
+///
+/// // Two actors that take 2 and 3 units of time.
+/// let mut graph = Graph::new();
+/// let actor = |name, time| Actor { execution_times: Rates::constant(1, time), ..Actor::new(name, 1) };
+/// let [a, b] = [graph.add_actor(actor("a", 2))?, graph.add_actor(actor("b", 3))?];
+/// let reader = Reader::consuming(b, Rates::constant(1, 1));
+/// graph.add_channel(Channel::new("ab", a, Rates::constant(1, 1), vec![reader]))?;
+///
+/// // With room for one token they take turns. With room for two, the slower actor sets the pace.
+/// let at = |capacity| throughput(&graph, &[capacity], &Budget::default()).map(|found| found.to_string());
+/// assert_eq!((at(Some(1))?, at(Some(2))?, at(None)?), ("1/5".into(), "1/3".into(), "1/3".into()));
+/// # Ok::<(), csdf::Error>(())
+/// ```
 ///
 /// # Errors
 /// [`Error::CapacityCount`], [`Error::CapacityBelowInitial`], [`Error::Exhausted`], [`Error::Overflow`],
@@ -67,7 +83,7 @@ pub enum Method {
 /// [`repetition_vector`](crate::repetition_vector). A deadlock is no error but a throughput of 0;
 /// [`check_liveness`](crate::check_liveness) names its cycle.
 pub fn throughput(graph: &Graph, capacities: &[Option<u64>], budget: &Budget) -> Result<Throughput, Error> {
-    // The transient of an execution may be long, dependencies are as many as the graph has.
+    // The transient of an execution may be long. The dependencies are only as many as the graph has.
     match throughput_by(Method::CycleRatio, graph, capacities, budget) {
         Err(Error::TooLong { .. }) => throughput_by(Method::StateSpace, graph, capacities, budget),
         found => found,

@@ -207,7 +207,7 @@ fn of_ints(function: BinaryFunction, a: i64, b: i64) -> Result<i64, Fault> {
         BinaryFunction::Min => Some(a.min(b)),
         BinaryFunction::Pow => u32::try_from(b).ok().and_then(|b| a.checked_pow(b)),
     };
-    result.map_or_else(|| fault!("{a} and {b} have no such result within 64 bits"), Ok)
+    result.map_or_else(|| fault!("the result for {a} and {b} is undefined or exceeds 64 bits"), Ok)
 }
 
 fn of_floats(function: BinaryFunction, a: f32, b: f32) -> f32 {

@@ -131,7 +131,9 @@ pub(in crate::import) fn gather(builder: &mut Builder, node: &Node) -> Result<Co
     let indices = node.constant(1, "indices")?;
     let mut places = Vec::new();
     for index in indices.to_ints()? {
-        places.push(axis(index, x.dims[along])?);
+        let outside =
+            |_| Fault::new(format!("index {index} is out of range: dimension {along} is {}", x.dims[along]));
+        places.push(axis(index, x.dims[along]).map_err(outside)?);
     }
     let (outer, rest) = x.dims.split_at(along);
     let dims: Vec<usize> = [outer, indices.dims.as_slice(), &rest[1..]].concat();
@@ -275,7 +277,7 @@ fn gather_grid(
 /// The elements at these places.
 fn pick(x: &Constant, dims: Vec<usize>, places: &[usize]) -> Result<Constant, Fault> {
     fn all<T: Copy>(values: &[T], places: &[usize]) -> Result<Vec<T>, Fault> {
-        let outside = || Fault::new("an index outside of a constant");
+        let outside = || Fault::new("an index is out of range of its constant");
         places.iter().map(|place| values.get(*place).copied().ok_or_else(outside)).collect()
     }
     Ok(match &x.data {
@@ -301,6 +303,6 @@ fn range(start: i64, end: i64, step: i64, size: usize) -> Result<Range, Fault> {
     } else {
         return fault!("a step of 0");
     };
-    // Both are between 0 and the size; the step no longer than the dimension, so that offsets stay small.
+    // Both are between 0 and the size. The step is no longer than the dimension, so that offsets stay small.
     Ok(Range { start: first as usize, step: step.clamp(-length - 1, length + 1), length: count as usize })
 }

@@ -1,4 +1,4 @@
-//! What is computed at import: constants of constants, and of the shapes of tensors.
+//! What is computed at import: constants that depend on constants or on the shapes of tensors only.
 
 pub(super) mod arithmetic;
 pub(super) mod index;

@@ -6,8 +6,7 @@ use crate::import::node::Node;
 /// What windows have in common.
 const WINDOW: [&str; 5] = ["auto_pad", "dilations", "kernel_shape", "pads", "strides"];
 
-/// That a node has no attribute but those that ONNX knows for its operator: another one might change what it
-/// computes.
+/// Checks that a node has only attributes that ONNX knows for its operator. Any other might change what it computes.
 pub(super) fn expect_known(node: &Node) -> Result<(), Fault> {
     let (windows, own) = known(node.operator);
     let is_known = |name: &str| own.contains(&name) || (windows && WINDOW.contains(&name));
@@ -18,8 +17,8 @@ pub(super) fn expect_known(node: &Node) -> Result<(), Fault> {
     }
 }
 
-/// Whether an operator has those of windows, and its own ones: of opset 7 and up, those without effect on what csdfc
-/// computes included.
+/// Whether an operator has the attributes of windows, and its other attributes. They are those of opset 7 and later,
+/// including those that do not affect what csdfc computes.
 fn known(operator: &str) -> (bool, &'static [&'static str]) {
     let own: &[&str] = match operator {
         "ArgMax" => &["axis", "keepdims", "select_last_index"],

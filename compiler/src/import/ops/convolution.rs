@@ -92,7 +92,8 @@ pub(super) fn conv_transpose(builder: &mut Builder, node: &Node) -> Result<Tenso
     builder.layer(node, operator, &[x], [filters].into_iter().chain(bias).collect())
 }
 
-/// Height and width of the image that a convolution reads. An input has a batch of 1, but a view may make others.
+/// Height and width of the image that a convolution reads. An input has a batch of 1, but a view may have another
+/// batch.
 fn one_image(x: &Tensor) -> Result<[usize; 2], Fault> {
     let size = spatial(x)?;
     match x.dims() {
@@ -136,7 +137,7 @@ pub(super) fn pads(
             let mut pads = [0; 4];
             for i in 0..2 {
                 if stride[i] == 0 {
-                    return fault!("a stride of 0");
+                    return fault!("a stride of 0 is not supported");
                 }
                 // As many windows as strides begin within the input.
                 let windows = input[i].div_ceil(stride[i]) as i128;
@@ -159,7 +160,7 @@ fn halves(total: usize, upper: bool) -> [usize; 2] {
 /// Elements from the first to the last that a window of this kernel reads.
 fn extent(kernel: usize, dilation: usize) -> Result<i128, Fault> {
     if kernel == 0 || dilation == 0 {
-        return fault!("kernel {kernel} with dilation {dilation}");
+        return fault!("a kernel of size {kernel} with dilation {dilation} reads nothing");
     }
     Ok((kernel as i128 - 1) * dilation as i128 + 1)
 }
@@ -167,7 +168,7 @@ fn extent(kernel: usize, dilation: usize) -> Result<i128, Fault> {
 fn bounded(value: i128) -> Result<usize, Fault> {
     match u32::try_from(value) {
         Ok(value) => Ok(value as usize),
-        Err(_) => fault!("a padding of {value}"),
+        Err(_) => fault!("a padding of {value} is out of range"),
     }
 }
 

@@ -31,7 +31,7 @@ pub(super) fn gemm(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> 
             };
             let (stored, units) = if transposed { (second, first) } else { (first, second) };
             if stored != inner {
-                return fault!("its weights take {stored} elements, its input has {inner}");
+                return fault!("its weights take {stored} elements, but its input has {inner}");
             }
             if alpha != 1.0 || node.input(2).is_some() {
                 builder.charge(units)?;
@@ -87,12 +87,13 @@ pub(super) fn mat_mul(builder: &mut Builder, node: &Node) -> Result<Tensor, Faul
     }
 }
 
-/// A constant matrix times a tensor: the tensor's matrices, transposed, by the constant, transposed, and that transposed.
+/// A constant matrix times a tensor, computed as (Bᵀ · Aᵀ)ᵀ: the tensor's matrices are transposed, multiplied by the
+/// transposed constant, and the product is transposed.
 fn of_constant(builder: &mut Builder, node: &Node, a: &Constant, b: &Tensor) -> Result<Tensor, Fault> {
     let weights = a.weights()?;
     let (&[units, inner], true) = (weights.dims.as_slice(), b.rank() > 1) else {
         return Err(Fault::new(format!(
-            "its left operand is a constant of dimensions {:?}, its right one has {}",
+            "its left operand is a constant of dimensions {:?}, and its right one has rank {}",
             a.dims,
             b.rank()
         ))
@@ -138,7 +139,8 @@ fn by_constant(builder: &mut Builder, node: &Node, a: &Tensor, b: &Constant) -> 
 /// Most matrices of a constant.
 const MAX_MATRICES: usize = 256;
 
-/// A product by constant matrices, one for each of the leading dimensions: as many products of slices.
+/// A product by several constant matrices, one for each index of the leading dimensions. It becomes as many products of
+/// slices.
 fn by_matrices(builder: &mut Builder, node: &Node, a: &Tensor, b: &Constant) -> Result<Tensor, Fault> {
     let &[ref b_batch @ .., inner, units] = b.dims.as_slice() else {
         return fault!("its right operand is a constant of dimensions {:?}", b.dims);
@@ -151,7 +153,7 @@ fn by_matrices(builder: &mut Builder, node: &Node, a: &Tensor, b: &Constant) -> 
     let batch = broadcast(&a_batch, b_batch)?;
     let matrices = count(&batch)?;
     if matrices > MAX_MATRICES {
-        return fault!("it has {matrices} products of matrices; at most {MAX_MATRICES} by constants may be");
+        return fault!("it has {matrices} products by constant matrices; csdfc takes at most {MAX_MATRICES}");
     }
     let values = b.to_floats()?;
     builder.charge(values.len())?;
@@ -176,7 +178,7 @@ fn by_matrices(builder: &mut Builder, node: &Node, a: &Tensor, b: &Constant) -> 
     builder.reshape(node, &product, batch.into_iter().chain(rows).chain([units]).collect())
 }
 
-/// Where in a tensor of dimensions `dims`, which broadcasts to `batch`, element `index` of `batch` is found.
+/// The index in a tensor of dimensions `dims`, which broadcasts to `batch`, of element `index` of `batch`.
 fn place_of(index: usize, batch: &[usize], dims: &[usize]) -> usize {
     let (mut rest, mut place, mut stride) = (index, 0, 1);
     for (i, size) in batch.iter().rev().enumerate() {
@@ -187,7 +189,7 @@ fn place_of(index: usize, batch: &[usize], dims: &[usize]) -> usize {
     place
 }
 
-/// One of the matrices that the last two dimensions of a tensor are, as `[rows, columns]`.
+/// One of the matrices in the last two dimensions of a tensor, as `[rows, columns]`.
 fn sub_matrix(builder: &mut Builder, node: &Node, x: &Tensor, place: usize) -> Result<Tensor, Fault> {
     let rank = x.rank();
     let mut slice = Slice { starts: vec![0; rank], steps: vec![1; rank], lengths: x.dims().to_vec() };

@@ -26,7 +26,7 @@ pub(super) fn p_relu(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault
     builder.layer(node, operator, &[node.tensor(0)?], vec![slope])
 }
 
-/// Lower and upper bound of a `Clip`; one that bounds nothing is absent.
+/// Lower and upper bound of a `Clip`. A bound that limits nothing is `None`.
 pub(in crate::import) fn clip_bounds(node: &Node) -> Result<[Option<f32>; 2], Fault> {
     let mut bounds = [None, None];
     for (i, (bound, name)) in bounds.iter_mut().zip(["min", "max"]).enumerate() {

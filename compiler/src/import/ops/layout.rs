@@ -38,7 +38,7 @@ pub(super) fn slice(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault>
     take(builder, node, x, &ranges)
 }
 
-/// `Split`: one slice for each output; an empty part is a constant without elements.
+/// `Split`: one slice for each output. An empty part is a constant without elements.
 pub(super) fn split(builder: &mut Builder, node: &Node) -> Result<Vec<Value>, Fault> {
     let x = node.tensor(0)?;
     let axis = axis(node.int("axis", 0)?, x.rank())?;
@@ -70,11 +70,16 @@ pub(super) fn gather(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault
     let indices = node.constant(1, "indices")?;
     let mut places = Vec::new();
     for index in indices.to_ints()? {
-        places.push(super::super::node::axis(index, size)?);
+        let outside = |_| Fault::new(format!("index {index} is out of range: dimension {axis} is {size}"));
+        places.push(super::super::node::axis(index, size).map_err(outside)?);
     }
     let runs = runs(&places);
     if runs.is_empty() || runs.len() > MAX_SLICES {
-        return fault!("its {} indices make {} slices; 1 to {MAX_SLICES} may be", places.len(), runs.len());
+        return fault!(
+            "its {} indices make {} slices; csdfc takes 1 to {MAX_SLICES}",
+            places.len(),
+            runs.len()
+        );
     }
     let mut slices = Vec::new();
     for run in &runs {
@@ -124,7 +129,7 @@ pub(super) fn pad(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
         _ => (0..rank).collect(),
     };
     if pads.len() != 2 * chosen.len() {
-        return fault!("{} pads for {} dimensions", pads.len(), chosen.len());
+        return fault!("it has {} pads for {} dimensions", pads.len(), chosen.len());
     }
     let (mut before, mut after) = (vec![0; rank], vec![0; rank]);
     for (i, &axis) in chosen.iter().enumerate() {
@@ -200,7 +205,7 @@ fn take(builder: &mut Builder, node: &Node, x: &Tensor, ranges: &[Range]) -> Res
         return builder.identity(node, x);
     }
     if ranges.iter().any(|range| range.length == 0) {
-        return fault!("it takes nothing of {}", x.operand.shape);
+        return fault!("it selects no element of {}", x.operand.shape);
     }
     let operator = Operator::Slice(Slice {
         starts: ranges.iter().map(|range| range.start).collect(),

@@ -1,4 +1,4 @@
-//! What becomes of each ONNX operator: a table from its name to functions, one file a family.
+//! What each ONNX operator becomes: a table from names to functions, with a file for each family of operators.
 
 mod attributes;
 pub(super) mod binary;
@@ -44,7 +44,8 @@ pub(super) fn is_supported(operator: &str) -> bool {
     row(operator).is_some()
 }
 
-/// An operator, what it becomes in the network, and how it is computed where all its operands are constants.
+/// An operator, the function that adds it to the network, and the function that computes it if all its operands are
+/// constants.
 struct Row {
     name: &'static str,
     import: Import,

@@ -54,7 +54,8 @@ pub(super) fn lrn(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
     builder.layer(node, operator, &[node.tensor(0)?], Vec::new())
 }
 
-/// `Softmax` and `LogSoftmax`: over one dimension since opset 13, over all from it to the last before.
+/// `Softmax` and `LogSoftmax`. Since opset 13 they go over one dimension. Before, they go over all dimensions from that
+/// one to the last.
 pub(super) fn softmax(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
     let x = node.tensor(0)?;
     let log = node.operator == "LogSoftmax";

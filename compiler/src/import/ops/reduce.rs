@@ -58,7 +58,8 @@ pub(in crate::import) fn of_node(node: &Node) -> Result<ReduceFunction, Fault> {
     })
 }
 
-/// A channels-last operand is reduced as the channels-first one that it lies like, where the result is the same.
+/// Reduces a channels-last operand as the channels-first tensor that has the same elements in memory, if the result is
+/// the same.
 fn in_either_order(
     builder: &mut Builder,
     node: &Node,

@@ -116,7 +116,7 @@ fn constant_view(
     Ok(x.reshaped(dims))
 }
 
-/// Dimensions of a `Reshape`: 0 copies the operand's, one −1 is what remains.
+/// Dimensions of a `Reshape`. A 0 copies the operand's dimension, and a single −1 stands for what remains.
 fn reshaped(node: &Node, from: &[usize]) -> Result<Vec<usize>, Fault> {
     let wanted = node.constant(1, "shape")?.to_ints()?;
     let allow_zero = node.flag("allowzero", false)?;

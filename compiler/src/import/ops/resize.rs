@@ -85,12 +85,12 @@ fn scales_of(
     scales: &mut [Scale],
 ) -> Result<(), Fault> {
     if given.len() != axes.len() {
-        return fault!("{} scales for {} dimensions", given.len(), axes.len());
+        return fault!("it has {} scales for {} dimensions", given.len(), axes.len());
     }
     for (&axis, &scale) in axes.iter().zip(given) {
         let size = (dims[axis] as f64 * f64::from(scale)).floor();
         if !(1.0..=f64::from(u32::MAX)).contains(&size) {
-            return fault!("a scale of {scale} of dimension {axis}");
+            return fault!("a scale of {scale} for dimension {axis} makes a size that is out of range");
         }
         sizes[axis] = size as usize;
         scales[axis] = Scale::Float(scale);
@@ -108,13 +108,13 @@ fn sizes_of(
     scales: &mut [Scale],
 ) -> Result<(), Fault> {
     if given.len() != axes.len() {
-        return fault!("{} sizes for {} dimensions", given.len(), axes.len());
+        return fault!("it has {} sizes for {} dimensions", given.len(), axes.len());
     }
     let mut ratios = Vec::with_capacity(axes.len());
     for (&axis, &size) in axes.iter().zip(given) {
         let ratio = match (u32::try_from(size), u32::try_from(dims[axis])) {
             (Ok(over), Ok(under)) if over > 0 && under > 0 => Ratio { over, under },
-            _ => return fault!("a size of {size} for {}", dims[axis]),
+            _ => return fault!("a dimension of {} cannot be resized to {size}", dims[axis]),
         };
         sizes[axis] = ratio.over as usize;
         scales[axis] = Scale::Ratio(ratio);
@@ -155,12 +155,13 @@ fn layer(
     sizes: &[usize],
     scales: &[Scale],
 ) -> Result<Tensor, Fault> {
-    // Nothing to compute: what scales beside equal sizes would ask for, ONNX Runtime does not do either.
+    // There is nothing to compute. If scales are given beside equal sizes, ONNX Runtime ignores them too.
     if sizes == x.dims() {
         return builder.identity(node, x);
     }
     let stays = |axis: usize| is_one(scales[axis]) && sizes[axis] == x.dims()[axis];
-    // A channels-last image is resized as the channels-first one that it lies like, unless its channels are resized.
+    // A channels-last image is resized as the channels-first image that has the same elements in memory, unless its
+    // channels are resized.
     let lies_so = is_channels_last(&x.operand.shape) && stays(3);
     let first = if lies_so { builder.reordered(x) } else { None };
     let [row, column] = if first.is_some() { [1, 2] } else { [2, 3] };
@@ -168,7 +169,7 @@ fn layer(
     if x.rank() != 4 || (0..4).any(|axis| !spatial(axis) && !stays(axis)) {
         let scales: Vec<String> = scales.iter().map(Scale::to_string).collect();
         let scales = scales.join(", ");
-        return fault!("{} is resized by {scales}; only height and width may be", x.operand.shape);
+        return fault!("{} is resized by {scales}; csdfc resizes only height and width", x.operand.shape);
     }
     let operator = Operator::Resize(Resize {
         mode,

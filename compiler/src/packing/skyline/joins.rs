@@ -40,13 +40,13 @@ const MANY: [usize; 2] = [10, 40];
 /// Most looks at stacks.
 const MOST_LOOKS: u64 = 1 << 20;
 
-/// Joints of which at least so many are expected by accident are not made: one of these is drawn.
+/// A joint is not made if at least so many joints like it are expected by accident. One of these limits is drawn.
 const LIMITS: [f64; 6] = [0.0625, 0.125, 0.25, 0.5, 1.0, 2.0];
 
-/// Joints that are expected by accident, added to all: those that are next to impossible by accident are as good as others.
+/// Added to the number of joints that are expected by accident, so that joints below it count alike.
 const LEAST_EXPECTED: f64 = 0.02;
 
-/// Joins some blocks, drawn with this seed; and how many stacks it looked at.
+/// Joins some blocks, drawn with this seed. Also returns how many stacks it looked at.
 pub fn join(line: &TimeLine, seed: u64) -> (Vec<Piece>, u64) {
     let mut yard = Yard { pieces: apart(line), stacks: BTreeMap::new(), work: 0 };
     let mut of_spans: BTreeMap<Span, Vec<usize>> = BTreeMap::new();
@@ -74,7 +74,7 @@ type Span = (usize, usize);
 /// Pieces of the same sections.
 struct Stacks {
     pieces: Vec<usize>,
-    /// Some of them, one on the other, with their height; ascending by that.
+    /// Stacks of some of them, each with its height. Sorted by height.
     stacks: Vec<(u64, Vec<usize>)>,
 }
 

@@ -1,4 +1,5 @@
-//! Packings with next to no waste. The search knows, for every section of a line of time, how many bytes it may leave unused.
+//! Finds packings with next to no waste. For every section of a line of time, the search knows how many bytes it may
+//! leave unused.
 //!
 //! Blocks are piled up from address 0. A *valley* is a run of sections at one level between higher ones:
 //!
@@ -41,7 +42,7 @@ use super::line::TimeLine;
 pub(super) enum Attempt {
     /// A packing: one offset per block.
     Packed(Vec<u64>),
-    /// Nothing was left to try. States are known by hashes only, so that this proves nothing.
+    /// Nothing was left to try. This proves nothing, since states are known by their hashes only.
     Exhausted,
     /// The steps were used up.
     Cut,
@@ -244,7 +245,7 @@ impl PileSearch {
         })
     }
 
-    /// The section to decide next, and what can lie where; `None` where some section cannot be covered.
+    /// The section to decide next, and which blocks can lie where. `None` if some section cannot be covered.
     fn tightest(&mut self, blocks: &[usize], from: usize, to: usize) -> Option<usize> {
         loop {
             self.pile.spend(2 * blocks.len());
@@ -284,8 +285,9 @@ impl PileSearch {
         }
     }
 
-    /// The blocks that can cover the ground of this section, the best first: wide ones, which are hard to place later, and
-    /// those that come level with a wall; an end between sections at one level is given away where others have to cross it.
+    /// The blocks that can cover the ground of this section, the best first. These are wide blocks, which are hard to
+    /// place later, and blocks that come level with a wall. A block is less good if it ends between two sections at one
+    /// level and other blocks have to lie across that end.
     fn candidates(&self, section: usize) -> Vec<usize> {
         let ground = self.pile.ground[section];
         let end_of = |edge: usize, beyond: Option<usize>, size: u64| {

@@ -1,4 +1,4 @@
-//! A pile of blocks on a line: what lies where, what may still be wasted, and how to take it back.
+//! A pile of blocks on a line: where blocks lie, how much may still be wasted, and how to take placements back.
 
 use super::joins::Piece;
 use super::table::{Table, mix};
@@ -34,7 +34,8 @@ pub struct Pile {
     pub ground: Vec<u64>,
     /// By section: whether no block shall cover it at this level.
     pub bare: Vec<bool>,
-    /// By end of sections of which neither may waste: how far above the ground before it at least both sides can be level.
+    /// By boundary of two sections of which neither may waste: the least height above the ground before it at which
+    /// both sides can be level.
     pub level: Vec<u64>,
     /// By block: where it was placed last.
     pub offsets: Vec<u64>,
@@ -58,8 +59,8 @@ enum Change {
 }
 
 impl Pile {
-    /// With nothing placed, of at most `height` bytes, from what each section needs. The pieces ascend by their sections,
-    /// then by size.
+    /// An empty pile of at most `height` bytes. `loads` is what each section needs. The pieces are sorted by their
+    /// sections, then by size.
     pub fn new(pieces: &[Piece], loads: &[u64], height: u64) -> Self {
         let item = |piece: &Piece| Item { from: piece.span.0, to: piece.span.1, size: piece.size };
         let items: Vec<Item> = pieces.iter().map(item).collect();
@@ -99,7 +100,7 @@ impl Pile {
         self.left = self.left.saturating_sub(steps as u64);
     }
 
-    /// What [`Pile::take_back`] takes to come back to this.
+    /// A mark with which [`Pile::take_back`] comes back to this state.
     pub fn mark(&self) -> usize {
         self.trail.len()
     }
@@ -110,8 +111,8 @@ impl Pile {
         self.trail.push(Change::Bared(section));
     }
 
-    /// Raises sections that are to be bare to the lower of their walls, where these are known; says whether they may waste
-    /// as much.
+    /// Raises sections that shall stay bare to the lower of their walls, if these are known. Returns whether the
+    /// sections may waste that much.
     pub fn raise(&mut self, from: usize, to: usize) -> bool {
         let mut start = from;
         while start < to {
@@ -182,8 +183,9 @@ impl Pile {
         }
     }
 
-    /// Where neither side of an end of sections may waste, a block across it lies where both sides are level: on some of
-    /// the blocks that end there and some of those that begin there. Finds the least such level.
+    /// Finds the least level of a boundary between two sections. If neither section may waste anything, a block across
+    /// the boundary lies where both sides are level: on some of the blocks that end there, and on some that begin
+    /// there.
     fn find_level(&mut self, edge: usize) {
         if edge == 0 || edge == self.ground.len() {
             return;
@@ -216,7 +218,7 @@ impl Pile {
     }
 }
 
-/// The sums of any of these sizes, ascending; `None` where they are too many.
+/// The sums of all subsets of these sizes, ascending. `None` if there are too many.
 fn sums(sizes: impl Iterator<Item = u64>) -> Option<Vec<u64>> {
     let mut sums = vec![0];
     for size in sizes {

@@ -2,7 +2,7 @@
 
 use super::pile::{Item, Pile};
 
-/// What can lie where, of the blocks that are looked at. By section from the first one on.
+/// Which of the blocks in question can lie where, by section, from the first section on.
 #[derive(Default)]
 pub struct Ways {
     /// Of sections in a valley: where that begins and ends; both 0 elsewhere.
@@ -19,7 +19,8 @@ pub struct Ways {
 }
 
 impl Ways {
-    /// Finds what can lie where; a section that may waste nothing and cannot be covered at all, if there is one.
+    /// Finds which blocks can lie where. Returns a section that may waste nothing and that no block can cover, if there
+    /// is one.
     pub fn find(&mut self, pile: &mut Pile, blocks: &[usize], from: usize, to: usize) -> Option<usize> {
         self.valleys(pile, from, to);
         self.reach(pile, blocks, from, to);
@@ -88,7 +89,8 @@ impl Ways {
         }
     }
 
-    /// Finds what blocks can cover, now or later, and a section that may waste nothing and that none can, if there is one.
+    /// Finds the sections that blocks can cover, now or later. Returns a section that may waste nothing and that no
+    /// block can cover, if there is one.
     fn cover(&mut self, pile: &mut Pile, blocks: &[usize], from: usize, to: usize) -> Option<usize> {
         let mut looked = 0;
         for &i in blocks {

@@ -22,9 +22,10 @@ struct Label {
     before: usize,
 }
 
-/// All chains to the cut `last` (an index and one more) that no other beats or equals in both bytes and time: the
-/// fastest first. A chain's bytes are those of its largest segment and its time the sum, so a way to a cut that another
-/// beats there is beaten however it goes on: what remains at each cut is exact.
+/// The exact front of chains of segments that end at the cut `last` (its index plus one): no other chain is as good in
+/// both bytes and time. The fastest comes first. A chain takes the bytes of its largest segment, and the sum of the
+/// times. If one way to a cut is better than another, it is better for every continuation. So it is exact to keep only
+/// the front at each cut. It takes O(s · f · log(s · f)) time, for s segments and fronts of at most f chains.
 pub fn front(segments: &[Segment], last: usize) -> Vec<Chain> {
     let mut into: Vec<Vec<usize>> = vec![Vec::new(); last + 1];
     for (index, segment) in segments.iter().enumerate() {
@@ -45,7 +46,7 @@ pub fn front(segments: &[Segment], last: usize) -> Vec<Chain> {
                 before,
             }));
         }
-        // Stable: of equals the first segment's stays.
+        // The sort is stable: of equal chains, that of the first segment stays.
         here.sort_by(|a, b| a.time_ns.total_cmp(&b.time_ns).then(a.bytes.cmp(&b.bytes)));
         let mut least = u64::MAX;
         here.retain(|label| {

@@ -1,9 +1,10 @@
-//! Cuts: where little of a network is left for later layers.
+//! Cuts: the places in a network after which later layers need few bytes of what is there.
 
 use crate::network::{LayerId, Network};
 
-/// The places in `layers`, topologically ordered, after which all that later ones read of these is the tensor made there
-/// (the last place among them). Between two such places lies a block, be it a layer or a residual block.
+/// The places in `layers`, which are in topological order, after which later layers read nothing of what is there but
+/// the tensor made at that place. The last place is one of them. Between two such places lies a block: a layer, or a
+/// residual block, for example.
 pub fn cuts(network: &Network, layers: &[LayerId]) -> Vec<usize> {
     let mut open_until = 0;
     let is_cut = |(at, last): (usize, usize)| {
@@ -14,9 +15,9 @@ pub fn cuts(network: &Network, layers: &[LayerId]) -> Vec<usize> {
     last_reads(network, layers).into_iter().enumerate().filter_map(is_cut).collect()
 }
 
-/// These and the places after which later layers read several tensors, as the parts of an image are, of fewer bytes than
-/// are kept somewhere on the way to the places next to it, by a fifth or more; of both those after which no more than
-/// `most` bytes are kept.
+/// The cuts, and places after which later layers read several tensors, such as the parts of an image. At such a place,
+/// fewer bytes are kept than somewhere on the way to each of its neighbours, by a fifth or more. Places after which
+/// more than `most` bytes are kept are left out.
 pub fn low(network: &Network, layers: &[LayerId], most: u64) -> Vec<usize> {
     let mut change = vec![0i128; layers.len()];
     for (at, last) in last_reads(network, layers).into_iter().enumerate() {

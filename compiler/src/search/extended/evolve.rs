@@ -11,8 +11,8 @@ use crate::search::evaluate::Evaluator;
 use crate::search::watch::{Limit, Progress, Stopped, Watch};
 use crate::storage::Effort;
 
-/// Genomes that are evaluated where nothing else is asked, beside those that it starts from. Chains of segments are so
-/// near the best that twice as many enlarge the front's hypervolume by far less than one percent.
+/// Genomes that are evaluated by default, beside those from which the search starts. Chains of segments are so good
+/// already that twice as many evaluations enlarge the front's hypervolume by far less than one percent.
 const EVALUATIONS: u64 = 800;
 
 /// Genomes of a generation, where there are not more to start from.
@@ -32,7 +32,7 @@ pub(super) struct Settings<'a> {
 
 /// What was found.
 pub(super) struct Found {
-    /// Genomes of which none is better in memory, time and the bound on memory, the smallest first.
+    /// The front of genomes, by memory, time and the bound on memory. The smallest memory comes first.
     pub genomes: Vec<Vec<i64>>,
     /// Genomes that were evaluated.
     pub evaluations: u64,
@@ -88,8 +88,9 @@ pub(super) fn evolve(
     Found { genomes, evaluations: outcome.evaluations, stopped }
 }
 
-/// A genome is worth the bytes of its rings, as placed in a hurry, and the time between frames. The third objective, the
-/// bytes that no placement undercuts, keeps those that more patience may place lower.
+/// The problem: choices for a CNN. Two objectives are the bytes of the rings, in a sketched placement, and the time
+/// between frames. The third objective is a lower bound on the bytes. It keeps genomes that a patient placement may
+/// improve.
 struct Choices<'a> {
     evaluator: &'a Evaluator<'a>,
     family: &'a Family<'a>,

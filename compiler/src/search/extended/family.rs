@@ -1,4 +1,4 @@
-//! The choices that the search looks among, as genomes. A genome says for each layer of a CNN how often it fires, and whether a
+//! The search space: choices as genomes. A genome says, for each layer of a CNN, how often it fires, and whether a
 //! segment ends after it.
 
 use csdfc_ga::{Section, Space};
@@ -13,11 +13,12 @@ use crate::network::{LayerId, Network};
 /// Rows of the tallest tensor that a firing makes, in the choices looked at.
 const ROWS: [u64; 16] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256];
 
-/// The choices for one CNN. A genome has two genes a layer: its step on the ladder, and whether a segment ends after it.
+/// The choices for one CNN. A genome has two genes for each layer: its step on the ladder, and whether a segment ends
+/// after it.
 #[derive(Debug)]
 pub struct Family<'a> {
     network: &'a Network,
-    /// Numbers of firings in a frame, ascending from 1. A layer of fewer rows fires once per row.
+    /// Numbers of firings in a frame, ascending from 1. A layer with fewer rows than that fires once per row.
     pub ladder: Vec<u64>,
     /// By layer, whether a segment may end after it.
     ends: Vec<bool>,
@@ -90,8 +91,9 @@ impl<'a> Family<'a> {
         genome
     }
 
-    /// The genome of the choice that is most like this one: of as many firings, or the next more, and with those of its
-    /// barriers that can be. A choice without barriers has them after each block whose last layer fires once.
+    /// The genome that is most like this choice. Its layers fire as often, or the next number of times on the ladder.
+    /// It has those barriers of the choice that a genome can have. A choice without barriers gets one after each block
+    /// whose last layer fires once.
     pub fn like(&self, choice: &Choice) -> Vec<i64> {
         let height = |layer: usize| self.network.layers[layer].rows() as u64;
         let rows = |layer: usize| choice.rows.get(layer).map_or(height(layer), |rows| (*rows).max(1));
@@ -110,7 +112,8 @@ impl<'a> Family<'a> {
         self.genome(&vec![firings; self.least.len()], &[])
     }
 
-    /// The genomes of a prefix of layers that fire once per row, in one segment, and of the others once, block by block.
+    /// The genomes of all prefixes: the layers of the prefix fire once per row, in one segment, and the others once,
+    /// block by block.
     pub fn prefixes(&self) -> Vec<Vec<i64>> {
         let most = self.ladder.last().copied().unwrap_or(1);
         let ends: Vec<LayerId> = self.network.ids().filter(|id| self.ends[id.0]).collect();
@@ -122,8 +125,8 @@ impl<'a> Family<'a> {
         (0..ends.len()).map(prefix).collect()
     }
 
-    /// Makes genomes that mean the same equal. An input comes as often as the layer that first reads it fires, or whole if
-    /// that layer is of another segment.
+    /// Makes genomes equal that mean the same. An input fires as often as the first layer that reads it, or once if
+    /// that layer is in another segment.
     pub fn settle(&self, genome: &mut [i64]) {
         let top = self.ladder.len() - 1;
         for (layer, least) in self.least.iter().enumerate() {
@@ -137,8 +140,8 @@ impl<'a> Family<'a> {
         }
     }
 
-    /// Changes a genome in one of the ways that plans differ: more or fewer firings of one layer, of a run of layers or of
-    /// a whole segment; a segment's end more, less or elsewhere.
+    /// Changes a genome in one of the ways in which plans differ. One layer, a run of layers or a whole segment fires
+    /// more or less often. Or the end of a segment is added, removed or moved.
     pub fn mutate(&self, genome: &mut [i64], random: &mut ChaCha8Rng) {
         let layers = self.least.len();
         if layers == 0 {
@@ -193,7 +196,8 @@ impl<'a> Family<'a> {
         }
     }
 
-    /// Moves a segment's end to the place before or after; the layers in between fire as often as those on their new side.
+    /// Moves a segment's end to the place before or after. The layers in between then fire as often as those on their
+    /// new side.
     fn move_end(&self, genome: &mut [i64], end: usize, random: &mut ChaCha8Rng) {
         if genome[2 * end + 1] == 0 {
             return;
@@ -214,7 +218,7 @@ impl<'a> Family<'a> {
     }
 }
 
-/// Numbers of firings: those that the tallest tensor's rows per firing give, and every height.
+/// The ladder of numbers of firings: the numbers that the rows per firing of the tallest tensor give, and every height.
 fn ladder(heights: &[u64]) -> Vec<u64> {
     let tallest = heights.iter().copied().max().unwrap_or(1);
     let firings = ROWS.iter().map(|rows| tallest.div_ceil(*rows));

@@ -15,10 +15,10 @@
 //!
 //! There are two special cases:
 //!
-//! - A network in which at most eight layers can go by parts: all their choices are tried.
-//! - A network with several tensors between its modules, as inception networks have: one more choice streams row by
-//!   row from each such place to the next. Chains of such segments are not searched for. The chain model assumes that
-//!   a segment makes its outputs in step. A segment that finds its image whole makes them one after another.
+//! - In a network in which at most eight layers can go by parts, all their choices are tried.
+//! - Inception networks have several tensors between their modules. For such a network, one more choice streams row by
+//!   row from each such place to the next. Chains of such segments are not searched for. The chain model assumes that a
+//!   segment makes its outputs in step. A segment that finds its image whole makes them one after another.
 
 pub mod chains;
 pub mod cuts;
@@ -48,10 +48,11 @@ use crate::search::{Variant, ways};
 use crate::storage::Effort;
 use csdfc_codegen::plan::StorageModel;
 
-/// Networks of up to so many layers that can go by parts have every choice of none and one row tried.
+/// If at most so many layers of a network can go by parts, all combinations are tried of layers that make one row at a
+/// time.
 const ENUMERATED: usize = 8;
 
-/// Searches the choices for one CNN. It goes on from what is known of it, choices of old plans.
+/// Searches the choices for one CNN. It starts from the choices of old plans, among others.
 ///
 /// # Errors
 /// Those of the dataflow analyses.
@@ -81,7 +82,7 @@ pub fn front(
     choices.extend(bits(task));
     choices.extend(found.genomes.iter().map(|genome| family.choice(genome)));
     if found.stopped > Stopped::Evaluations {
-        // In a hurry what was found is placed, and, so that there is something, what needs no search.
+        // If the time is over, place what was found. Also place what needs no search, so that there is an answer.
         choices.retain(|choice| choice.barriers.is_some() || choice.name == "none");
     }
     let mut front = simple::front_of(task, timing, storage, &choices)?;
@@ -94,11 +95,11 @@ pub fn front(
     Ok(Front { evaluations: found.evaluations + front.evaluations, stopped: found.stopped, ..front })
 }
 
-/// Row by row, with a segment's end at each place after which little is left, be it one tensor or several, as between the
-/// modules of an inception network whose concats are images in parts; if the network has places of the second kind, and
-/// if this takes fewer bytes than `least`. Chains of such segments are not looked for: one that reads whole tensors makes
-/// its outputs one after another, and not in step, as the tail that it is of says. Their rings are many and short, and
-/// take patience to place.
+/// The choice that goes row by row, with a segment's end at each place after which few bytes are kept. `None` if all
+/// these places have a single tensor, or if the choice takes no fewer bytes than `least`. Between the modules of an
+/// inception network, several tensors are kept, if its concats are images in parts. Chains of such segments are not
+/// searched for. A segment that reads whole tensors makes its outputs one after another. In the tail from which its
+/// cost would be taken, it makes them in step. The rings of this choice are many and short, and take patience to place.
 fn block_by_block(
     evaluator: &Evaluator<'_>,
     family: &Family<'_>,
@@ -128,8 +129,9 @@ fn block_by_block(
     Ok((variant.buffers < least).then_some(variant))
 }
 
-/// The genomes of the best chains of segments. Where a CNN has several partitions, those of each are put together: by
-/// memory, the fastest of each within it, and by time, the smallest of each within that.
+/// The genomes of the best chains of segments. For a CNN with several partitions, the chains of the partitions are
+/// combined. For each memory, it combines the fastest chains within that memory, and for each time, the smallest chains
+/// within that time.
 fn chains(
     evaluator: &Evaluator<'_>,
     family: &Family<'_>,
@@ -182,7 +184,8 @@ struct Paced {
     barriers: Vec<LayerId>,
 }
 
-/// The best chains of one partition, the fastest first; once it is over, those of what is known by then.
+/// The best chains of one partition, the fastest first. If the search is over, the best chains of the segments that are
+/// known by then.
 fn partition_chains(
     evaluator: &Evaluator<'_>,
     family: &Family<'_>,

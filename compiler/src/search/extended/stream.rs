@@ -1,4 +1,4 @@
-//! What it takes to stream a run of layers between two cut tensors.
+//! The memory and time of a segment: a run of layers that is streamed between two cut tensors.
 //!
 //! In an execution on demand, what a layer makes and when depends only on the layers after it. So one execution from the first
 //! layer to a cut tells of all runs that end at that cut: they are its tails.
@@ -12,13 +12,14 @@ use csdfc_codegen::plan::StorageModel;
 /// A run of layers streamed to completion.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Segment {
-    /// The cut after which it begins, by its index and one more; 0 for the first layer.
+    /// The cut after which it begins: its index plus one. 0 if the segment begins with the first layer.
     pub from: usize,
     /// The cut with which it ends, by its index and one more.
     pub to: usize,
     /// How often each of its layers fires, if it has as many rows.
     pub firings: u64,
-    /// Most bytes in use at once: of its rings, of the tensor that it begins with, and of all that is left for others.
+    /// Most bytes in use at once. They count its rings, the tensor with which it begins, and everything that is kept
+    /// for later segments.
     pub bytes: u64,
     /// Modelled nanoseconds of its firings.
     pub time_ns: f64,
@@ -29,8 +30,8 @@ pub fn rows(height: u64, firings: u64) -> u64 {
     height.div_ceil(firings.max(1)).max(1)
 }
 
-/// The segments of a partition that end with the cut of index `to` and whose layers fire `firings` times each, which is
-/// these rows per firing.
+/// The segments of a partition that end with the cut of index `to`, and whose layers fire `firings` times each. `rows`
+/// has the rows per firing that follow.
 ///
 /// # Errors
 /// Those of the dataflow analyses.
@@ -70,7 +71,7 @@ struct Tail {
     order: Vec<usize>,
     /// By layer, how the bytes in use of its tensor change, and when.
     changes: Vec<Vec<(usize, i128)>>,
-    /// By layer, the same of a tensor that is there from the start, for those that a segment may begin with.
+    /// The same by layer, for tensors that are there from the start, since a segment may begin with them.
     given: Vec<Vec<(usize, i128)>>,
     /// By firing, by how much less is in use as it goes row by row.
     slack: Vec<u64>,
@@ -145,7 +146,8 @@ impl Tail {
         let mut given = vec![Vec::new(); layers.len()];
         for (request, whole) in requests.iter().zip(&whole_cuts) {
             let Some(at) = inside[request.tensor.0] else { continue };
-            // Floats that come whole lie in the caller's storage; a segment that begins with an input finds it whole.
+            // An input of floats that is delivered whole lies in the caller's memory. A segment that begins with an
+            // input finds it whole.
             let layer = network.layer(request.tensor);
             let in_tensors = evaluator.storage == StorageModel::Tensors;
             if !(in_tensors && layer.is_held_by_caller(chosen[request.tensor.0])) {
@@ -162,7 +164,8 @@ impl Tail {
         Ok(Tail { order, changes, given, slack, slack_given, reads })
     }
 
-    /// The most that is in use at once by the layers from `first` on, whose tensors change so, and by the tensor of `cut`.
+    /// The most bytes that are in use at once by the layers from `first` on and by the tensor of `cut`. `change` has
+    /// how the bytes in use change from moment to moment.
     fn peak(&self, change: &[i128], first: usize, cut: Option<usize>) -> u64 {
         let mut given = cut.map_or(&[][..], |cut| &self.given[cut]).iter().peekable();
         let (mut live, mut most) = (0, 0);
@@ -182,7 +185,8 @@ impl Tail {
     }
 }
 
-/// How the bytes in use of a ring change, in the order of time; if it is `given`, all of it is there from the start.
+/// How the bytes of a ring that are in use change, in the order of time. If the ring is `given`, all of it is there
+/// from the start.
 fn steps(request: &Request, given: bool) -> Vec<(usize, i128)> {
     let bytes = i128::from(request.bytes);
     let begin = if given { 0 } else { request.live.0 };

@@ -32,7 +32,7 @@ pub struct Point {
     pub latency_ns: Vec<u64>,
 }
 
-/// Executions of one CNN that are kept, in two halves: when the younger is full it becomes the older.
+/// Executions of one CNN that are kept, in two halves. When the younger half is full, it becomes the older half.
 const KEPT: usize = 256;
 
 /// What a CNN under its part of a chromosome adds to the worth of the whole.
@@ -44,7 +44,7 @@ struct Share {
     latency_ns: u64,
 }
 
-/// The latest shares of a CNN by its effective genes. What is forgotten is worked out again, to the same end.
+/// The latest shares of a CNN, by its effective genes. A forgotten share is computed again, with the same result.
 #[derive(Debug, Default)]
 struct Known {
     younger: BTreeMap<Vec<bool>, Arc<Share>>,
@@ -108,7 +108,7 @@ impl<'a> Chromosomes<'a> {
         self.watch.is_over(self.started)
     }
 
-    /// Whether what comes before the genetic search is to end now, so that this has half of the time.
+    /// Whether the steps before the genetic search must end now, to leave it half of the time.
     pub(super) fn is_half_over(&self) -> bool {
         let limit = match self.watch.limit {
             limit @ (Limit::Default | Limit::Evaluations(_)) => limit,
@@ -125,7 +125,7 @@ impl<'a> Chromosomes<'a> {
         }
     }
 
-    /// Tells who watches how far the search is: the smallest takes so much memory.
+    /// Tells the watcher how far the search is. `memory` is that of the smallest plan so far.
     pub(super) fn tell(&self, evaluations: u64, front: usize, memory: u64) {
         let least = memory.saturating_sub(self.subject.parameters);
         (self.watch.progress)(&Progress { of: &self.subject.application.name, evaluations, front, least });

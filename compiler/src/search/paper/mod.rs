@@ -1,13 +1,14 @@
 //! Algorithm 2 of the main paper: a genetic search for the layers that process their data by parts, one bit a layer, for all
 //! CNNs of an application at once.
 //!
-//! A chromosome is judged by two things: its memory, which is Algorithm 1 over the whole application on the buffers and
-//! schedule that it gives (`EvalMemory`), and the modelled frame rate of each CNN (`EvalThroughput`). The search departs from
-//! the print in two points, which [`Method::PaperPrinted`](crate::app::spec::Method) leaves out:
+//! Two figures rate a chromosome: its memory (`EvalMemory`), which is the result of Algorithm 1 over the whole
+//! application for the buffers and schedule of the chromosome, and the modelled frame rate of each CNN
+//! (`EvalThroughput`). The search differs from the printed algorithm in two points, which
+//! [`Method::PaperPrinted`](crate::app::spec::Method) leaves out:
 //!
 //! - The first generation does not begin at random only (`starts`).
-//! - Algorithm 1 may visit edges in another order ([`reuse_buffers`](crate::storage::edges::reuse_buffers)). It is looked for in
-//!   a hurry during the search, and with patience for the front.
+//! - Algorithm 1 may visit edges in another order ([`reuse_buffers`](crate::storage::edges::reuse_buffers)). The search
+//!   tries few orders for each chromosome, and many for the front.
 
 mod chromosomes;
 mod starts;
@@ -28,7 +29,7 @@ use crate::storage::Effort;
 use crate::storage::edges::Sharing;
 use crate::units::MemoryGoal;
 
-/// Chromosomes that the search begins with of which the front is made too, where it ends early.
+/// If the search ends early, the front also has this many of the chromosomes with which it began.
 const IN_A_HURRY: usize = 10;
 
 /// A Pareto front over chromosomes.
@@ -42,9 +43,8 @@ pub struct Front {
     pub stopped: Stopped,
 }
 
-/// Runs Algorithm 2 until the watch ends it, with the best so far. It begins with the chromosomes that are `known` from old
-/// plans. A limit on evaluations takes the place of the
-/// application's number of generations.
+/// Runs Algorithm 2. When the watch ends it, the result is the best so far. It begins with the chromosomes that are
+/// `known` from old plans. A limit on evaluations takes the place of the application's number of generations.
 ///
 /// # Errors
 /// Those of the dataflow analyses.
@@ -142,8 +142,8 @@ fn undominated(points: Vec<Point>) -> Vec<Point> {
     points
 }
 
-/// Lines 9 to 16, and what there is instead where no chromosome meets the constraints. With [`Prefer::Fps`] the fastest
-/// takes the place of the smallest in line 14.
+/// Lines 9 to 16. If no chromosome meets the constraints, it takes the nearest. With [`Prefer::Fps`], the fastest takes
+/// the place of the smallest in line 14.
 fn choose<'p>(
     subject: &Subject<'_>,
     points: &'p [Point],

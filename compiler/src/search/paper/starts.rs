@@ -1,5 +1,6 @@
-//! Chromosomes that the genetic search begins with, beside random ones: simple ones, and a descent from the best of them
-//! to less memory. A peak is often set by several buffers of one size at once, and then no single gene lowers it.
+//! The chromosomes with which the genetic search begins, beside random ones: simple ones, and those of a descent from
+//! the best of them to less memory. Often several buffers of one size make up the peak, and then no single gene lowers
+//! it.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +14,7 @@ use crate::storage::Effort;
 /// Longest run of genes that the descent sets at once.
 const LONGEST_RUN: usize = 6;
 
-/// Chromosomes that the descent evaluates at a time, and, for each individual of the population, in all.
+/// Chromosomes that the descent evaluates at a time. It evaluates as many in all for each individual of the population.
 const BATCH: usize = 64;
 const EVALUATIONS: usize = 40;
 
@@ -83,8 +84,9 @@ fn touched_bytes(network: &Network) -> Vec<[u64; 2]> {
     network.ids().map(|id| [bytes(id), read(id).unwrap_or(0)]).collect()
 }
 
-/// From a chromosome of so much memory to ones of ever less: each step sets a run of neighbouring genes of one CNN, the
-/// first that helps, and the search for the next goes on from there. Beside them, how many chromosomes were tried.
+/// A descent from a chromosome to less and less memory. Each step sets a run of neighbouring genes of one CNN: the
+/// first run that helps. The search for the next one goes on from there. Returns the chromosomes, and how many were
+/// tried.
 fn descent(
     chromosomes: &Chromosomes<'_>,
     start: Vec<bool>,
@@ -130,7 +132,7 @@ fn descent(
     Ok((steps, tried))
 }
 
-/// Runs of genes to be set, and to what: the short ones first.
+/// Runs of genes to set, with their values. Short runs come first.
 fn moves(chromosomes: &Chromosomes<'_>) -> Vec<(std::ops::Range<usize>, bool)> {
     let mut moves = Vec::new();
     for length in 1..=LONGEST_RUN {
