@@ -27,7 +27,8 @@ pub enum Sharing {
     Nothing,
 }
 
-/// Gives every edge a place in a buffer. Buffers lie one above the other. The workspaces lie above them.
+/// Gives every edge a place in a buffer. Buffers lie one above the other. Above them lie workspaces, which share rooms in
+/// the same way.
 pub fn arrange(storage: &Storage<'_>, sharing: Sharing, effort: Effort) -> Arrangement {
     let items = storage.items();
     let bound = storage.bound(&items);
