@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 
 use csdfc::app::open;
 use csdfc::app::resolve::{Application, RowsChoice};
-use csdfc::builtin::{Builder, ConvOptions, Padding, Window};
+use csdfc::builtin::{Builder, ConvOptions, Padding, PoolWindow};
 use csdfc::network::{LayerId, Network, Operand};
 use csdfc::units::MemoryGoal;
 use csdfc_codegen::plan::{Plan, Step, StorageModel};
@@ -218,7 +218,7 @@ fn wide(random: &mut ChaCha8Rng) -> Network {
         let x = open[random.random_range(0..open.len())].clone();
         let height = x.shape.rows();
         let next = match random.random_range(0..6) {
-            0 if height > 3 => builder.max_pool(&x, Window::new(2, 2)).unwrap(),
+            0 if height > 3 => builder.max_pool(&x, PoolWindow::new(2, 2)).unwrap(),
             1 => match open.iter().find(|other| other.shape == x.shape && other.layer != x.layer) {
                 Some(other) => builder.add(&x, other).unwrap(),
                 None => continue,

@@ -8,7 +8,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a panic is how a test fails")]
 
 use csdfc::app::Application;
-use csdfc::cost::{Core, DeviceProfile, Processor, Sharing};
+use csdfc::cost::{Core, DeviceProfile, Processor, WorkerSharing};
 use csdfc::driver;
 use csdfc::search::known::Start;
 use csdfc::search::watch::Watch;
@@ -29,7 +29,7 @@ const SHARED: usize = 1 << 14;
 
 /// A device on which a firing takes as long as any other, whatever it does, but for what it takes to share it.
 fn device(random: &mut ChaCha8Rng) -> DeviceProfile {
-    let mut processor = |cores: u64, workers: Option<Sharing>| {
+    let mut processor = |cores: u64, workers: Option<WorkerSharing>| {
         let core = Core {
             macs_per_second: 1e300,
             depthwise_efficiency: 1.0,
@@ -40,7 +40,7 @@ fn device(random: &mut ChaCha8Rng) -> DeviceProfile {
         Processor { cores, core, workers, memory_bytes_per_second: None, cache_bytes: 0 }
     };
     let gpu = processor(1, None);
-    let cpu = processor(0, Some(Sharing { efficiency: 1.0, handover_ns: 500.0 }));
+    let cpu = processor(0, Some(WorkerSharing { efficiency: 1.0, handover_ns: 500.0 }));
     let cpu = Processor { cores: random.random_range(1..=4), ..cpu };
     DeviceProfile {
         name: "constant".into(),

@@ -19,7 +19,7 @@ use crate::{Error, Graph, MAX_FIRINGS, RepetitionVector};
 /// Everything is counted over the smallest iteration of the part: tokens by the ends of the firings that move
 /// them, so that "what has been produced after k firings" is one look-up.
 pub(crate) struct Layout {
-    pub(crate) actors: Vec<Part>,
+    pub(crate) actors: Vec<PartActor>,
     /// Channels that move tokens and have a reader within the part.
     pub(crate) channels: Vec<Pipe>,
     pub(crate) links: Vec<Link>,
@@ -28,7 +28,7 @@ pub(crate) struct Layout {
 }
 
 /// An actor of a part.
-pub(crate) struct Part {
+pub(crate) struct PartActor {
     /// Its place in the graph.
     pub(crate) id: usize,
     /// Firings in an iteration of the part.
@@ -42,7 +42,7 @@ pub(crate) struct Part {
     pub(crate) outputs: Vec<usize>,
 }
 
-impl Part {
+impl PartActor {
     pub(crate) fn time(&self, firing: usize) -> u64 {
         self.times[firing % self.times.len()]
     }
@@ -124,7 +124,7 @@ impl Layout {
             } else {
                 Vec::new()
             };
-            actors.push(Part {
+            actors.push(PartActor {
                 id,
                 firings: firings(id) as usize,
                 times,
@@ -220,9 +220,10 @@ impl Layout {
         scope: &Scope,
         capacities: &[Option<u64>],
         meter: &mut Meter,
-    ) -> Result<Run, Error> {
+    ) -> Result<FiringOrder, Error> {
         meter.spend(scope.firings as u64)?;
-        let mut run = Run { fired: vec![0; self.actors.len()], order: Vec::with_capacity(scope.firings) };
+        let mut run =
+            FiringOrder { fired: vec![0; self.actors.len()], order: Vec::with_capacity(scope.firings) };
         let mut queue: VecDeque<usize> = scope.actors.iter().copied().collect();
         // Tokens and space that a firing has found stay there. So each firing looks at each port once, and goes on here.
         let mut port = vec![0; self.actors.len()];
@@ -313,14 +314,14 @@ impl Scope {
 }
 
 /// How far an iteration came.
-pub(crate) struct Run {
+pub(crate) struct FiringOrder {
     /// Firings, by actor.
     pub(crate) fired: Vec<usize>,
     /// The numbers of the firings, in their order.
     pub(crate) order: Vec<u32>,
 }
 
-impl Run {
+impl FiringOrder {
     pub(crate) fn is_complete(&self, scope: &Scope) -> bool {
         self.order.len() == scope.firings
     }

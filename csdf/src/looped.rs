@@ -75,7 +75,7 @@ pub fn compress(sequence: &[ActorId]) -> Vec<Step> {
 
 /// The firings of a looped schedule, in order. Loops around nothing are skipped, however often they repeat.
 pub fn firings(steps: &[Step]) -> Firings<'_> {
-    Firings { frames: vec![Frame { rest: steps, body: steps, times_left: 0, given_before: 0 }], given: 0 }
+    Firings { frames: vec![OpenLoop { rest: steps, body: steps, times_left: 0, given_before: 0 }], given: 0 }
 }
 
 /// A schedule in the notation of Minakova and Stefanov 2022, section 2.5: `[l1]×3,[l2],([l1],[l2])×29,[l2]×2`.
@@ -97,12 +97,12 @@ pub fn notation<S: AsRef<str>>(steps: &[Step], names: &[S]) -> String {
 /// Iterator over the firings of a looped schedule.
 #[derive(Debug, Clone)]
 pub struct Firings<'s> {
-    frames: Vec<Frame<'s>>,
+    frames: Vec<OpenLoop<'s>>,
     given: u64,
 }
 
 #[derive(Debug, Clone)]
-struct Frame<'s> {
+struct OpenLoop<'s> {
     rest: &'s [Step],
     body: &'s [Step],
     times_left: u64,
@@ -125,7 +125,7 @@ impl Iterator for Firings<'_> {
                 Some((Step::Repeat { times, body }, rest)) => {
                     frame.rest = rest;
                     if let Some(times_left) = times.checked_sub(1) {
-                        self.frames.push(Frame { rest: body, body, times_left, given_before: self.given });
+                        self.frames.push(OpenLoop { rest: body, body, times_left, given_before: self.given });
                     }
                 }
                 None if frame.times_left > 0 && frame.given_before != self.given => {

@@ -5,7 +5,7 @@ const LONGEST_PATTERN: usize = 64;
 
 /// A stretch of a sequence: `period` elements from `start`, `times` times over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Stretch {
+pub(crate) struct RepeatedPattern {
     pub(crate) start: usize,
     pub(crate) period: usize,
     pub(crate) times: usize,
@@ -13,7 +13,7 @@ pub(crate) struct Stretch {
 
 /// Cuts a sequence into stretches. A stretch costs the length of its pattern, plus one for its repetition count. The
 /// total cost is the least of all cuts whose repetitions are as long as they can be. It takes O(length) time.
-pub(crate) fn stretches<T: PartialEq>(sequence: &[T]) -> Vec<Stretch> {
+pub(crate) fn stretches<T: PartialEq>(sequence: &[T]) -> Vec<RepeatedPattern> {
     let length = sequence.len();
     let longest = LONGEST_PATTERN.min(length / 2);
     // For each period, how many elements from here on equal the element one period later.
@@ -44,7 +44,7 @@ pub(crate) fn stretches<T: PartialEq>(sequence: &[T]) -> Vec<Stretch> {
     let mut start = 0;
     while start < length {
         let (period, times) = choice[start];
-        cut.push(Stretch { start, period, times });
+        cut.push(RepeatedPattern { start, period, times });
         start += period * times;
     }
     cut

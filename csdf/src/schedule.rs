@@ -48,7 +48,7 @@ impl Expanded<'_> {
     pub fn sequential(&self, segments: &[Vec<ActorId>]) -> Result<Execution, Error> {
         let segment_of = self.segment_of(segments)?;
         let firings: u64 = self.repetition.firings.iter().sum();
-        let mut run = Run {
+        let mut run = OnDemand {
             expanded: self,
             state: State::new(self),
             segment_of,
@@ -126,7 +126,7 @@ impl Expanded<'_> {
     }
 }
 
-struct Run<'e, 'g> {
+struct OnDemand<'e, 'g> {
     expanded: &'e Expanded<'g>,
     state: State<'e, 'g>,
     segment_of: Vec<usize>,
@@ -142,7 +142,7 @@ struct Run<'e, 'g> {
     spans: Vec<(usize, usize)>,
 }
 
-impl Run<'_, '_> {
+impl OnDemand<'_, '_> {
     fn segment(&mut self, segment: &[ActorId]) -> Result<(), Error> {
         let parts = self.parts_downstream_first(segment);
         let mut turns = BinaryHeap::new();
@@ -204,7 +204,7 @@ impl Run<'_, '_> {
     }
 
     /// The strongly connected parts of a segment, each after those that read it.
-    fn parts_downstream_first(&self, segment: &[ActorId]) -> Vec<Part> {
+    fn parts_downstream_first(&self, segment: &[ActorId]) -> Vec<Component> {
         let mut place_of = vec![None; self.segment_of.len()];
         for (place, actor) in segment.iter().enumerate() {
             place_of[actor.index()] = Some(place);
@@ -239,7 +239,7 @@ impl Run<'_, '_> {
         components
             .into_iter()
             .zip(terminal)
-            .map(|(members, terminal)| Part {
+            .map(|(members, terminal)| Component {
                 members: members.into_iter().map(NodeIndex::index).collect(),
                 terminal,
             })
@@ -334,7 +334,7 @@ impl Run<'_, '_> {
 }
 
 /// A strongly connected part of a segment.
-struct Part {
+struct Component {
     /// Places in the segment.
     members: Vec<usize>,
     /// Whether no other part reads it.

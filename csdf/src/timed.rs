@@ -74,7 +74,7 @@ pub(crate) fn recurrence(
     meter: &mut Meter,
     mut start: impl FnMut(usize, u64) -> Result<(), Error>,
 ) -> Result<Option<Recurrence>, Error> {
-    let mut execution = Execution::new(layout, capacities);
+    let mut execution = TimedState::new(layout, capacities);
     let mut seen: BTreeMap<Vec<u64>, (u64, Vec<u64>)> = BTreeMap::new();
     let mut size = 0;
     loop {
@@ -100,7 +100,7 @@ pub(crate) fn recurrence(
     }
 }
 
-struct Execution<'l> {
+struct TimedState<'l> {
     layout: &'l Layout,
     capacities: &'l [Option<u64>],
     now: u64,
@@ -122,12 +122,12 @@ struct Execution<'l> {
     root: Vec<usize>,
 }
 
-impl<'l> Execution<'l> {
-    fn new(layout: &'l Layout, capacities: &'l [Option<u64>]) -> Execution<'l> {
+impl<'l> TimedState<'l> {
+    fn new(layout: &'l Layout, capacities: &'l [Option<u64>]) -> TimedState<'l> {
         let actors = layout.actors.len();
         let initial: Vec<u128> =
             layout.links.iter().map(|link| u128::from(layout.channels[link.channel].initial)).collect();
-        Execution {
+        TimedState {
             layout,
             capacities,
             now: 0,

@@ -168,7 +168,7 @@ pub fn search_with(
     settings: &Settings<'_>,
     progress: &mut dyn FnMut(&Progress<'_>) -> bool,
 ) -> Outcome {
-    let mut run = Run {
+    let mut run = Evolution {
         problem,
         settings,
         known: BTreeMap::new(),
@@ -234,7 +234,7 @@ impl Ranked {
     }
 }
 
-struct Run<'a> {
+struct Evolution<'a> {
     problem: &'a dyn Problem,
     settings: &'a Settings<'a>,
     /// All genomes that were evaluated.
@@ -243,7 +243,7 @@ struct Run<'a> {
     end: Option<Instant>,
 }
 
-impl Run<'_> {
+impl Evolution<'_> {
     fn is_late(&self) -> bool {
         self.end.is_some_and(|end| Instant::now() >= end)
     }

@@ -7,7 +7,7 @@
 
 use csdfc::app::partition::Partition;
 use csdfc::app::resolve::{Application, RowsChoice};
-use csdfc::network::weights::{Source, Weights};
+use csdfc::network::weights::{WeightSource, Weights};
 use csdfc::network::{Network, NetworkOutput};
 use csdfc::operators::{output_shape, parameter_dims};
 use csdfc_codegen::operator::{Conv, ConvTranspose, Gemm, Operator, Pool, PoolKind, Reduce, ReduceFunction};
@@ -127,7 +127,7 @@ fn what_is_left_of_sums_that_cancel() {
             .map(|dims| without_mean(&dims, summed, || random.random_range(-1.0..1.0)))
             .collect::<Vec<_>>();
         for (parameter, values) in network.layers[1].parameters.iter_mut().zip(&weights) {
-            parameter.source = Source::Values(values.clone().into());
+            parameter.source = WeightSource::Values(values.clone().into());
         }
         // Where there are no weights, terms have both signs; else they are almost one number.
         let values: Vec<f32> = match weights.is_empty() {
@@ -138,8 +138,8 @@ fn what_is_left_of_sums_that_cancel() {
             let real = |x: &f32| if absolute { f64::from(x.abs()) } else { f64::from(*x) };
             let mut network = network.clone();
             for Weights { source, .. } in network.layers.iter_mut().flat_map(|layer| &mut layer.parameters) {
-                if let (Source::Values(values), true) = (&source, absolute) {
-                    *source = Source::Values(values.iter().map(|x| x.abs()).collect());
+                if let (WeightSource::Values(values), true) = (&source, absolute) {
+                    *source = WeightSource::Values(values.iter().map(|x| x.abs()).collect());
                 }
             }
             textbook::evaluate(&network, &[values.iter().map(real).collect()]).remove(1)

@@ -9,7 +9,7 @@ use csdfc::app::load::ModelSource;
 use csdfc::app::partition::Partition;
 use csdfc::app::resolve::{Application, Cnn, Constraints, RowsChoice};
 use csdfc::app::spec::{Prefer, SearchSpec};
-use csdfc::network::weights::{Source, Weights};
+use csdfc::network::weights::{WeightSource, Weights};
 use csdfc::network::{Layer, LayerId, Network, NetworkOutput, Operand};
 use csdfc::operators::{output_shape, parameter_dims};
 use csdfc::pass::Fusion;
@@ -64,7 +64,7 @@ pub fn add(network: &mut Network, operator: Operator, inputs: Vec<Operand>, shap
     let mut values = sixteenths(network.layers.len() as u64);
     let weights = |dims: Vec<usize>| {
         let values = values.by_ref().take(dims.iter().product()).collect();
-        Weights { dims, source: Source::Values(values), scale: None }
+        Weights { dims, source: WeightSource::Values(values), scale: None }
     };
     let name = format!("{}{}", operator.kind(), network.layers.len());
     let layer = network.add(Layer {

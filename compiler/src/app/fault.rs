@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use miette::{Diagnostic, NamedSource, SourceSpan};
 
-use super::locate::{self, Segment};
+use super::locate::{self, PathStep};
 use crate::suggest::clip;
 
 /// Longest line of an app file that a message shows, in bytes.
@@ -41,18 +41,18 @@ pub struct AppError {
 
 /// What is wrong with an item of an app file, before its text is looked at again.
 #[derive(Debug)]
-pub struct Fault {
-    path: Vec<Segment>,
+pub struct AppFault {
+    path: Vec<PathStep>,
     message: String,
     label: &'static str,
     help: Option<String>,
     cause: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
-impl Fault {
+impl AppFault {
     /// A fault of the item at `path`, which the text will show with the label.
-    pub fn new(path: &[Segment], message: impl Into<String>, label: &'static str) -> Self {
-        Fault { path: path.to_vec(), message: message.into(), label, help: None, cause: None }
+    pub fn new(path: &[PathStep], message: impl Into<String>, label: &'static str) -> Self {
+        AppFault { path: path.to_vec(), message: message.into(), label, help: None, cause: None }
     }
 
     /// With what to do about it.
@@ -72,7 +72,7 @@ impl Fault {
         let option = origin
             .replaced
             .iter()
-            .find(|(field, _)| self.path.iter().any(|segment| *segment == Segment::from(*field)))
+            .find(|(field, _)| self.path.iter().any(|segment| *segment == PathStep::from(*field)))
             .map(|(_, option)| *option);
         let span = match (&origin.text, option) {
             (Some(text), None) => locate::locate(text, &self.path),

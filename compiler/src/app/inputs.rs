@@ -2,14 +2,14 @@
 
 use csdfc_codegen::operator::{Camera, CameraLayout, ColourOrder, Input, InputElement, Operator};
 
-use super::fault::Fault;
-use super::locate::Segment;
+use super::fault::AppFault;
+use super::locate::PathStep;
 use super::spec::{CnnSpec, InputSpec, Numbers};
 use crate::network::Network;
 use crate::suggest::{self, clip};
 
 /// Writes the inputs of a CNN's specification into its network. `path` is that of the CNN.
-pub(super) fn bind(network: &mut Network, spec: &CnnSpec, path: &[Segment]) -> Result<(), Fault> {
+pub(super) fn bind(network: &mut Network, spec: &CnnSpec, path: &[PathStep]) -> Result<(), AppFault> {
     let path = [path, &["inputs".into()]].concat();
     for (name, input) in &spec.inputs {
         let known = |layer: &&mut crate::network::Layer| {
@@ -18,19 +18,27 @@ pub(super) fn bind(network: &mut Network, spec: &CnnSpec, path: &[Segment]) -> R
         if network.layers.iter_mut().find(known).is_none() {
             let inputs =
                 network.layers.iter().filter(|layer| layer.is_input()).map(|layer| layer.name.as_str());
-            let at = [&path[..], &[Segment::Key(name.clone())]].concat();
-            return Err(Fault::new(&at, format!("the model has no input `{}`", clip(name)), "no such input")
-                .help(suggest::help(name, "its inputs are", inputs)));
+            let at = [&path[..], &[PathStep::Key(name.clone())]].concat();
+            return Err(AppFault::new(
+                &at,
+                format!("the model has no input `{}`", clip(name)),
+                "no such input",
+            )
+            .help(suggest::help(name, "its inputs are", inputs)));
         }
         if let Some(layer) = network.layers.iter_mut().find(known) {
-            let at = [&path[..], &[Segment::from(name.as_str())]].concat();
+            let at = [&path[..], &[PathStep::from(name.as_str())]].concat();
             layer.operator = Operator::Input(delivery(input, &layer.shape, &at)?);
         }
     }
     Ok(())
 }
 
-fn delivery(spec: &InputSpec, shape: &csdfc_codegen::shape::Shape, path: &[Segment]) -> Result<Input, Fault> {
+fn delivery(
+    spec: &InputSpec,
+    shape: &csdfc_codegen::shape::Shape,
+    path: &[PathStep],
+) -> Result<Input, AppFault> {
     let element = InputElement::from(spec.element);
     if element == InputElement::F32 {
         let camera_only = [
@@ -42,33 +50,35 @@ fn delivery(spec: &InputSpec, shape: &csdfc_codegen::shape::Shape, path: &[Segme
         return match camera_only.iter().find(|(_, given)| *given) {
             None => Ok(Input { element, camera: None }),
             Some((field, _)) => {
-                let at = [path, &[Segment::from(*field)]].concat();
-                Err(Fault::new(&at, format!("`{field}` is for camera bytes only"), "not for f32")
+                let at = [path, &[PathStep::from(*field)]].concat();
+                Err(AppFault::new(&at, format!("`{field}` is for camera bytes only"), "not for f32")
                     .help("add `type: u8`; an f32 input is taken as the network expects it"))
             }
         };
     }
     if !shape.is_image() {
         let message = format!("camera bytes need an input of 4 dimensions and batch 1; this one is {shape}");
-        return Err(Fault::new(path, message, "not an image"));
+        return Err(AppFault::new(path, message, "not an image"));
     }
     let channels = shape.channels();
-    let per_channel = |field: &str, given: &Option<Numbers>, default: f32| -> Result<Vec<f32>, Fault> {
+    let per_channel = |field: &str, given: &Option<Numbers>, default: f32| -> Result<Vec<f32>, AppFault> {
         let values = match given {
             None => vec![default; channels],
             Some(Numbers::One(value)) => vec![*value; channels],
             Some(Numbers::Each(values)) if values.len() == 1 => vec![values[0]; channels],
             Some(Numbers::Each(values)) => values.clone(),
         };
-        let at = [path, &[Segment::from(field)]].concat();
+        let at = [path, &[PathStep::from(field)]].concat();
         if values.len() != channels {
             let message =
                 format!("`{field}` has {} numbers, but the input has {channels} channels", values.len());
-            return Err(Fault::new(&at, message, "wrong length").help("give one number, or one per channel"));
+            return Err(
+                AppFault::new(&at, message, "wrong length").help("give one number, or one per channel")
+            );
         }
         if values.iter().any(|value| !value.is_finite() || (field == "scale" && *value == 0.0)) {
             let rule = if field == "scale" { "finite and not 0" } else { "finite" };
-            return Err(Fault::new(&at, format!("`{field}` must be {rule}"), "not usable"));
+            return Err(AppFault::new(&at, format!("`{field}` must be {rule}"), "not usable"));
         }
         Ok(values)
     };
@@ -76,7 +86,7 @@ fn delivery(spec: &InputSpec, shape: &csdfc_codegen::shape::Shape, path: &[Segme
     if order == ColourOrder::Bgr && channels != 3 {
         let at = [path, &["order".into()]].concat();
         let message = format!("only an input of 3 channels can be BGR; this one has {channels}");
-        return Err(Fault::new(&at, message, "not a colour image"));
+        return Err(AppFault::new(&at, message, "not a colour image"));
     }
     let camera = Camera {
         layout: spec.layout.unwrap_or(CameraLayout::Hwc),

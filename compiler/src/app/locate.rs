@@ -7,7 +7,7 @@ use std::ops::Range;
 
 /// One step from an item of an app file to an item inside it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Segment {
+pub enum PathStep {
     /// The value of a field of a struct, or of a key of a map.
     Field(String),
     /// An element of a list, from 0.
@@ -16,28 +16,28 @@ pub enum Segment {
     Key(String),
 }
 
-impl From<&str> for Segment {
+impl From<&str> for PathStep {
     fn from(name: &str) -> Self {
-        Segment::Field(name.into())
+        PathStep::Field(name.into())
     }
 }
 
-impl From<usize> for Segment {
+impl From<usize> for PathStep {
     fn from(index: usize) -> Self {
-        Segment::Index(index)
+        PathStep::Index(index)
     }
 }
 
 /// The bytes of the item at `path` from the top of the file, if it can be found.
-pub fn locate(text: &str, path: &[Segment]) -> Option<Range<usize>> {
+pub fn locate(text: &str, path: &[PathStep]) -> Option<Range<usize>> {
     let tokens = tokens(text);
     let mut at = skip_attributes(&tokens);
     for (depth, segment) in path.iter().enumerate() {
         let entry = enter(&tokens, at)?;
         match segment {
-            Segment::Index(index) => at = nth(&tokens, entry, *index)?,
-            Segment::Field(name) => at = key(&tokens, text, entry, name)? + 2,
-            Segment::Key(name) => {
+            PathStep::Index(index) => at = nth(&tokens, entry, *index)?,
+            PathStep::Field(name) => at = key(&tokens, text, entry, name)? + 2,
+            PathStep::Key(name) => {
                 let key = key(&tokens, text, entry, name)?;
                 return (depth + 1 == path.len()).then(|| tokens[key].range.clone());
             }
@@ -63,12 +63,12 @@ pub fn offset(text: &str, line: usize, column: usize) -> usize {
 }
 
 struct Token {
-    kind: Kind,
+    kind: TokenKind,
     range: Range<usize>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum TokenKind {
     Open,
     Close,
     Comma,
@@ -92,23 +92,23 @@ fn tokens(text: &str) -> Vec<Token> {
                 skip_block_comment(&mut chars);
                 continue;
             }
-            '(' | '[' | '{' => Kind::Open,
-            ')' | ']' | '}' => Kind::Close,
-            ',' => Kind::Comma,
-            ':' => Kind::Colon,
-            '#' | '!' => Kind::Hash,
+            '(' | '[' | '{' => TokenKind::Open,
+            ')' | ']' | '}' => TokenKind::Close,
+            ',' => TokenKind::Comma,
+            ':' => TokenKind::Colon,
+            '#' | '!' => TokenKind::Hash,
             '"' => {
                 skip_string(&mut chars);
-                Kind::Text
+                TokenKind::Text
             }
             'r' if text[start + 1..].trim_start_matches('#').starts_with('"') => {
                 skip_raw_string(text, start, &mut chars);
-                Kind::Text
+                TokenKind::Text
             }
             _ => {
                 let is_word = |c: &char| !c.is_whitespace() && !"()[]{},:\"#!/".contains(*c);
                 while chars.next_if(|(_, c)| is_word(c)).is_some() {}
-                Kind::Word
+                TokenKind::Word
             }
         };
         let end = chars.peek().map_or(text.len(), |(i, _)| *i);
@@ -160,9 +160,9 @@ fn skip_raw_string(text: &str, start: usize, chars: &mut Chars) {
 /// The first token after the attributes `#![…]` at the top.
 fn skip_attributes(tokens: &[Token]) -> usize {
     let mut at = 0;
-    while tokens.get(at).is_some_and(|token| token.kind == Kind::Hash) {
+    while tokens.get(at).is_some_and(|token| token.kind == TokenKind::Hash) {
         at += 1;
-        if tokens.get(at).is_some_and(|token| token.kind == Kind::Open) {
+        if tokens.get(at).is_some_and(|token| token.kind == TokenKind::Open) {
             at = end_of_value(tokens, at);
         }
     }
@@ -171,8 +171,8 @@ fn skip_attributes(tokens: &[Token]) -> usize {
 
 /// The first token inside the struct, list or map that starts at token `at`, perhaps with a name before it.
 fn enter(tokens: &[Token], at: usize) -> Option<usize> {
-    let open = at + usize::from(tokens.get(at)?.kind == Kind::Word);
-    (tokens.get(open)?.kind == Kind::Open).then_some(open + 1)
+    let open = at + usize::from(tokens.get(at)?.kind == TokenKind::Word);
+    (tokens.get(open)?.kind == TokenKind::Open).then_some(open + 1)
 }
 
 /// The token after the value that starts at token `at`: a comma or a closing bracket around it, or the end.
@@ -180,15 +180,15 @@ fn end_of_value(tokens: &[Token], at: usize) -> usize {
     let mut depth = 0usize;
     for (i, token) in tokens.iter().enumerate().skip(at) {
         match token.kind {
-            Kind::Open => depth += 1,
-            Kind::Close if depth == 0 => return i,
-            Kind::Close => {
+            TokenKind::Open => depth += 1,
+            TokenKind::Close if depth == 0 => return i,
+            TokenKind::Close => {
                 depth -= 1;
-                if depth == 0 && tokens.get(at).is_some_and(|first| first.kind == Kind::Open) {
+                if depth == 0 && tokens.get(at).is_some_and(|first| first.kind == TokenKind::Open) {
                     return i + 1;
                 }
             }
-            Kind::Comma if depth == 0 => return i,
+            TokenKind::Comma if depth == 0 => return i,
             _ => {}
         }
     }
@@ -199,12 +199,13 @@ fn end_of_value(tokens: &[Token], at: usize) -> usize {
 fn entries(tokens: &[Token], at: usize) -> impl Iterator<Item = usize> {
     let mut next = Some(at);
     std::iter::from_fn(move || {
-        let entry = next.filter(|at| tokens.get(*at).is_some_and(|token| token.kind != Kind::Close))?;
+        let entry = next.filter(|at| tokens.get(*at).is_some_and(|token| token.kind != TokenKind::Close))?;
         let mut end = end_of_value(tokens, entry);
-        while tokens.get(end).is_some_and(|token| !matches!(token.kind, Kind::Comma | Kind::Close)) {
+        while tokens.get(end).is_some_and(|token| !matches!(token.kind, TokenKind::Comma | TokenKind::Close))
+        {
             end = end_of_value(tokens, end).max(end + 1);
         }
-        next = tokens.get(end).filter(|token| token.kind == Kind::Comma).map(|_| end + 1);
+        next = tokens.get(end).filter(|token| token.kind == TokenKind::Comma).map(|_| end + 1);
         Some(entry)
     })
 }
@@ -217,7 +218,7 @@ fn nth(tokens: &[Token], at: usize, index: usize) -> Option<usize> {
 fn key(tokens: &[Token], text: &str, at: usize, name: &str) -> Option<usize> {
     entries(tokens, at).find(|entry| {
         let written = text[tokens[*entry].range.clone()].trim_matches('"');
-        written == name && tokens.get(entry + 1).is_some_and(|token| token.kind == Kind::Colon)
+        written == name && tokens.get(entry + 1).is_some_and(|token| token.kind == TokenKind::Colon)
     })
 }
 
@@ -237,17 +238,17 @@ App(
   threads: 2
 )"##;
 
-    fn check(path: &[Segment], expected: Option<&str>) {
+    fn check(path: &[PathStep], expected: Option<&str>) {
         assert_eq!(locate(TEXT, path).map(|range| &TEXT[range]), expected, "{path:?}");
     }
 
     #[test]
     fn items_are_found_by_path() {
-        let key = |name: &str| Segment::Key(name.into());
+        let key = |name: &str| PathStep::Key(name.into());
         check(&["name".into()], Some("\"a, (b\""));
         check(&["cnns".into(), 0.into(), "model".into()], Some("r#\"a\"b.onnx\"#"));
         let partitions = ["cnns".into(), 1.into(), "partitions".into()];
-        let inside = |path: &[Segment]| [&partitions, path].concat();
+        let inside = |path: &[PathStep]| [&partitions, path].concat();
         check(&inside(&[0.into(), "upto".into()]), Some("\"relu2\""));
         check(&inside(&[0.into(), key("upto")]), Some("upto"));
         check(&inside(&[1.into(), "schedule".into(), 1.into(), 1.into()]), Some("\"l3\""));

@@ -12,7 +12,7 @@ pub mod partition;
 pub mod resolve;
 pub mod spec;
 
-pub use fault::{AppError, Fault, Origin};
+pub use fault::{AppError, AppFault, Origin};
 pub use partition::Partition;
 pub use resolve::{Application, Cnn, Constraints, RowsChoice};
 pub use spec::Prefer;

@@ -25,7 +25,7 @@ pub struct Opened {
 
 /// What a name on the command line stands for.
 #[derive(Debug)]
-pub enum Source {
+pub enum AppSource {
     /// `FILE.onnx` or `builtin:NAME`.
     Model,
     /// A file, or standard input.
@@ -44,9 +44,9 @@ pub enum Source {
 ///
 /// # Errors
 /// When it cannot be read.
-pub fn read(source: &str, largest: u64) -> Result<Source, Error> {
+pub fn read(source: &str, largest: u64) -> Result<AppSource, Error> {
     if is_onnx(source) || source.starts_with("builtin:") {
-        return Ok(Source::Model);
+        return Ok(AppSource::Model);
     }
     let all = |from: &mut dyn Read| -> std::io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
@@ -61,7 +61,7 @@ pub fn read(source: &str, largest: u64) -> Result<Source, Error> {
         }
     };
     let bytes = bytes.map_err(|error| Error::read(name, error))?;
-    Ok(Source::Text { name: name.into(), folder, bytes })
+    Ok(AppSource::Text { name: name.into(), folder, bytes })
 }
 
 /// Opens an application file, `-` for one on standard input, `FILE.onnx` or `builtin:NAME`.
@@ -76,8 +76,8 @@ pub fn open(source: &str) -> Result<Opened, Error> {
 ///
 /// # Errors
 /// When it is too large, no text, or no application.
-pub fn application(source: &str, read: Source) -> Result<Opened, Error> {
-    let Source::Text { name, folder, bytes } = read else {
+pub fn application(source: &str, read: AppSource) -> Result<Opened, Error> {
+    let AppSource::Text { name, folder, bytes } = read else {
         let origin = Origin { name: source.into(), ..Origin::default() };
         return Ok(Opened { spec: AppSpec::of_model(source), origin, folder: PathBuf::new() });
     };

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::fault::Fault;
-use super::locate::Segment;
+use super::fault::AppFault;
+use super::locate::PathStep;
 use super::spec::PartitionSpec;
 use crate::network::{LayerId, Network};
 use crate::suggest::{self, clip};
@@ -29,8 +29,8 @@ pub(super) fn cut(
     network: &Network,
     cnn: &str,
     specs: &[PartitionSpec],
-    path: &[Segment],
-) -> Result<Vec<Partition>, Fault> {
+    path: &[PathStep],
+) -> Result<Vec<Partition>, AppFault> {
     if specs.is_empty() {
         let layers = network.ids().collect();
         let name = cnn.to_string();
@@ -85,22 +85,24 @@ fn end(
     start: usize,
     last: bool,
     name: &str,
-    path: &[Segment],
-) -> Result<usize, Fault> {
+    path: &[PathStep],
+) -> Result<usize, AppFault> {
     let count = network.layers.len();
     let at = [path, &["upto".into()]].concat();
     let Some(upto) = &spec.upto else {
         if !last {
             let message = format!("partition `{}` does not say where it ends", clip(name));
-            return Err(Fault::new(path, message, "`upto` is missing")
+            return Err(AppFault::new(path, message, "`upto` is missing")
                 .help("give `upto`, its last layer; only the last partition of a CNN may omit it"));
         }
         return match start < count {
             true => Ok(count),
-            false => {
-                Err(Fault::new(path, format!("partition `{}` has no layers", clip(name)), "nothing is left")
-                    .help("the partition before it already ends with the CNN's last layer"))
-            }
+            false => Err(AppFault::new(
+                path,
+                format!("partition `{}` has no layers", clip(name)),
+                "nothing is left",
+            )
+            .help("the partition before it already ends with the CNN's last layer")),
         };
     };
     let Some(LayerId(layer)) = find_layer(network, upto) else {
@@ -113,7 +115,7 @@ fn end(
             clip(name),
             clip(upto)
         );
-        return Err(Fault::new(&at, message, "before the partition starts")
+        return Err(AppFault::new(&at, message, "before the partition starts")
             .help("partitions follow each other in the order of the model's file, and none may be empty"));
     }
     if last && layer + 1 < count {
@@ -123,15 +125,15 @@ fn end(
             clip(upto),
             clip(&network.layers[count - 1].name)
         );
-        return Err(Fault::new(&at, message, "not the last layer")
+        return Err(AppFault::new(&at, message, "not the last layer")
             .help("omit `upto` here, or add a partition for the layers that follow"));
     }
     Ok(layer + 1)
 }
 
-fn unknown_layer(network: &Network, name: &str, path: &[Segment], message: String) -> Fault {
+fn unknown_layer(network: &Network, name: &str, path: &[PathStep], message: String) -> AppFault {
     let layers = network.layers.iter().map(|layer| layer.name.as_str());
-    Fault::new(path, message, "no such layer").help(suggest::help(name, "the layers are", layers))
+    AppFault::new(path, message, "no such layer").help(suggest::help(name, "the layers are", layers))
 }
 
 /// The steps of a schedule that lists exactly `layers`. Network inputs that it leaves out come first, each a step.
@@ -139,8 +141,8 @@ fn bind_schedule(
     network: &Network,
     layers: &[LayerId],
     steps: &[Vec<String>],
-    path: &[Segment],
-) -> Result<Vec<Vec<LayerId>>, Fault> {
+    path: &[PathStep],
+) -> Result<Vec<Vec<LayerId>>, AppFault> {
     let mut seat: BTreeMap<LayerId, (usize, &str)> = BTreeMap::new();
     let mut bound = Vec::new();
     for (i, step) in steps.iter().enumerate() {
@@ -157,7 +159,7 @@ fn bind_schedule(
                 ));
             };
             if layers.binary_search(&id).is_err() {
-                return Err(Fault::new(
+                return Err(AppFault::new(
                     &at,
                     format!("`{shown}` is no layer of this partition"),
                     "of another partition",
@@ -171,7 +173,11 @@ fn bind_schedule(
                 // A node that was folded into a layer already listed fires with it.
                 Some((_, listed)) if listed != name && network.layer(id).name != *name => {}
                 Some(_) => {
-                    return Err(Fault::new(&at, format!("the schedule lists `{shown}` twice"), "once more"));
+                    return Err(AppFault::new(
+                        &at,
+                        format!("the schedule lists `{shown}` twice"),
+                        "once more",
+                    ));
                 }
             }
         }
@@ -183,7 +189,7 @@ fn bind_schedule(
     let left_out = |id: &&LayerId| !seat.contains_key(id);
     if let Some(missing) = layers.iter().filter(left_out).find(|id| !network.layer(**id).is_input()) {
         let message = format!("the schedule leaves out layer `{}`", clip(&network.layer(*missing).name));
-        return Err(Fault::new(path, message, "incomplete")
+        return Err(AppFault::new(path, message, "incomplete")
             .help("a schedule lists every layer of its partition once"));
     }
     check_order(network, &seat, path)?;
@@ -196,8 +202,8 @@ fn bind_schedule(
 fn check_order(
     network: &Network,
     seat: &BTreeMap<LayerId, (usize, &str)>,
-    path: &[Segment],
-) -> Result<(), Fault> {
+    path: &[PathStep],
+) -> Result<(), AppFault> {
     for (id, (step, name)) in seat {
         for operand in &network.layer(*id).inputs {
             if let Some((produced, producer)) = seat.get(&operand.layer)
@@ -208,7 +214,7 @@ fn check_order(
                     clip(name),
                     clip(producer)
                 );
-                return Err(Fault::new(&[path, &[(*step).into()]].concat(), message, "too early")
+                return Err(AppFault::new(&[path, &[(*step).into()]].concat(), message, "too early")
                     .help("a layer comes after its producers, or in the same step"));
             }
         }

@@ -6,14 +6,14 @@ use std::path::Path;
 use csdfc_codegen::plan::StorageModel;
 use miette::Diagnostic;
 
-use super::fault::{AppError, Fault, Origin};
+use super::fault::{AppError, AppFault, Origin};
 use super::inputs;
 use super::load::{LoadError, Loaded, ModelRequest, ModelSource};
-use super::locate::Segment;
+use super::locate::PathStep;
 use super::partition::{self, Partition, find_layer};
 use super::spec::{AppSpec, CnnSpec, FpsSpec, LatencySpec, Precision, Prefer, RowsSpec, SearchSpec};
 use crate::network::{LayerId, Network};
-use crate::pass::{self, Fusion, Stretch};
+use crate::pass::{self, Fusion, PartitionLayers};
 use crate::suggest::{self, clip};
 use crate::units::{MemoryGoal, Nanoseconds};
 
@@ -131,9 +131,9 @@ fn bind(
     spec: &AppSpec,
     folder: &Path,
     load: &mut dyn FnMut(&ModelRequest) -> Result<Loaded, LoadError>,
-) -> Result<Application, Fault> {
+) -> Result<Application, AppFault> {
     if spec.cnns.is_empty() {
-        return Err(Fault::new(&["cnns".into()], "the application has no CNN", "empty")
+        return Err(AppFault::new(&["cnns".into()], "the application has no CNN", "empty")
             .help("give at least (model: \"file.onnx\") or (model: \"builtin:mobilenet_v2\")"));
     }
     check_settings(spec)?;
@@ -174,39 +174,39 @@ fn bind(
 fn reorder(cnn: &mut Cnn, parallel: &[Vec<String>]) {
     let is_one = |name: &&String| cnn.partitions.iter().any(|partition| partition.name == **name);
     let is_pipeline = parallel.iter().any(|element| element.iter().filter(is_one).count() > 1);
-    let stretches = cnn
-        .partitions
-        .iter()
-        .map(|partition| Stretch { layers: &partition.layers, is_scheduled: partition.schedule.is_some() });
+    let stretches = cnn.partitions.iter().map(|partition| PartitionLayers {
+        layers: &partition.layers,
+        is_scheduled: partition.schedule.is_some(),
+    });
     let network = std::mem::take(&mut cnn.network);
     cnn.network = pass::reorder(&cnn.name, network, &stretches.collect::<Vec<_>>(), is_pipeline);
 }
 
-fn check_settings(spec: &AppSpec) -> Result<(), Fault> {
+fn check_settings(spec: &AppSpec) -> Result<(), AppFault> {
     if let Some(name) = &spec.name {
         check_name(name, "an application", &["name".into()])?;
     }
     if !(1..=MOST_THREADS).contains(&spec.threads) {
         let message = format!("threads must be 1 to {MOST_THREADS}, not {}", spec.threads);
-        return Err(Fault::new(&["threads".into()], message, "out of range"));
+        return Err(AppFault::new(&["threads".into()], message, "out of range"));
     }
-    let at = |field: &str| ["search".into(), Segment::from(field)];
+    let at = |field: &str| ["search".into(), PathStep::from(field)];
     if let Some(method) = spec.search.method {
         let name = method.name();
         if method.is_the_papers() && spec.storage == Some(StorageModel::Tensors) {
             let message = format!("method `{name}` needs storage model `edges`, not `tensors`");
-            return Err(Fault::new(&at("method"), message, "here")
+            return Err(AppFault::new(&at("method"), message, "here")
                 .help("leave out the storage model, or take method `extended`"));
         }
         if spec.rows != RowsSpec::Default {
             let message =
                 format!("`rows` says what every layer does, so that method `{name}` has nothing to choose");
-            return Err(Fault::new(&at("method"), message, "here").help("leave out one of the two"));
+            return Err(AppFault::new(&at("method"), message, "here").help("leave out one of the two"));
         }
     }
     for (field, value) in [("crossover", spec.search.crossover), ("mutation", spec.search.mutation)] {
         if !(0.0..=1.0).contains(&value) {
-            return Err(Fault::new(
+            return Err(AppFault::new(
                 &at(field),
                 format!("{field} is a probability, 0 to 1, not {value}"),
                 "out of range",
@@ -216,14 +216,14 @@ fn check_settings(spec: &AppSpec) -> Result<(), Fault> {
     for (field, value) in [("population", spec.search.population), ("generations", spec.search.generations)] {
         if !(1..=1_000_000).contains(&value) {
             let message = format!("{field} must be 1 to 1 000 000, not {value}");
-            return Err(Fault::new(&at(field), message, "out of range"));
+            return Err(AppFault::new(&at(field), message, "out of range"));
         }
     }
     Ok(())
 }
 
 /// The CNNs' names, given or made from their models'.
-fn cnn_names(spec: &AppSpec) -> Result<Vec<String>, Fault> {
+fn cnn_names(spec: &AppSpec) -> Result<Vec<String>, AppFault> {
     let mut names = Vec::new();
     for (i, cnn) in spec.cnns.iter().enumerate() {
         let path = ["cnns".into(), i.into(), "name".into()];
@@ -261,21 +261,21 @@ fn in_name(c: char) -> bool {
     c.is_alphanumeric() || "_-.".contains(c)
 }
 
-fn check_name(name: &str, what: &str, path: &[Segment]) -> Result<(), Fault> {
+fn check_name(name: &str, what: &str, path: &[PathStep]) -> Result<(), AppFault> {
     if !name.is_empty() && name.chars().count() <= LONGEST_NAME && name.chars().all(in_name) {
         return Ok(());
     }
-    Err(Fault::new(path, format!("`{}` is no name of {what}", clip(name)), "not a name")
+    Err(AppFault::new(path, format!("`{}` is no name of {what}", clip(name)), "not a name")
         .help(format!("a name has 1 to {LONGEST_NAME} letters, digits, `_`, `-` and `.`")))
 }
 
 /// Checks that no two CNNs or partitions share a name. The only partition of a CNN may have the CNN's name.
-fn check_unique(spec: &AppSpec, names: &[String]) -> Result<(), Fault> {
+fn check_unique(spec: &AppSpec, names: &[String]) -> Result<(), AppFault> {
     let mut seen = BTreeSet::new();
     for (i, name) in names.iter().enumerate() {
-        let path = [Segment::from("cnns"), i.into()];
+        let path = [PathStep::from("cnns"), i.into()];
         if !seen.insert(name.clone()) {
-            return Err(Fault::new(&path, format!("two CNNs are named `{}`", clip(name)), "the second")
+            return Err(AppFault::new(&path, format!("two CNNs are named `{}`", clip(name)), "the second")
                 .help("give each a `name` of its own"));
         }
     }
@@ -286,19 +286,19 @@ fn check_unique(spec: &AppSpec, names: &[String]) -> Result<(), Fault> {
             if !seen.insert(name.clone()) && !bears_the_cnn_s {
                 let path = ["cnns".into(), i.into(), "partitions".into(), j.into(), "name".into()];
                 let message = format!("`{}` already names a CNN or partition", clip(&name));
-                return Err(Fault::new(&path, message, "taken"));
+                return Err(AppFault::new(&path, message, "taken"));
             }
         }
     }
     Ok(())
 }
 
-fn bind_fps(spec: &AppSpec, names: &[String]) -> Result<BTreeMap<String, f64>, Fault> {
-    let path = [Segment::from("constraints"), "fps".into()];
+fn bind_fps(spec: &AppSpec, names: &[String]) -> Result<BTreeMap<String, f64>, AppFault> {
+    let path = [PathStep::from("constraints"), "fps".into()];
     let FpsSpec { every, of } = &spec.constraints.fps;
-    let check = |fps: f64, path: &[Segment]| match fps.is_finite() && fps > 0.0 {
+    let check = |fps: f64, path: &[PathStep]| match fps.is_finite() && fps > 0.0 {
         true => Ok(fps),
-        false => Err(Fault::new(
+        false => Err(AppFault::new(
             path,
             format!("{fps} is no frame rate: give a number above 0"),
             "not a frame rate",
@@ -313,8 +313,8 @@ fn bind_fps(spec: &AppSpec, names: &[String]) -> Result<BTreeMap<String, f64>, F
     by_cnn(every.as_ref(), of, names, &path, "a frame rate")
 }
 
-fn bind_latency(spec: &AppSpec, names: &[String]) -> Result<BTreeMap<String, u64>, Fault> {
-    let path = [Segment::from("constraints"), "latency".into()];
+fn bind_latency(spec: &AppSpec, names: &[String]) -> Result<BTreeMap<String, u64>, AppFault> {
+    let path = [PathStep::from("constraints"), "latency".into()];
     let LatencySpec { every, of } = &spec.constraints.latency;
     let bound = by_cnn(every.as_ref(), of, names, &path, "a latency")?;
     Ok(bound.into_iter().map(|(name, Nanoseconds(time))| (name, time)).collect())
@@ -326,12 +326,12 @@ fn by_cnn<T: Copy>(
     every: Option<&T>,
     of: &BTreeMap<String, T>,
     names: &[String],
-    path: &[Segment],
+    path: &[PathStep],
     what: &str,
-) -> Result<BTreeMap<String, T>, Fault> {
+) -> Result<BTreeMap<String, T>, AppFault> {
     if let Some(name) = of.keys().find(|name| !names.contains(name)) {
-        let at = [path, &[Segment::Key(name.clone())]].concat();
-        return Err(Fault::new(&at, format!("{what} for an unknown CNN `{}`", clip(name)), "no such CNN")
+        let at = [path, &[PathStep::Key(name.clone())]].concat();
+        return Err(AppFault::new(&at, format!("{what} for an unknown CNN `{}`", clip(name)), "no such CNN")
             .help(suggest::help(name, "the CNNs are", names.iter().map(String::as_str))));
     }
     let mut bound: BTreeMap<String, T> =
@@ -343,15 +343,15 @@ fn by_cnn<T: Copy>(
 fn bind_cnn(
     spec: &CnnSpec,
     name: &str,
-    path: &[Segment],
+    path: &[PathStep],
     folder: &Path,
     fusion: Fusion,
     load: &mut dyn FnMut(&ModelRequest) -> Result<Loaded, LoadError>,
-) -> Result<Cnn, Fault> {
-    let at = |field: &str| [path, &[Segment::from(field)]].concat();
-    let half = |path: &[Segment], precision: Precision| {
+) -> Result<Cnn, AppFault> {
+    let at = |field: &str| [path, &[PathStep::from(field)]].concat();
+    let half = |path: &[PathStep], precision: Precision| {
         let word = if precision == Precision::Half { "half" } else { "int8" };
-        Fault::new(path, format!("{word} precision is not built yet: only fp32"), "not built yet")
+        AppFault::new(path, format!("{word} precision is not built yet: only fp32"), "not built yet")
     };
     if spec.precision != Precision::Fp32 {
         return Err(half(&at("precision"), spec.precision));
@@ -361,7 +361,7 @@ fn bind_cnn(
     }
     let request = ModelRequest { model: &spec.model, folder, shapes: &spec.shapes, fusion };
     let Loaded { mut network, source } = load(&request).map_err(|error| {
-        let fault = Fault::new(&at("model"), format!("cannot load `{}`", clip(&spec.model)), "this model");
+        let fault = AppFault::new(&at("model"), format!("cannot load `{}`", clip(&spec.model)), "this model");
         let help = error.help().map(|help| help.to_string());
         match help {
             Some(help) => fault.help(help).cause(Box::new(error)),
@@ -369,12 +369,16 @@ fn bind_cnn(
         }
     })?;
     if network.layers.is_empty() {
-        return Err(Fault::new(&at("model"), format!("`{}` has no layers", clip(&spec.model)), "this model"));
+        return Err(AppFault::new(
+            &at("model"),
+            format!("`{}` has no layers", clip(&spec.model)),
+            "this model",
+        ));
     }
     if let Some(layer) = spec.precisions.keys().find(|layer| find_layer(&network, layer).is_none()) {
-        let at = [&at("precisions")[..], &[Segment::Key(layer.clone())]].concat();
+        let at = [&at("precisions")[..], &[PathStep::Key(layer.clone())]].concat();
         let layers = network.layers.iter().map(|layer| layer.name.as_str());
-        return Err(Fault::new(
+        return Err(AppFault::new(
             &at,
             format!("a precision for an unknown layer `{}`", clip(layer)),
             "no such layer",
@@ -386,14 +390,14 @@ fn bind_cnn(
     Ok(Cnn { name: name.into(), network, model: source, partitions })
 }
 
-fn bind_parallel(spec: &AppSpec, cnns: &[Cnn]) -> Result<Vec<Vec<String>>, Fault> {
+fn bind_parallel(spec: &AppSpec, cnns: &[Cnn]) -> Result<Vec<Vec<String>>, AppFault> {
     let all = || cnns.iter().flat_map(|cnn| &cnn.partitions).map(|partition| partition.name.as_str());
     let mut parallel = Vec::new();
     let mut listed = BTreeSet::new();
     for (i, element) in spec.parallel.iter().enumerate() {
-        let path = [Segment::from("parallel"), i.into()];
+        let path = [PathStep::from("parallel"), i.into()];
         if element.is_empty() {
-            return Err(Fault::new(&path, "an element of `parallel` lists nothing", "empty"));
+            return Err(AppFault::new(&path, "an element of `parallel` lists nothing", "empty"));
         }
         let mut together: Vec<String> = Vec::new();
         for (j, name) in element.iter().enumerate() {
@@ -406,7 +410,7 @@ fn bind_parallel(spec: &AppSpec, cnns: &[Cnn]) -> Result<Vec<Vec<String>>, Fault
                 let known = cnns.iter().map(|cnn| cnn.name.as_str()).chain(all());
                 let known: BTreeSet<&str> = known.collect();
                 let message = format!("`parallel` lists an unknown CNN or partition `{}`", clip(name));
-                return Err(Fault::new(&at, message, "no such CNN or partition").help(suggest::help(
+                return Err(AppFault::new(&at, message, "no such CNN or partition").help(suggest::help(
                     name,
                     "the names are",
                     known,
@@ -416,7 +420,7 @@ fn bind_parallel(spec: &AppSpec, cnns: &[Cnn]) -> Result<Vec<Vec<String>>, Fault
                 if together.iter().any(|other| other == partition) {
                     let message =
                         format!("`{}` is listed twice in one element of `parallel`", clip(partition));
-                    return Err(Fault::new(&at, message, "once more"));
+                    return Err(AppFault::new(&at, message, "once more"));
                 }
                 together.push(partition.into());
                 listed.insert(partition);
@@ -431,7 +435,7 @@ fn bind_parallel(spec: &AppSpec, cnns: &[Cnn]) -> Result<Vec<Vec<String>>, Fault
 
 /// Checks that partitions of one CNN that run at the same time form a pipeline: they follow each other, and each of
 /// them runs at the same time as all others.
-fn check_pipelines(parallel: &[Vec<String>], cnns: &[Cnn]) -> Result<(), Fault> {
+fn check_pipelines(parallel: &[Vec<String>], cnns: &[Cnn]) -> Result<(), AppFault> {
     let together = |p: &str, q: &str| {
         let has = |element: &Vec<String>, name: &str| element.iter().any(|other| other == name);
         parallel.iter().any(|element| has(element, p) && has(element, q))
@@ -447,7 +451,7 @@ fn check_pipelines(parallel: &[Vec<String>], cnns: &[Cnn]) -> Result<(), Fault> 
                         "`{before}`, `{middle}` and `{after}` of CNN `{}` are no pipeline",
                         clip(&cnn.name)
                     );
-                    return Err(Fault::new(&["parallel".into()], message, "here").help(
+                    return Err(AppFault::new(&["parallel".into()], message, "here").help(
                         "partitions of one CNN that run at the same time follow each other and are all in one element",
                     ));
                 }
@@ -457,7 +461,7 @@ fn check_pipelines(parallel: &[Vec<String>], cnns: &[Cnn]) -> Result<(), Fault> 
     Ok(())
 }
 
-fn bind_rows(spec: &RowsSpec, cnns: &[Cnn]) -> Result<RowsChoice, Fault> {
+fn bind_rows(spec: &RowsSpec, cnns: &[Cnn]) -> Result<RowsChoice, AppFault> {
     let layers = match spec {
         RowsSpec::Default => return Ok(RowsChoice::Default),
         RowsSpec::None => return Ok(RowsChoice::None),
@@ -466,25 +470,25 @@ fn bind_rows(spec: &RowsSpec, cnns: &[Cnn]) -> Result<RowsChoice, Fault> {
     };
     let mut bound = BTreeMap::new();
     for (name, rows) in layers {
-        let key = ["rows".into(), Segment::Key(name.clone())];
+        let key = ["rows".into(), PathStep::Key(name.clone())];
         let (cnn, layer) = find_in_application(name, cnns, &key)?;
         let height = cnns[cnn].network.layer(layer).rows() as u64;
         if !(1..=height).contains(rows) {
             let message =
                 format!("`{}` cannot fire {rows} rows at a time: its output has {height}", clip(name));
-            return Err(Fault::new(&["rows".into(), name.as_str().into()], message, "out of range")
+            return Err(AppFault::new(&["rows".into(), name.as_str().into()], message, "out of range")
                 .help(format!("give 1 to {height}")));
         }
         if bound.insert((cnn, layer), *rows).is_some() {
             let message = format!("the rows of layer `{}` are already given", clip(name));
-            return Err(Fault::new(&key, message, "once more under another name"));
+            return Err(AppFault::new(&key, message, "once more under another name"));
         }
     }
     Ok(RowsChoice::Layers(bound))
 }
 
 /// The layer that `CNN/LAYER` names, or `LAYER` where only one CNN has it.
-fn find_in_application(name: &str, cnns: &[Cnn], path: &[Segment]) -> Result<(usize, LayerId), Fault> {
+fn find_in_application(name: &str, cnns: &[Cnn], path: &[PathStep]) -> Result<(usize, LayerId), AppFault> {
     let in_cnn = |(i, cnn): (usize, &Cnn)| {
         let layer = name.strip_prefix(&cnn.name)?.strip_prefix('/')?;
         find_layer(&cnn.network, layer).map(|id| (i, id))
@@ -508,12 +512,12 @@ fn find_in_application(name: &str, cnns: &[Cnn], path: &[Segment]) -> Result<(us
                 )
                 .collect();
             let layers = layers.iter().map(String::as_str);
-            Err(Fault::new(path, format!("rows for an unknown layer `{}`", clip(name)), "no such layer")
+            Err(AppFault::new(path, format!("rows for an unknown layer `{}`", clip(name)), "no such layer")
                 .help(suggest::help(name, "the layers are", layers)))
         }
         [(first, _), ..] => {
             let message = format!("{} CNNs have a layer `{}`", found.len(), clip(name));
-            Err(Fault::new(path, message, "ambiguous").help(format!(
+            Err(AppFault::new(path, message, "ambiguous").help(format!(
                 "say which: `{}/{}`",
                 cnns[first].name,
                 clip(name)

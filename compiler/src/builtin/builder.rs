@@ -8,7 +8,7 @@ use csdfc_codegen::operator::{
 };
 use csdfc_codegen::shape::Shape;
 
-use crate::network::weights::{Source, Weights};
+use crate::network::weights::{WeightSource, Weights};
 use crate::network::{Layer, LayerId, Network, NetworkOutput, Operand};
 use crate::operators::{ShapeError, check_size, output_shape, parameter_dims};
 
@@ -83,7 +83,7 @@ pub enum Padding {
 
 /// The window of a pool.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Window {
+pub struct PoolWindow {
     /// Height and width.
     pub kernel: [usize; 2],
     /// Stride in y and x.
@@ -94,22 +94,22 @@ pub struct Window {
     pub ceil: bool,
 }
 
-impl Window {
+impl PoolWindow {
     /// A square window without padding, sizes rounded down.
     pub fn new(kernel: usize, stride: usize) -> Self {
-        Window { kernel: [kernel; 2], stride: [stride; 2], pads: Padding::Valid, ceil: false }
+        PoolWindow { kernel: [kernel; 2], stride: [stride; 2], pads: Padding::Valid, ceil: false }
     }
 
     /// The same window with other padding.
     #[must_use]
     pub fn pads(self, pads: Padding) -> Self {
-        Window { pads, ..self }
+        PoolWindow { pads, ..self }
     }
 
     /// The same window with sizes rounded up.
     #[must_use]
     pub fn ceil(self) -> Self {
-        Window { ceil: true, ..self }
+        PoolWindow { ceil: true, ..self }
     }
 }
 
@@ -219,7 +219,7 @@ impl Builder {
     ///
     /// # Errors
     /// When the input is no image or the window does not fit it.
-    pub fn max_pool(&mut self, x: &Operand, window: Window) -> Result<Operand, BuildError> {
+    pub fn max_pool(&mut self, x: &Operand, window: PoolWindow) -> Result<Operand, BuildError> {
         self.pool(x, PoolKind::Max, window)
     }
 
@@ -230,7 +230,7 @@ impl Builder {
     pub fn average_pool(
         &mut self,
         x: &Operand,
-        window: Window,
+        window: PoolWindow,
         count_include_pad: bool,
     ) -> Result<Operand, BuildError> {
         self.pool(x, PoolKind::Average { count_include_pad }, window)
@@ -314,8 +314,8 @@ impl Builder {
         self.network
     }
 
-    fn pool(&mut self, x: &Operand, kind: PoolKind, window: Window) -> Result<Operand, BuildError> {
-        let Window { kernel, stride, pads, ceil } = window;
+    fn pool(&mut self, x: &Operand, kind: PoolKind, window: PoolWindow) -> Result<Operand, BuildError> {
+        let PoolWindow { kernel, stride, pads, ceil } = window;
         let dilation = [1, 1];
         let pads = pads.resolve(&x.shape, kernel, stride, dilation);
         self.add_layer(Operator::Pool(Pool { kind, kernel, stride, dilation, pads, ceil }), &[x])
@@ -357,7 +357,7 @@ impl Builder {
             .map(|(slot, dims)| {
                 let (centre, bound) = distribution(&operator, slot, &dims);
                 let seed = parameter_seed(self.seed, self.network.layers.len() as u64, slot);
-                Weights { dims, source: Source::Seeded { seed, bound, centre }, scale: None }
+                Weights { dims, source: WeightSource::Seeded { seed, bound, centre }, scale: None }
             })
             .collect();
         self.names.insert(name.clone());

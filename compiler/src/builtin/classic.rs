@@ -3,7 +3,7 @@
 use csdfc_codegen::operator::Function;
 
 use super::blocks::square;
-use super::builder::{BuildError, Builder, Padding, Window, flatten};
+use super::builder::{BuildError, Builder, Padding, PoolWindow, flatten};
 use crate::network::{Network, Operand};
 
 /// LeCun et al., "Gradient-based learning applied to document recognition" (1998), figure 2, as it is read today: C3
@@ -15,7 +15,7 @@ pub(super) fn lenet5() -> Result<Network, BuildError> {
         x = square(filters, 5).bias().pads(Padding::Valid).conv(&mut b, conv, &x)?;
         x = b.named(format!("{conv}_tanh")).activation(&x, Function::Tanh)?;
         if let Some(pool) = pool {
-            x = b.named(pool).average_pool(&x, Window::new(2, 2), false)?;
+            x = b.named(pool).average_pool(&x, PoolWindow::new(2, 2), false)?;
         }
     }
     let x = b.named("F6").gemm(&flatten(&x), 84, true)?;
@@ -41,7 +41,7 @@ pub(super) fn alexnet() -> Result<Network, BuildError> {
         x = conv.bias().conv(&mut b, &format!("features.{place}"), &x)?;
         x = b.named(format!("features.{}", place + 1)).activation(&x, Function::Relu)?;
         if pool {
-            x = b.named(format!("features.{}", place + 2)).max_pool(&x, Window::new(3, 2))?;
+            x = b.named(format!("features.{}", place + 2)).max_pool(&x, PoolWindow::new(3, 2))?;
         }
     }
     classifier(b, &x, [1, 4, 6])
@@ -58,7 +58,7 @@ pub(super) fn vgg16() -> Result<Network, BuildError> {
             x = b.named(format!("features.{}", place + 1)).activation(&x, Function::Relu)?;
             place += 2;
         }
-        x = b.named(format!("features.{place}")).max_pool(&x, Window::new(2, 2))?;
+        x = b.named(format!("features.{place}")).max_pool(&x, PoolWindow::new(2, 2))?;
         place += 1;
     }
     classifier(b, &x, [0, 3, 6])

@@ -3,7 +3,7 @@
 use csdfc_codegen::operator::Function;
 
 use super::blocks::{norm_relu, square};
-use super::builder::{BuildError, Builder, Padding, Window, flatten};
+use super::builder::{BuildError, Builder, Padding, PoolWindow, flatten};
 use crate::network::{Network, Operand};
 
 /// New channels of each dense layer.
@@ -16,7 +16,7 @@ pub(super) fn densenet121() -> Result<Network, BuildError> {
     let x = b.input("input", [1, 3, 224, 224])?;
     let x = square(64, 7).stride(2).conv(&mut b, "features.conv0", &x)?;
     let x = norm_relu(&mut b, &x, "features.norm0", "features.relu0", Function::Relu)?;
-    let mut x = b.named("features.pool0").max_pool(&x, Window::new(3, 2).pads(Padding::Each(1)))?;
+    let mut x = b.named("features.pool0").max_pool(&x, PoolWindow::new(3, 2).pads(Padding::Each(1)))?;
 
     for (block, layers) in (1..).zip([6, 12, 24, 16]) {
         if block > 1 {
@@ -46,5 +46,5 @@ fn dense_layer(b: &mut Builder, name: &str, input: &Operand) -> Result<Operand, 
 fn transition(b: &mut Builder, name: &str, x: &Operand) -> Result<Operand, BuildError> {
     let x = norm_relu(b, x, &format!("{name}.norm"), &format!("{name}.relu"), Function::Relu)?;
     let x = square(x.shape.channels() / 2, 1).conv(b, &format!("{name}.conv"), &x)?;
-    b.named(format!("{name}.pool")).average_pool(&x, Window::new(2, 2), false)
+    b.named(format!("{name}.pool")).average_pool(&x, PoolWindow::new(2, 2), false)
 }

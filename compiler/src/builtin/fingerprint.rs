@@ -6,7 +6,7 @@ use csdfc_codegen::shape::Shape;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use crate::network::weights::{Source, Weights};
+use crate::network::weights::{WeightSource, Weights};
 use crate::network::{Network, Operand};
 
 /// SHA-256, in hexadecimal, of everything that determines what the network computes: the outputs, and every layer's
@@ -45,15 +45,15 @@ fn add_json(hash: &mut Sha256, value: &impl Serialize) {
 fn add_weights(hash: &mut Sha256, weights: &Weights) {
     add_json(hash, &weights.dims);
     match &weights.source {
-        Source::Values(values) => values.iter().for_each(|value| hash.update(value.to_le_bytes())),
-        Source::Bytes { bytes, element } => {
+        WeightSource::Values(values) => values.iter().for_each(|value| hash.update(value.to_le_bytes())),
+        WeightSource::Bytes { bytes, element } => {
             hash.update([element.bytes() as u8]);
             hash.update(bytes.as_slice());
         }
-        Source::File { path, offset, element } => {
+        WeightSource::File { path, offset, element } => {
             add_json(hash, &(path.to_string_lossy(), offset, element.bytes()));
         }
-        Source::Seeded { seed, bound, centre } => add_json(hash, &(seed, bound, centre)),
+        WeightSource::Seeded { seed, bound, centre } => add_json(hash, &(seed, bound, centre)),
     }
     if let Some(scale) = &weights.scale {
         add_json(hash, &scale.axis);

@@ -3,7 +3,7 @@
 use csdfc_codegen::operator::Function;
 
 use super::blocks::{Square, norm_relu, square};
-use super::builder::{BuildError, Builder, ConvOptions, Padding, Window, flatten};
+use super::builder::{BuildError, Builder, ConvOptions, Padding, PoolWindow, flatten};
 use crate::network::{Network, Operand};
 
 /// Szegedy et al., "Going deeper with convolutions" (2014), table 1, as torchvision has it: with batch norm, without
@@ -11,7 +11,7 @@ use crate::network::{Network, Operand};
 pub(super) fn googlenet() -> Result<Network, BuildError> {
     let mut builder = Builder::new(12);
     let b = &mut builder;
-    let pool = || Window::new(3, 2).ceil();
+    let pool = || PoolWindow::new(3, 2).ceil();
     let x = b.input("input", [1, 3, 224, 224])?;
     let x = basic(b, "conv1", &x, square(64, 7).stride(2))?;
     let x = b.named("maxpool1").max_pool(&x, pool())?;
@@ -36,14 +36,14 @@ pub(super) fn googlenet() -> Result<Network, BuildError> {
             x = b.named("maxpool3").max_pool(&x, pool())?;
         }
         if name == "inception5a" {
-            x = b.named("maxpool4").max_pool(&x, Window::new(2, 2).ceil())?;
+            x = b.named("maxpool4").max_pool(&x, PoolWindow::new(2, 2).ceil())?;
         }
         let branch1 = basic(b, &format!("{name}.branch1"), &x, square(one, 1))?;
         let branch2 = basic(b, &format!("{name}.branch2.0"), &x, square(reduce3, 1))?;
         let branch2 = basic(b, &format!("{name}.branch2.1"), &branch2, square(three, 3))?;
         let branch3 = basic(b, &format!("{name}.branch3.0"), &x, square(reduce5, 1))?;
         let branch3 = basic(b, &format!("{name}.branch3.1"), &branch3, square(five, 3))?;
-        let window = Window::new(3, 1).pads(Padding::Each(1));
+        let window = PoolWindow::new(3, 1).pads(Padding::Each(1));
         let branch4 = b.named(format!("{name}.branch4.0")).max_pool(&x, window)?;
         let branch4 = basic(b, &format!("{name}.branch4.1"), &branch4, square(project, 1))?;
         x = b.named(format!("{name}.concat")).concat(&[&branch1, &branch2, &branch3, &branch4])?;
@@ -71,10 +71,10 @@ pub(super) fn inception_v3() -> Result<Network, BuildError> {
     let x = basic(b, "Conv2d_1a_3x3", &x, valid(32, 3).stride(2))?;
     let x = basic(b, "Conv2d_2a_3x3", &x, valid(32, 3))?;
     let x = basic(b, "Conv2d_2b_3x3", &x, square(64, 3))?;
-    let x = b.named("maxpool1").max_pool(&x, Window::new(3, 2))?;
+    let x = b.named("maxpool1").max_pool(&x, PoolWindow::new(3, 2))?;
     let x = basic(b, "Conv2d_3b_1x1", &x, square(80, 1))?;
     let x = basic(b, "Conv2d_4a_3x3", &x, valid(192, 3))?;
-    let mut x = b.named("maxpool2").max_pool(&x, Window::new(3, 2))?;
+    let mut x = b.named("maxpool2").max_pool(&x, PoolWindow::new(3, 2))?;
     for (name, projected) in [("Mixed_5b", 32), ("Mixed_5c", 64), ("Mixed_5d", 64)] {
         x = module_a(b, name, &x, projected)?;
     }
@@ -111,7 +111,7 @@ fn module_b(b: &mut Builder, name: &str, x: &Operand) -> Result<Operand, BuildEr
     let double = basic(b, &format!("{name}.branch3x3dbl_1"), x, square(64, 1))?;
     let double = basic(b, &format!("{name}.branch3x3dbl_2"), &double, square(96, 3))?;
     let double = basic(b, &format!("{name}.branch3x3dbl_3"), &double, halved(96))?;
-    let pool = b.named(format!("{name}.branch_pool")).max_pool(x, Window::new(3, 2))?;
+    let pool = b.named(format!("{name}.branch_pool")).max_pool(x, PoolWindow::new(3, 2))?;
     b.named(format!("{name}.concat")).concat(&[&three, &double, &pool])
 }
 
@@ -140,7 +140,7 @@ fn module_d(b: &mut Builder, name: &str, x: &Operand) -> Result<Operand, BuildEr
     let seven = line(b, &format!("{name}.branch7x7x3_2"), &seven, 192, [1, 7])?;
     let seven = line(b, &format!("{name}.branch7x7x3_3"), &seven, 192, [7, 1])?;
     let seven = basic(b, &format!("{name}.branch7x7x3_4"), &seven, halved(192))?;
-    let pool = b.named(format!("{name}.branch_pool")).max_pool(x, Window::new(3, 2))?;
+    let pool = b.named(format!("{name}.branch_pool")).max_pool(x, PoolWindow::new(3, 2))?;
     b.named(format!("{name}.concat")).concat(&[&three, &seven, &pool])
 }
 
@@ -163,7 +163,7 @@ fn module_e(b: &mut Builder, name: &str, x: &Operand) -> Result<Operand, BuildEr
 
 /// A 3×3 average, with its padding, and so many 1×1 filters.
 fn projected_pool(b: &mut Builder, name: &str, x: &Operand, filters: usize) -> Result<Operand, BuildError> {
-    let window = Window::new(3, 1).pads(Padding::Each(1));
+    let window = PoolWindow::new(3, 1).pads(Padding::Each(1));
     let pool = b.named(format!("{name}.branch_avg")).average_pool(x, window, true)?;
     basic(b, &format!("{name}.branch_pool"), &pool, square(filters, 1))
 }
@@ -186,7 +186,7 @@ fn line(
 pub(super) fn inception_v2() -> Result<Network, BuildError> {
     let mut builder = Builder::new(13);
     let b = &mut builder;
-    let pool = || Window::new(3, 2).ceil();
+    let pool = || PoolWindow::new(3, 2).ceil();
     let x = b.input("input", [1, 3, 224, 224])?;
     let x = caffe(b, "conv1", "7x7_s2", &x, square(64, 7).stride(2))?;
     let x = b.named("pool1_3x3_s2").max_pool(&x, pool())?;
@@ -220,7 +220,7 @@ pub(super) fn inception_v2() -> Result<Network, BuildError> {
         let y = caffe(b, &name, "double_3x3_reduce", &x, square(double_reduce, 1))?;
         let y = caffe(b, &name, "double_3x3_1", &y, square(double, 3))?;
         branches.push(caffe(b, &name, "double_3x3_2", &y, square(double, 3).stride(stride))?);
-        let window = Window::new(3, 1).pads(Padding::Each(1));
+        let window = PoolWindow::new(3, 1).pads(Padding::Each(1));
         b.named(format!("{name}_pool"));
         let y = match module {
             "3c" | "4e" => b.max_pool(&x, pool())?,

@@ -18,7 +18,7 @@ mod squeezenet;
 
 pub use csdfc_codegen::operator::{Function, Lrn};
 
-pub use builder::{BuildError, Builder, ConvOptions, Padding, Window, flatten};
+pub use builder::{BuildError, Builder, ConvOptions, Padding, PoolWindow, flatten};
 pub use fingerprint::fingerprint;
 
 use crate::network::Network;

@@ -3,7 +3,7 @@
 use csdfc_codegen::operator::Function;
 
 use super::blocks::{norm_relu, square};
-use super::builder::{BuildError, Builder, Padding, Window, flatten};
+use super::builder::{BuildError, Builder, Padding, PoolWindow, flatten};
 use crate::network::{Network, Operand};
 
 /// He et al., "Deep residual learning" (2015), table 1, 18 layers.
@@ -24,7 +24,7 @@ fn imagenet(seed: u64, blocks: [usize; 4], expansion: usize, branch: Branch) -> 
     let x = b.input("input", [1, 3, 224, 224])?;
     let x = square(64, 7).stride(2).conv(&mut b, "conv1", &x)?;
     let x = norm_relu(&mut b, &x, "bn1", "relu", Function::Relu)?;
-    let mut x = b.named("maxpool").max_pool(&x, Window::new(3, 2).pads(Padding::Each(1)))?;
+    let mut x = b.named("maxpool").max_pool(&x, PoolWindow::new(3, 2).pads(Padding::Each(1)))?;
 
     for (stage, (count, width)) in (1..).zip(blocks.into_iter().zip([64, 128, 256, 512])) {
         for block in 0..count {

@@ -3,7 +3,7 @@
 use csdfc_codegen::operator::Function;
 
 use super::blocks::{Square, square};
-use super::builder::{BuildError, Builder, Padding, Window, flatten};
+use super::builder::{BuildError, Builder, Padding, PoolWindow, flatten};
 use crate::network::{Network, Operand};
 
 /// Iandola et al., "SqueezeNet" (2016), table 1.
@@ -30,7 +30,7 @@ pub(super) fn squeezenet1_0() -> Result<Network, BuildError> {
     for (place, squeezed, expanded) in layers {
         let name = format!("features.{place}");
         x = if squeezed == 0 {
-            b.named(name).max_pool(&x, Window::new(3, 2).ceil())?
+            b.named(name).max_pool(&x, PoolWindow::new(3, 2).ceil())?
         } else {
             fire(&mut b, &name, &x, squeezed, expanded)?
         };

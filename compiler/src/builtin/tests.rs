@@ -251,7 +251,7 @@ fn names_are_given_or_after_the_kind() {
     let y = b.lrn(&y, Lrn { size: 3, alpha: 1e-4, beta: 0.75, bias: 1.0 }).unwrap();
     let y = b.add(&x, &y).unwrap();
     let y = b.mul(&x, &y).unwrap();
-    let y = b.average_pool(&y, Window::new(3, 2).pads(Padding::Same), false).unwrap();
+    let y = b.average_pool(&y, PoolWindow::new(3, 2).pads(Padding::Same), false).unwrap();
     let y = b.concat(&[&y, &y]).unwrap();
     let y = b.softmax(&flatten(&y)).unwrap();
     b.output("out", &y).unwrap();
@@ -292,7 +292,7 @@ fn nonsense_is_an_error() {
     check(|b, x| b.conv(x, usize::MAX, [1, 1], options()), "conv1: ");
     check(|b, x| b.gemm(&flatten(x), usize::MAX / 4, true), "gemm1: ");
     check(|b, x| b.gemm(&flatten(x), 1 << 35, true), "gemm1: ");
-    check(|b, x| b.max_pool(x, Window::new(9, 1)), "pool1: ");
+    check(|b, x| b.max_pool(x, PoolWindow::new(9, 1)), "pool1: ");
     check(|b, _| b.concat(&[]), "concat1: ");
     check(|b, x| b.add(x, &flatten(x)), "binary1: ");
     check(|b, x| b.global_average_pool(&flatten(x)), "reduce1: ");

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use csdf::Ratio;
 
-use super::effort::Effort;
+use super::effort::SearchBudget;
 use super::{Format, LoadArgs, rows};
 use crate::app::Origin;
 use crate::app::spec::{AppSpec, RowsSpec};
@@ -32,7 +32,7 @@ pub struct AnalyzeArgs {
     pub bytes: bool,
     /// Limit of all analyses together: a time (`10s`), or a number of steps
     #[arg(long, value_name = "10s|N")]
-    pub budget: Option<Effort>,
+    pub budget: Option<SearchBudget>,
     /// Most firings of an actor at a time, for a graph in SDF3 XML
     #[arg(long, value_name = "N", default_value = "1")]
     pub concurrency: NonZero<u64>,

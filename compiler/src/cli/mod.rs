@@ -16,7 +16,7 @@ use std::str::FromStr;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use csdfc_codegen::plan::StorageModel;
 
-use self::effort::Effort;
+use self::effort::SearchBudget;
 use crate::app::Origin;
 use crate::app::spec::{AppSpec, FpsSpec, LatencySpec, Method, Prefer, RowsSpec};
 use crate::suggest::clip;
@@ -228,7 +228,7 @@ pub struct PlanArgs {
     /// How long to search: a time (10s, 500ms), or a number of choices for each CNN, which gives the same plan on every
     /// machine
     #[arg(long, value_name = "TIME|CHOICES")]
-    pub budget: Option<Effort>,
+    pub budget: Option<SearchBudget>,
     /// Workers that share each convolution
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::Format;
-use super::effort::Effort;
+use super::effort::SearchBudget;
 use crate::offload::Unit;
 
 /// Arguments of `csdfc offload`.
@@ -40,7 +40,7 @@ pub struct OffloadArgs {
     pub filters_at_once: Option<usize>,
     /// How long to search: changes that each annealing chain proposes, or seconds; the default depends on the layer's size
     #[arg(long, value_name = "N|10s")]
-    pub budget: Option<Effort>,
+    pub budget: Option<SearchBudget>,
     /// Seed of the search's random choices
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,

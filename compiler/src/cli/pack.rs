@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::Format;
-use super::effort::Effort;
+use super::effort::SearchBudget;
 use crate::units;
 
 /// Arguments of `csdfc pack`.
@@ -19,7 +19,7 @@ pub struct PackArgs {
     pub capacity: Option<u64>,
     /// How long to search: a time (10s, 500ms), or a number of steps, which gives the same result on every machine
     #[arg(long, value_name = "TIME|STEPS")]
-    pub budget: Option<Effort>,
+    pub budget: Option<SearchBudget>,
     /// Write the buffers with their offsets to this file, `-` for standard output
     #[arg(short, long, value_name = "FILE.csv")]
     pub output: Option<PathBuf>,

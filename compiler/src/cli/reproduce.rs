@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::effort::Effort;
+use super::effort::SearchBudget;
 
 /// Arguments of `csdfc reproduce`.
 #[derive(Debug, Clone, Args)]
@@ -18,7 +18,7 @@ pub struct ReproduceArgs {
     pub output: PathBuf,
     /// How long to search for each strategy: changes that each annealing chain proposes, or seconds
     #[arg(long, value_name = "N|10s")]
-    pub budget: Option<Effort>,
+    pub budget: Option<SearchBudget>,
     /// Seed of the searches' random choices
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,

@@ -11,13 +11,15 @@ use crate::app::open;
 use crate::app::resolve::Application;
 use crate::cli::Format;
 use crate::cli::analyze::AnalyzeArgs;
-use crate::cli::effort::Effort;
+use crate::cli::effort::SearchBudget;
 use crate::error::{Ending, Error};
 use crate::frame::choice::Choice;
 use crate::frame::lower::{self, RateTable};
 use crate::frame::task;
 use crate::report;
-use crate::report::analyze::{Analysis, Blocked, Distribution, Named, Point, Report, Schedule, SelfTimed};
+use crate::report::analyze::{
+    Analysis, AnalysisReport, Blocked, Distribution, Named, ScheduleReport, StartTimes, TradeOff,
+};
 
 /// Largest graph file, in bytes.
 const LARGEST: u64 = 64 << 20;
@@ -45,11 +47,11 @@ pub fn analyze(args: &AnalyzeArgs) -> Result<Ending, Error> {
         analyses.push(analysis);
     }
     let report = if is_application {
-        Report::Application { partitions: analyses }
+        AnalysisReport::Application { partitions: analyses }
     } else {
         match analyses.pop() {
-            Some(analysis) => Report::Graph(Box::new(analysis)),
-            None => Report::Application { partitions: Vec::new() },
+            Some(analysis) => AnalysisReport::Graph(Box::new(analysis)),
+            None => AnalysisReport::Application { partitions: Vec::new() },
         }
     };
     output::print(&match args.format {
@@ -61,7 +63,7 @@ pub fn analyze(args: &AnalyzeArgs) -> Result<Ending, Error> {
 }
 
 /// A graph to analyse.
-struct Subject {
+struct AnalysedGraph {
     name: String,
     cnn: Option<String>,
     graph: Graph,
@@ -69,9 +71,9 @@ struct Subject {
     channels: Vec<String>,
 }
 
-fn subjects(args: &AnalyzeArgs) -> Result<(Vec<Subject>, bool), Error> {
+fn subjects(args: &AnalyzeArgs) -> Result<(Vec<AnalysedGraph>, bool), Error> {
     let read = open::read(&args.source, LARGEST)?;
-    if let open::Source::Text { name, bytes, .. } = &read
+    if let open::AppSource::Text { name, bytes, .. } = &read
         && is_xml(bytes)
     {
         let document = sdf3::read(bytes, args.concurrency).map_err(|error| Error::Input {
@@ -93,7 +95,7 @@ fn subjects(args: &AnalyzeArgs) -> Result<(Vec<Subject>, bool), Error> {
             );
         }
         let channels = document.graph.channels().iter().map(|channel| channel.name.clone()).collect();
-        let subject = Subject { name: document.name, cnn: None, graph: document.graph, channels };
+        let subject = AnalysedGraph { name: document.name, cnn: None, graph: document.graph, channels };
         return Ok((vec![subject], false));
     }
     if args.concurrency.get() > 1 {
@@ -113,7 +115,7 @@ fn is_xml(bytes: &[u8]) -> bool {
 }
 
 /// The graph of each partition under the application's choice of rows.
-fn partitions(application: &Application) -> Result<Vec<Subject>, Error> {
+fn partitions(application: &Application) -> Result<Vec<AnalysedGraph>, Error> {
     let tasks = task::tasks(application);
     let mut subjects = Vec::new();
     for (index, (cnn, task)) in application.cnns.iter().zip(&tasks).enumerate() {
@@ -128,7 +130,7 @@ fn partitions(application: &Application) -> Result<Vec<Subject>, Error> {
                     None => tensor.clone(),
                 }
             };
-            subjects.push(Subject {
+            subjects.push(AnalysedGraph {
                 name: partition.name.clone(),
                 cnn: Some(cnn.name.clone()),
                 channels: lowering.channels.iter().map(name).collect(),
@@ -140,7 +142,7 @@ fn partitions(application: &Application) -> Result<Vec<Subject>, Error> {
 }
 
 /// Writes the graphs as files, if asked to. Returns whether one of them went to standard output.
-fn export(args: &AnalyzeArgs, subjects: &[Subject]) -> Result<bool, Error> {
+fn export(args: &AnalyzeArgs, subjects: &[AnalysedGraph]) -> Result<bool, Error> {
     let is_stdout = |path: &Path| path.as_os_str() == "-";
     if let Some(path) = &args.dot {
         let graphs: String =
@@ -180,11 +182,11 @@ enum Purse {
 }
 
 impl Purse {
-    fn new(effort: Option<Effort>) -> Purse {
+    fn new(effort: Option<SearchBudget>) -> Purse {
         match effort {
             None => Purse::Steps(Budget::default().work),
-            Some(Effort::Steps(steps)) => Purse::Steps(steps),
-            Some(Effort::Time(time)) => {
+            Some(SearchBudget::Steps(steps)) => Purse::Steps(steps),
+            Some(SearchBudget::Time(time)) => {
                 let now = Instant::now();
                 // A time too long for the clock is as good as none.
                 now.checked_add(time).map_or(Purse::Steps(u64::MAX), Purse::Until)
@@ -219,7 +221,7 @@ impl Purse {
 
 struct Analyst<'a> {
     args: &'a AnalyzeArgs,
-    subject: &'a Subject,
+    subject: &'a AnalysedGraph,
     purse: Purse,
 }
 
@@ -327,7 +329,7 @@ impl Analyst<'_> {
         }))
     }
 
-    fn schedule(&mut self, storage: &Storage, to_come: usize) -> Result<Schedule, Error> {
+    fn schedule(&mut self, storage: &Storage, to_come: usize) -> Result<ScheduleReport, Error> {
         let graph = &self.subject.graph;
         let steps = &storage.certificate.schedule;
         let bounded = |(index, capacity): (usize, &u64)| Some(*capacity).filter(|_| !is_own(graph, index));
@@ -336,10 +338,10 @@ impl Analyst<'_> {
         let by_actor = |times: Vec<Vec<u64>>| {
             Named(graph.actors().iter().map(|actor| actor.name.clone()).zip(times).collect())
         };
-        Ok(Schedule {
+        Ok(ScheduleReport {
             sequential: csdf::notation(steps, &graph.actor_names()),
             peak_bytes: csdf::peak_bytes(graph, steps)?,
-            self_timed: times.map(|times| SelfTimed {
+            self_timed: times.map(|times| StartTimes {
                 period: times.period,
                 transient: by_actor(times.transient),
                 periodic: by_actor(times.periodic),
@@ -347,8 +349,12 @@ impl Analyst<'_> {
         })
     }
 
-    fn point(&self, storage: &Storage) -> Point {
-        Point { total: storage.total, throughput: storage.throughput, capacities: self.capacities(storage) }
+    fn point(&self, storage: &Storage) -> TradeOff {
+        TradeOff {
+            total: storage.total,
+            throughput: storage.throughput,
+            capacities: self.capacities(storage),
+        }
     }
 
     fn capacities(&self, storage: &Storage) -> Named<u64> {

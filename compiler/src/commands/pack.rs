@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use super::output;
 use crate::cli::Format;
-use crate::cli::effort::Effort;
+use crate::cli::effort::SearchBudget;
 use crate::cli::pack::PackArgs;
 use crate::error::{Ending, Error};
 use crate::packing::{self, Budget, Limit, PackError, Problem, Solution, csv, infeasible, lives};
@@ -29,9 +29,9 @@ pub fn pack(args: &PackArgs) -> Result<Ending, Error> {
     let problem = lives::problem(&lives)
         .map_err(|error| wrong(format!("{name}: {}", named(&error, &rows)), "correct the file"))?;
     let limit = match args.budget {
-        Some(Effort::Steps(steps)) => Limit::Work(steps),
+        Some(SearchBudget::Steps(steps)) => Limit::Work(steps),
         // A time beyond what the clock can show is no limit.
-        Some(Effort::Time(time)) => {
+        Some(SearchBudget::Time(time)) => {
             Instant::now().checked_add(time).map_or(Limit::Work(u64::MAX), Limit::Until)
         }
         None => Limit::Work(STEPS),
@@ -86,7 +86,7 @@ fn read(path: &Path) -> Result<(String, String), Error> {
 }
 
 /// The error with the buffers' names.
-fn named(error: &PackError, rows: &[csv::Row]) -> String {
+fn named(error: &PackError, rows: &[csv::BufferRow]) -> String {
     match error {
         PackError::FixedOverlap(a, b) => {
             let (a, b) = (&rows[*a].id, &rows[*b].id);

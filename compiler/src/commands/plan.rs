@@ -17,7 +17,7 @@ use crate::cli::{Format, PlanArgs};
 use crate::cost::DeviceProfile;
 use crate::driver;
 use crate::error::{Ending, Error};
-use crate::picture::front::Front;
+use crate::picture::front::FrontPicture;
 use crate::report;
 use crate::saved::front::{PickError, SavedFront};
 use crate::saved::identity;
@@ -196,14 +196,14 @@ fn compare(saved: &SavedFront, number: usize, plan: &Plan) {
 }
 
 /// The front of a plan as a chart.
-fn picture(plan: &Plan) -> Front {
+fn picture(plan: &Plan) -> FrontPicture {
     let panel = |name: &String| {
         let point = |point: &csdfc_codegen::plan::ParetoPoint| {
             [point.memory as f64, point.fps.get(name).copied().unwrap_or(0.0)]
         };
         (name.clone(), plan.pareto.iter().map(point).collect())
     };
-    Front {
+    FrontPicture {
         title: format!(
             "{}: the plans seen, storage model {}, device {}",
             plan.application, plan.storage_model, plan.device.name

@@ -14,7 +14,7 @@ use super::read::read_plan;
 use super::{npy, output};
 use crate::cli::{Format, NamedFile, RunArgs};
 use crate::error::{Ending, Error};
-use crate::report::run::{self as report, CnnRun, Comparison, LayerTime};
+use crate::report::run::{self as report, CnnRun, Comparison, ProfiledLayer};
 use crate::saved::reload;
 use crate::suggest::{self, clip};
 
@@ -59,8 +59,11 @@ pub fn run(args: &RunArgs) -> Result<Ending, Error> {
         }
         runs.push(result);
     }
-    let report =
-        report::Report { application: plan.application.clone(), arena_bytes: plan.memory.arena, cnns: runs };
+    let report = report::RunReport {
+        application: plan.application.clone(),
+        arena_bytes: plan.memory.arena,
+        cnns: runs,
+    };
     output::print(&match args.format {
         Format::Text => report::text(&report),
         Format::Json => output::json(&report)?,
@@ -115,7 +118,7 @@ impl Frames<'_> {
             result.milliseconds = Some(milliseconds(frames[frames.len() / 2]));
         }
         if self.args.profile {
-            let time = |(layer, time): (&Layer, &Duration)| LayerTime {
+            let time = |(layer, time): (&Layer, &Duration)| ProfiledLayer {
                 layer: layer.name.clone(),
                 operator: layer.operator.kind().into(),
                 milliseconds: milliseconds(*time) / self.args.frames as f64,

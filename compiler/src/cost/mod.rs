@@ -69,7 +69,7 @@ pub struct Processor {
     pub core: Core,
     /// How several cores share a convolution. Without it, one core does each firing alone, whatever `threads` says.
     #[serde(default)]
-    pub workers: Option<Sharing>,
+    pub workers: Option<WorkerSharing>,
     /// Bytes per second from memory of all cores together. Without it, cores do not slow each other down.
     #[serde(default)]
     pub memory_bytes_per_second: Option<f64>,
@@ -96,7 +96,7 @@ pub struct Core {
 /// What workers make of a firing that they share.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Sharing {
+pub struct WorkerSharing {
     /// What each worker after the first adds to the rate of a convolution, in cores: above 0, at most 1.
     pub efficiency: f64,
     /// Time to hand a firing to one more worker and to wait for it, in nanoseconds.
@@ -235,7 +235,7 @@ impl Processor {
         let Core { macs_per_second, depthwise_efficiency, elements_per_second, bytes_per_second, firing_ns } =
             self.core;
         let rates = [macs_per_second, depthwise_efficiency, elements_per_second, bytes_per_second];
-        let shares = |sharing: Sharing| sharing.efficiency > 0.0 && sharing.efficiency <= 1.0;
+        let shares = |sharing: WorkerSharing| sharing.efficiency > 0.0 && sharing.efficiency <= 1.0;
         match () {
             () if !(1..=MOST_CORES).contains(&self.cores) => Err("`cores` must be 1 to 1024"),
             () if !rates.into_iter().chain(self.memory_bytes_per_second).all(positive) => {

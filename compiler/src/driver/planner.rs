@@ -8,7 +8,7 @@ use tracing::info_span;
 use crate::app::resolve::{Cnn, Demand};
 use crate::app::spec::Prefer;
 use crate::search::select::Selection;
-use crate::search::simple::Front;
+use crate::search::simple::VariantFront;
 use crate::search::subject::Subject;
 use crate::search::watch::Stopped;
 use crate::search::{Found, Rate, Shortfall, Variant, code};
@@ -28,7 +28,7 @@ pub(super) struct Planner<'a> {
 
 impl<'a> Planner<'a> {
     /// Of what a method found for each CNN, and of old plans, as a variant of each CNN.
-    pub(super) fn new(subject: &'a Subject<'a>, fronts: Vec<Front>, known: Vec<Vec<usize>>) -> Self {
+    pub(super) fn new(subject: &'a Subject<'a>, fronts: Vec<VariantFront>, known: Vec<Vec<usize>>) -> Self {
         Planner {
             subject,
             evaluations: fronts.iter().map(|front| front.evaluations).sum(),

@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::frame::choice::Choice;
 use crate::frame::task::CnnTask;
 use crate::search::known::{self, Start};
-use crate::search::simple::{self, Front};
+use crate::search::simple::{self, VariantFront};
 use crate::search::subject::Subject;
 use crate::search::watch::Watch;
 use crate::search::{baseline, extended};
@@ -50,7 +50,7 @@ fn evaluate(
     subject: &Subject<'_>,
     method: Option<Method>,
     watch: &Watch<'_>,
-) -> Result<Vec<Front>, Error> {
+) -> Result<Vec<VariantFront>, Error> {
     let Subject { application, tasks, timings, .. } = *subject;
     let started = Instant::now();
     let mut fronts = Vec::new();

@@ -9,7 +9,7 @@ use csdfc_codegen::plan::StorageModel;
 
 use super::choice::Choice;
 use super::lower::{self, RateTable};
-use super::occupancy::{self, Sharing};
+use super::occupancy::{self, AddressSharing};
 use super::request::{FiringOrder, Request, RequestBuilder};
 use super::task::{CnnTask, PartitionTask};
 use super::tighten::tighten;
@@ -30,9 +30,9 @@ pub struct Execution {
     /// What must be stored.
     pub requests: Vec<Request>,
     /// How they may share addresses at the same time.
-    pub sharing: Sharing,
+    pub sharing: AddressSharing,
     /// The layers, in ascending order, that may share addresses at the price of making their rows one by one. They are
-    /// some of [`Sharing::costly`].
+    /// some of [`AddressSharing::costly`].
     pub one_by_one: Vec<LayerId>,
 }
 
@@ -106,7 +106,7 @@ pub fn execute(
     let mut requests = builder.requests(storage);
     let sharing = match storage {
         StorageModel::Tensors => occupancy::fill(network, rates, rows, &orders, &mut requests),
-        StorageModel::Edges => Sharing::default(),
+        StorageModel::Edges => AddressSharing::default(),
     };
     let barriers = choice.barriers.clone();
     let is_chosen = |layer: &LayerId| choice.one_by_one.as_ref().is_some_and(|chosen| chosen.contains(layer));

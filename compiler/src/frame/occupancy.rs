@@ -45,7 +45,7 @@ pub struct Sweep {
     pub begun: Vec<u64>,
     /// The rings that it reads and that make room.
     pub operands: Vec<Swept>,
-    /// Whether it costs time to make one row at a time. Then the layer is one of [`Sharing::costly`].
+    /// Whether it costs time to make one row at a time. Then the layer is one of [`AddressSharing::costly`].
     pub is_costly: bool,
 }
 
@@ -83,7 +83,7 @@ impl Sweep {
 
 /// Within which firings rings may share addresses, and which rings never do.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Sharing {
+pub struct AddressSharing {
     /// Firings that may go row by row, ascending.
     pub sweeps: Vec<Sweep>,
     /// Pairs of requests that share no address, because one of them wraps. The layer writes the first and reads the
@@ -114,7 +114,7 @@ pub fn fill(
     rows: &[u64],
     orders: &[FiringOrder],
     requests: &mut [Request],
-) -> Sharing {
+) -> AddressSharing {
     let mut times: Vec<Vec<usize>> = vec![Vec::new(); network.layers.len()];
     for (time, layer) in orders.iter().flat_map(FiringOrder::order).enumerate() {
         times[layer.0].push(time);
@@ -146,7 +146,7 @@ pub fn fill(
             request.filling = Some(lives.filling(request.tensor));
         }
     }
-    let mut sharing = Sharing::default();
+    let mut sharing = AddressSharing::default();
     for id in network.ids() {
         let mut pairs = Vec::new();
         for tensor in network.layer(id).inputs.iter().map(|operand| operand.layer) {

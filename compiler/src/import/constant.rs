@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rten_onnx::onnx::{DataLocation, DataType, TensorProto};
 
 use super::error::{Fault, fault};
-use crate::network::weights::{Source, StoredElement, Weights};
+use crate::network::weights::{StoredElement, WeightSource, Weights};
 
 /// Highest rank of a tensor.
 pub(super) const MAX_RANK: usize = 8;
@@ -28,7 +28,7 @@ pub(super) struct Constant {
 #[derive(Debug, Clone)]
 pub(super) enum Data {
     /// Floats of any stored precision.
-    Floats(Source),
+    Floats(WeightSource),
     /// Integers of any width.
     Ints(Arc<[i64]>),
     Bools(Arc<[bool]>),
@@ -36,7 +36,7 @@ pub(super) enum Data {
 
 impl Constant {
     pub fn floats(dims: impl Into<Vec<usize>>, values: Vec<f32>) -> Self {
-        Constant { dims: dims.into(), data: Data::Floats(Source::Values(values.into())) }
+        Constant { dims: dims.into(), data: Data::Floats(WeightSource::Values(values.into())) }
     }
 
     pub fn ints(dims: impl Into<Vec<usize>>, values: Vec<i64>) -> Self {
@@ -50,7 +50,7 @@ impl Constant {
     /// Floats of one value, as many as the dimensions ask for. None of them is stored.
     pub fn filled(dims: Vec<usize>, value: f32) -> Self {
         // Random values within a bound of 0 are all the centre.
-        Constant { dims, data: Data::Floats(Source::Seeded { seed: 0, bound: 0.0, centre: value }) }
+        Constant { dims, data: Data::Floats(WeightSource::Seeded { seed: 0, bound: 0.0, centre: value }) }
     }
 
     pub fn elements(&self) -> usize {
@@ -162,13 +162,13 @@ pub(super) fn read(tensor: &TensorProto, folder: Option<&Path>) -> Result<Consta
         DataType::DOUBLE if external => external_floats(tensor, elements, folder, StoredElement::F64)?,
         DataType::FLOAT => match take_raw(tensor, elements, 4)? {
             Some(bytes) => stored(bytes, StoredElement::F32),
-            None => Data::Floats(Source::Values(typed(&tensor.float_data, elements)?.into())),
+            None => Data::Floats(WeightSource::Values(typed(&tensor.float_data, elements)?.into())),
         },
         DataType::DOUBLE => match take_raw(tensor, elements, 8)? {
             Some(bytes) => stored(bytes, StoredElement::F64),
             None => {
                 let values = typed(&tensor.double_data, elements)?.iter().map(|v| *v as f32);
-                Data::Floats(Source::Values(values.collect()))
+                Data::Floats(WeightSource::Values(values.collect()))
             }
         },
         DataType::BOOL => {
@@ -216,7 +216,7 @@ pub(super) fn type_name(data_type: DataType) -> String {
 pub(super) const PRECISION_HELP: &str = "convert the model to float32 precision and import that";
 
 fn stored(bytes: Vec<u8>, element: StoredElement) -> Data {
-    Data::Floats(Source::Bytes { bytes: Arc::new(bytes), element })
+    Data::Floats(WeightSource::Bytes { bytes: Arc::new(bytes), element })
 }
 
 fn take_raw(tensor: &TensorProto, elements: usize, size: usize) -> Result<Option<Vec<u8>>, Fault> {
@@ -282,7 +282,7 @@ fn external_floats(
     element: StoredElement,
 ) -> Result<Data, Fault> {
     let (path, offset) = external_file(tensor, elements * element.bytes(), folder)?;
-    Ok(Data::Floats(Source::File { path, offset, element }))
+    Ok(Data::Floats(WeightSource::File { path, offset, element }))
 }
 
 /// The file of an external tensor, which must lie under the model's folder, and where the tensor starts in it.

@@ -30,7 +30,7 @@ pub(super) fn build(
         return Err(ImportError::NotOnnx { model: model.to_string(), reason: "it has no graph".into() });
     };
     let opset = opset(model, proto)?;
-    let graph = Graph::new(model, graph)?;
+    let graph = ModelGraph::new(model, graph)?;
     let order = graph.order()?;
     graph.check_supported(&order)?;
     let names: Vec<&str> = graph.inputs.iter().copied().collect();
@@ -114,7 +114,7 @@ fn first_output(node: &NodeProto) -> Option<&str> {
 }
 
 /// The graph with its names looked up.
-struct Graph<'a> {
+struct ModelGraph<'a> {
     model: &'a str,
     proto: &'a GraphProto,
     nodes: &'a [NodeProto],
@@ -124,9 +124,9 @@ struct Graph<'a> {
     producers: BTreeMap<&'a str, usize>,
 }
 
-impl<'a> Graph<'a> {
+impl<'a> ModelGraph<'a> {
     fn new(model: &'a str, proto: &'a GraphProto) -> Result<Self, ImportError> {
-        let mut graph = Graph {
+        let mut graph = ModelGraph {
             model,
             proto,
             nodes: &proto.node,

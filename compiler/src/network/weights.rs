@@ -16,14 +16,14 @@ pub struct Weights {
     /// Dimensions.
     pub dims: Vec<usize>,
     /// Where the values are.
-    pub source: Source,
+    pub source: WeightSource,
     /// Factors still to be applied, one for each index along a dimension.
     pub scale: Option<Scale>,
 }
 
 /// Where the values of [`Weights`] are.
 #[derive(Debug, Clone)]
-pub enum Source {
+pub enum WeightSource {
     /// Values.
     Values(Arc<[f32]>),
     /// Little-endian bytes, as in the ONNX file.
@@ -74,7 +74,7 @@ pub struct Scale {
 impl Weights {
     /// A tensor of these values.
     pub fn of(dims: impl Into<Vec<usize>>, values: impl Into<Arc<[f32]>>) -> Self {
-        Weights { dims: dims.into(), source: Source::Values(values.into()), scale: None }
+        Weights { dims: dims.into(), source: WeightSource::Values(values.into()), scale: None }
     }
 
     /// Number of elements.
@@ -104,9 +104,9 @@ impl Weights {
     /// When an external data file cannot be read or is too short.
     pub fn values(&self) -> std::io::Result<Vec<f32>> {
         let mut values = match &self.source {
-            Source::Values(values) => values.to_vec(),
-            Source::Bytes { bytes, element } => element.decode(bytes),
-            Source::File { path, offset, element } => {
+            WeightSource::Values(values) => values.to_vec(),
+            WeightSource::Bytes { bytes, element } => element.decode(bytes),
+            WeightSource::File { path, offset, element } => {
                 use std::io::{Read, Seek, SeekFrom};
                 let mut file = std::fs::File::open(path)?;
                 file.seek(SeekFrom::Start(*offset))?;
@@ -114,7 +114,7 @@ impl Weights {
                 file.read_exact(&mut bytes)?;
                 element.decode(&bytes)
             }
-            Source::Seeded { seed, bound, centre } => {
+            WeightSource::Seeded { seed, bound, centre } => {
                 let mut random = ChaCha8Rng::seed_from_u64(*seed);
                 (0..self.elements()).map(|_| centre + bound * random.random_range(-1.0f32..1.0)).collect()
             }
@@ -166,7 +166,7 @@ mod tests {
     fn seeded_weights_repeat() {
         let seeded = Weights {
             dims: vec![64],
-            source: Source::Seeded { seed: 7, bound: 0.5, centre: 1.0 },
+            source: WeightSource::Seeded { seed: 7, bound: 0.5, centre: 1.0 },
             scale: None,
         };
         let values = seeded.values().unwrap();

@@ -21,7 +21,7 @@ pub const MOST_ROWS: usize = 5000;
 
 /// A line of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Row {
+pub struct BufferRow {
     /// Name of the buffer.
     pub id: String,
     /// The buffer and when it is in use.
@@ -98,7 +98,7 @@ const NAMES: [(&str, &str); 12] = [
 ///
 /// # Errors
 /// When it is not in this format. The error names the line.
-pub fn parse(text: &str) -> Result<Vec<Row>, CsvError> {
+pub fn parse(text: &str) -> Result<Vec<BufferRow>, CsvError> {
     let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     let (_, header) = lines.next().ok_or(CsvError::Empty)?;
     let columns = columns(header)?;
@@ -143,7 +143,7 @@ struct Record<'a> {
 }
 
 impl Record<'_> {
-    fn row(&self, inclusive: bool) -> Result<Row, CsvError> {
+    fn row(&self, inclusive: bool) -> Result<BufferRow, CsvError> {
         if self.values.len() != self.columns.len() {
             let (found, expected) = (self.values.len(), self.columns.len());
             return Err(CsvError::Count { line: self.line, found, expected });
@@ -185,7 +185,7 @@ impl Record<'_> {
         if gaps.windows(2).any(|pair| pair[1].lower < pair[0].upper) {
             return Err(self.wrong(GAPS, self.value(GAPS).unwrap_or_default(), "overlap"));
         }
-        Ok(Row { id: id.to_owned(), life: Life { block, lower, upper, gaps } })
+        Ok(BufferRow { id: id.to_owned(), life: Life { block, lower, upper, gaps } })
     }
 
     fn value(&self, column: &str) -> Option<&str> {
@@ -230,7 +230,7 @@ fn gap(text: &str, inclusive: bool) -> Option<Gap> {
 }
 
 /// Writes a file: these buffers, each at its offset. Alignments and gaps are columns only if there are any.
-pub fn write(rows: &[Row], offsets: &[u64]) -> String {
+pub fn write(rows: &[BufferRow], offsets: &[u64]) -> String {
     let aligned = rows.iter().any(|row| row.life.block.alignment != 1);
     let with_gaps = rows.iter().any(|row| !row.life.gaps.is_empty());
     let mut text = String::from("id,lower,upper,size");

@@ -6,7 +6,7 @@ use super::problem::{Member, Problem};
 
 /// Buffers that cannot be packed into a capacity.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Core {
+pub struct InfeasibleCore {
     /// The blocks, ascending.
     pub blocks: Vec<usize>,
     /// Whether they fit as soon as any one of them is left out. If not, the budget ended before this was known.
@@ -17,7 +17,7 @@ pub struct Core {
 /// `None` if the budget ends before it is known that the buffers do not fit.
 ///
 /// If too much is in use at one moment, they are as few buffers of one moment as possible.
-pub fn core(problem: &Problem, capacity: u64, budget: &mut Budget) -> Option<Core> {
+pub fn core(problem: &Problem, capacity: u64, budget: &mut Budget) -> Option<InfeasibleCore> {
     let heaviest = |clique: &Vec<Member>| fewest(clique, capacity);
     let mut blocks = match problem.cliques.iter().filter_map(heaviest).min_by_key(Vec::len) {
         Some(blocks) => blocks,
@@ -48,7 +48,7 @@ pub fn core(problem: &Problem, capacity: u64, budget: &mut Budget) -> Option<Cor
         }
         size /= 2;
     }
-    Some(Core { blocks, irreducible })
+    Some(InfeasibleCore { blocks, irreducible })
 }
 
 /// The fewest blocks of a clique that need more than `capacity`, the largest first.

@@ -48,14 +48,14 @@ pub(super) fn convolutions(mut network: Network) -> Network {
 }
 
 /// What a layer does to each element: a product and a sum per channel, then a function.
-struct Step {
+struct Prologue {
     /// Scales and shifts, one of each per channel.
     affine: Option<[Weights; 2]>,
     activation: Option<Function>,
 }
 
 /// What a layer does, and to which image, if it does nothing else.
-fn step_of(layer: &Layer) -> Option<(Step, &Operand)> {
+fn step_of(layer: &Layer) -> Option<(Prologue, &Operand)> {
     let [operand] = layer.inputs.as_slice() else { return None };
     if layer.shape.rank() != 4 || layer.shape.channel_axis() != Some(1) || layer.shape != operand.shape {
         return None;
@@ -84,10 +84,10 @@ fn step_of(layer: &Layer) -> Option<(Step, &Operand)> {
     if activation.is_some_and(|f| !f.is_activation() || matches!(f, Function::PRelu { .. })) {
         return None;
     }
-    Some((Step { affine, activation: activation.cloned() }, operand))
+    Some((Prologue { affine, activation: activation.cloned() }, operand))
 }
 
-impl Step {
+impl Prologue {
     /// The reader of the layer's tensor with this step as its prologue. It is one of `many` readers. `None` if it
     /// cannot or should not do the step.
     fn joined_to(&self, reader: &Layer, own: &Operand, many: usize) -> Option<(Conv, Vec<Weights>)> {

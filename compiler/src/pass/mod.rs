@@ -29,7 +29,7 @@ mod residual;
 mod rewrite;
 
 pub use legalise::legalise;
-pub use reorder::{Stretch, reorder};
+pub use reorder::{PartitionLayers, reorder};
 
 /// How much passes make one layer of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -24,7 +24,7 @@ const WORK: usize = 1 << 22;
 
 /// An order of layers, and what it needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Order {
+pub struct LayerOrder {
     /// The layers in their new order. It is the network's own order wherever that has the least peak.
     pub layers: Vec<LayerId>,
     /// Bytes of whole tensors at the peak.
@@ -41,8 +41,8 @@ pub struct Order {
 ///
 /// A stretch of n layers takes O(n² · k · d) time and O(n · k) memory, for layers with d operands and readers and k
 /// sets kept of one size. k is at most 2^22 / n², so a long stretch takes hardly more time than a short one.
-pub fn least_peak(network: &Network, ranges: &[Range<usize>], bytes: &[u64]) -> Order {
-    let graph = Graph::new(network, bytes);
+pub fn least_peak(network: &Network, ranges: &[Range<usize>], bytes: &[u64]) -> LayerOrder {
+    let graph = LayerGraph::new(network, bytes);
     let mut layers: Vec<usize> = (0..network.layers.len()).collect();
     let mut exact = true;
     for range in ranges {
@@ -51,7 +51,7 @@ pub fn least_peak(network: &Network, ranges: &[Range<usize>], bytes: &[u64]) -> 
         }
     }
     let own: Vec<usize> = (0..network.layers.len()).collect();
-    Order {
+    LayerOrder {
         peak: graph.peak(&layers),
         before: graph.peak(&own),
         layers: layers.into_iter().map(LayerId).collect(),
@@ -60,7 +60,7 @@ pub fn least_peak(network: &Network, ranges: &[Range<usize>], bytes: &[u64]) -> 
 }
 
 /// Who reads what.
-struct Graph<'a> {
+struct LayerGraph<'a> {
     bytes: &'a [u64],
     /// Layers whose tensors each layer reads, each once.
     operands: Vec<Vec<usize>>,
@@ -68,8 +68,8 @@ struct Graph<'a> {
     readers: Vec<Vec<usize>>,
 }
 
-impl Graph<'_> {
-    fn new<'a>(network: &Network, bytes: &'a [u64]) -> Graph<'a> {
+impl LayerGraph<'_> {
+    fn new<'a>(network: &Network, bytes: &'a [u64]) -> LayerGraph<'a> {
         let readers: Vec<Vec<usize>> = network
             .readers()
             .into_iter()
@@ -79,7 +79,7 @@ impl Graph<'_> {
         for (tensor, readers) in readers.iter().enumerate() {
             readers.iter().for_each(|reader| operands[*reader].push(tensor));
         }
-        Graph { bytes, operands, readers }
+        LayerGraph { bytes, operands, readers }
     }
 
     /// The stretches of a range, of two layers or more. They lie between the layers that come before or after every
@@ -134,7 +134,7 @@ impl Graph<'_> {
 
 /// Consecutive layers whose order may change.
 struct Stretch<'g> {
-    graph: &'g Graph<'g>,
+    graph: &'g LayerGraph<'g>,
     layers: Range<usize>,
     /// Bytes that are live before its first layer fires and not after its last.
     live: u64,
@@ -158,7 +158,7 @@ impl Fired {
 
 /// The best way found to a set.
 #[derive(Debug, Clone, Copy)]
-struct Way {
+struct BestWay {
     peak: u64,
     live: u64,
     /// The place, among the sets of one layer less, of the set that it comes from.
@@ -168,7 +168,7 @@ struct Way {
 }
 
 impl<'g> Stretch<'g> {
-    fn new(graph: &'g Graph<'g>, layers: Range<usize>) -> Self {
+    fn new(graph: &'g LayerGraph<'g>, layers: Range<usize>) -> Self {
         let mut stretch = Stretch { graph, layers, live: 0 };
         let operands = stretch.layers.clone().flat_map(|layer| &graph.operands[layer]);
         let mut before: Vec<usize> =
@@ -195,12 +195,12 @@ impl<'g> Stretch<'g> {
         }
         let count = self.layers.len();
         let kept = (WORK / (count * count)).min(MOST_SETS);
-        let start = Way { peak: least, live: self.live, from: 0, layer: 0 };
+        let start = BestWay { peak: least, live: self.live, from: 0, layer: 0 };
         let mut sets = vec![(Fired(vec![0; count.div_ceil(64)]), start)];
-        let mut steps: Vec<Vec<Way>> = Vec::new();
+        let mut steps: Vec<Vec<BestWay>> = Vec::new();
         let mut exact = true;
         for _ in 0..count {
-            let mut next: BTreeMap<Fired, Way> = BTreeMap::new();
+            let mut next: BTreeMap<Fired, BestWay> = BTreeMap::new();
             for (from, (fired, way)) in sets.iter().enumerate() {
                 for way in self.moves(fired, way, from) {
                     if way.peak < own {
@@ -233,12 +233,12 @@ impl<'g> Stretch<'g> {
 
     /// The layers that can fire next after a set, and the best way to it. If one of them lowers what is live without a
     /// new peak, it is the only one, since it can do no harm.
-    fn moves(&self, fired: &Fired, way: &Way, from: usize) -> Vec<Way> {
+    fn moves(&self, fired: &Fired, way: &BestWay, from: usize) -> Vec<BestWay> {
         let mut moves = Vec::new();
         for layer in (0..self.layers.len()).filter(|layer| !fired.has(*layer) && self.is_ready(fired, *layer))
         {
             let (during, after) = self.fire(fired, way.live, layer);
-            let next = Way { peak: way.peak.max(during), live: after, from, layer };
+            let next = BestWay { peak: way.peak.max(during), live: after, from, layer };
             if after <= way.live && during <= way.peak {
                 return vec![next];
             }
@@ -418,7 +418,7 @@ mod tests {
     fn layers_that_all_others_pass_part_the_order() {
         let reads = [vec![], vec![0], vec![0], vec![1, 2], vec![3], vec![3, 4], vec![3], vec![5, 6]];
         let network = network(&reads);
-        let graph = Graph::new(&network, &[1; 8]);
+        let graph = LayerGraph::new(&network, &[1; 8]);
         assert_eq!(graph.stretches(0..8), [1..3, 4..7]);
         assert_eq!(graph.stretches(0..3), [Range { start: 1, end: 3 }]);
         assert_eq!(graph.stretches(1..7), [1..3, 4..7]);

@@ -4,12 +4,12 @@
 //! and in partitions that have a schedule of their own. When a plan is loaded, the model's layers are put into the
 //! plan's order ([`saved::reload`](crate::saved::reload)).
 
-use super::order::{Order, least_peak};
+use super::order::{LayerOrder, least_peak};
 use crate::network::{LayerId, Network};
 
 /// The layers of one partition, which follow each other in the network's order.
 #[derive(Debug, Clone, Copy)]
-pub struct Stretch<'a> {
+pub struct PartitionLayers<'a> {
     /// The layers, ascending.
     pub layers: &'a [LayerId],
     /// Whether they have a schedule of their own, and so stay where they are.
@@ -18,7 +18,12 @@ pub struct Stretch<'a> {
 
 /// Reorders the layers of a network within its partitions. `cnn` is the name of the network. If the partitions are a
 /// pipeline, a tensor that goes from one to another is stored all the time, and so does not count.
-pub fn reorder(cnn: &str, network: Network, partitions: &[Stretch<'_>], is_pipeline: bool) -> Network {
+pub fn reorder(
+    cnn: &str,
+    network: Network,
+    partitions: &[PartitionLayers<'_>],
+    is_pipeline: bool,
+) -> Network {
     let mut stage = vec![0; network.layers.len()];
     for (index, partition) in partitions.iter().enumerate() {
         partition.layers.iter().for_each(|id| stage[id.0] = index);
@@ -35,7 +40,7 @@ pub fn reorder(cnn: &str, network: Network, partitions: &[Stretch<'_>], is_pipel
     let ranges: Vec<_> = own_order
         .filter_map(|partition| Some(partition.layers.first()?.0..partition.layers.last()?.0 + 1))
         .collect();
-    let Order { layers, peak, before, exact } = least_peak(&network, &ranges, &bytes);
+    let LayerOrder { layers, peak, before, exact } = least_peak(&network, &ranges, &bytes);
     if !layers.is_sorted() {
         tracing::info!(cnn, peak, before, exact, "layers reordered");
     }

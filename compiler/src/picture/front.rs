@@ -10,7 +10,7 @@ const ROOM: [f64; 4] = [70.0, 40.0, 30.0, 50.0];
 
 /// A front, and the plan chosen from it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Front {
+pub struct FrontPicture {
     /// What it is of.
     pub title: String,
     /// One panel for each CNN: its name, and total bytes and frames per second for each plan, by falling memory.
@@ -21,7 +21,7 @@ pub struct Front {
     pub limit: Option<f64>,
 }
 
-impl Front {
+impl FrontPicture {
     /// The front as SVG. The vertical axes begin where the slowest plan lies.
     pub fn svg(&self) -> String {
         let mut svg = Svg::new(WIDTH, 30.0 + PANEL * self.panels.len() as f64);
@@ -131,7 +131,7 @@ mod tests {
     #[test]
     fn every_plan_is_a_point() {
         let points = vec![[20_021_120.0, 23.6], [16_257_920.0, 23.2], [14_978_432.0, 23.0]];
-        let front = Front {
+        let front = FrontPicture {
             title: "a <b>".into(),
             panels: vec![("one".into(), points.clone()), ("two".into(), points.clone())],
             chosen: vec![points[1], points[1]],
@@ -147,8 +147,12 @@ mod tests {
     fn a_front_of_one_plan_or_none_divides_by_nothing() {
         for points in [vec![], vec![[0.0, 0.0]], vec![[1e6, 1e9]]] {
             let chosen = points.clone();
-            let front =
-                Front { title: String::new(), panels: vec![("a".into(), points)], chosen, limit: Some(0.0) };
+            let front = FrontPicture {
+                title: String::new(),
+                panels: vec![("a".into(), points)],
+                chosen,
+                limit: Some(0.0),
+            };
             let svg = front.svg();
             assert!(!svg.contains("NaN") && !svg.contains("\"inf"), "{svg}");
         }

@@ -17,7 +17,7 @@ const SCHEDULE_WIDTH: usize = 400;
 /// The results of all analyses: of one graph from a file, or of the partitions of an application.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-pub enum Report {
+pub enum AnalysisReport {
     /// A graph from a file.
     Graph(Box<Analysis>),
     /// An application.
@@ -61,7 +61,7 @@ pub struct Analysis {
     pub at_throughput: Option<Distribution>,
     /// Trade-offs from the smallest storage to the fastest, if asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub pareto: Option<Vec<Point>>,
+    pub pareto: Option<Vec<TradeOff>>,
     /// Whether these are all trade-offs, each of them proven; if asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pareto_complete: Option<bool>,
@@ -98,23 +98,23 @@ pub struct Distribution {
     pub throughput: Throughput,
     /// How it runs, if asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub schedule: Option<Schedule>,
+    pub schedule: Option<ScheduleReport>,
 }
 
 /// How a graph runs in given capacities.
 #[derive(Debug, Serialize)]
-pub struct Schedule {
+pub struct ScheduleReport {
     /// One iteration on one processor, as loops.
     pub sequential: String,
     /// Most bytes of tokens that are stored at a time in that order.
     pub peak_bytes: u64,
     /// Start times on as many processors as there are firings at a time. `None` if the budget ended.
-    pub self_timed: Option<SelfTimed>,
+    pub self_timed: Option<StartTimes>,
 }
 
 /// Start times of a self-timed execution.
 #[derive(Debug, Serialize)]
-pub struct SelfTimed {
+pub struct StartTimes {
     /// Time after which the periodic part repeats.
     pub period: u64,
     /// By actor, start times before the periodic part.
@@ -125,7 +125,7 @@ pub struct SelfTimed {
 
 /// A trade-off.
 #[derive(Debug, Serialize)]
-pub struct Point {
+pub struct TradeOff {
     /// Sum of the capacities.
     pub total: u64,
     /// With these capacities.
@@ -161,10 +161,12 @@ fn optional_text<S: Serializer>(throughput: &Option<Throughput>, serializer: S) 
 }
 
 /// The report as a few tables.
-pub fn report(report: &Report) -> String {
+pub fn report(report: &AnalysisReport) -> String {
     match report {
-        Report::Graph(analysis) => graph(analysis),
-        Report::Application { partitions } => partitions.iter().map(graph).collect::<Vec<_>>().join("\n"),
+        AnalysisReport::Graph(analysis) => graph(analysis),
+        AnalysisReport::Application { partitions } => {
+            partitions.iter().map(graph).collect::<Vec<_>>().join("\n")
+        }
     }
 }
 
@@ -264,7 +266,7 @@ fn capacities(distributions: &Columns) -> String {
     text
 }
 
-fn pareto(analysis: &Analysis, points: &[Point]) -> String {
+fn pareto(analysis: &Analysis, points: &[TradeOff]) -> String {
     let mut rows = vec![vec![format!("trade-offs, {}", analysis.unit), "throughput".to_owned()]];
     rows.extend(points.iter().map(|point| vec![grouped(point.total), point.throughput.to_string()]));
     let mut text = format!("\n{}", table(&rows, &[0]));
@@ -274,7 +276,7 @@ fn pareto(analysis: &Analysis, points: &[Point]) -> String {
     text
 }
 
-fn schedule_lines(name: &str, schedule: &Schedule) -> String {
+fn schedule_lines(name: &str, schedule: &ScheduleReport) -> String {
     let notation = &schedule.sequential;
     let shown = match notation.char_indices().nth(SCHEDULE_WIDTH) {
         Some((end, _)) => format!("{} …", &notation[..end]),

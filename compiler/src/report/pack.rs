@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::table::table;
-use crate::packing::csv::Row;
-use crate::packing::infeasible::Core;
+use crate::packing::csv::BufferRow;
+use crate::packing::infeasible::InfeasibleCore;
 use crate::packing::{Solution, Stopped};
 use crate::units::{self, grouped};
 
 /// A packing as data.
 #[derive(Debug, Serialize)]
-pub struct Result {
+pub struct PackReport {
     /// End of the highest buffer.
     pub bytes: u64,
     /// No packing takes fewer bytes.
@@ -45,10 +45,15 @@ pub struct CoreResult {
 }
 
 /// The result as data.
-pub fn result(rows: &[Row], solution: &Solution, capacity: Option<u64>, core: Option<&Core>) -> Result {
+pub fn result(
+    rows: &[BufferRow],
+    solution: &Solution,
+    capacity: Option<u64>,
+    core: Option<&InfeasibleCore>,
+) -> PackReport {
     let bytes = solution.packing.bytes;
-    let names = |core: &Core| core.blocks.iter().map(|i| rows[*i].id.clone()).collect();
-    Result {
+    let names = |core: &InfeasibleCore| core.blocks.iter().map(|i| rows[*i].id.clone()).collect();
+    PackReport {
         bytes,
         bound: solution.bound,
         gap: bytes - solution.bound,
@@ -67,7 +72,7 @@ pub fn result(rows: &[Row], solution: &Solution, capacity: Option<u64>, core: Op
 }
 
 /// The result as text.
-pub fn text(rows: &[Row], result: &Result) -> String {
+pub fn text(rows: &[BufferRow], result: &PackReport) -> String {
     let proof = match (result.proven, result.stopped) {
         (true, _) => "the least there is".to_owned(),
         (false, stopped) => {

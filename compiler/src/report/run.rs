@@ -13,7 +13,7 @@ const TOP: usize = 5;
 
 /// What became of a run.
 #[derive(Debug, Clone, Serialize)]
-pub struct Report {
+pub struct RunReport {
     /// The application.
     pub application: String,
     /// Bytes of the arena: buffers and workspace.
@@ -38,7 +38,7 @@ pub struct CnnRun {
     /// Median time of a frame.
     pub milliseconds: Option<f64>,
     /// Mean time of each layer in a frame.
-    pub profile: Vec<LayerTime>,
+    pub profile: Vec<ProfiledLayer>,
 }
 
 /// An output.
@@ -88,7 +88,7 @@ pub struct LayerDifference {
 
 /// Time of a layer.
 #[derive(Debug, Clone, Serialize)]
-pub struct LayerTime {
+pub struct ProfiledLayer {
     /// The layer.
     pub layer: String,
     /// Its kind.
@@ -97,7 +97,7 @@ pub struct LayerTime {
     pub milliseconds: f64,
 }
 
-impl Report {
+impl RunReport {
     /// Whether all that was compared is equal within [`TOLERANCE`].
     pub fn is_equal(&self) -> bool {
         self.cnns
@@ -150,7 +150,7 @@ impl Comparison {
 }
 
 /// The report for people.
-pub fn text(report: &Report) -> String {
+pub fn text(report: &RunReport) -> String {
     let mut text = format!("{}: arena of {} bytes\n", report.application, report.arena_bytes);
     for cnn in &report.cnns {
         // Writing to a string cannot fail.
@@ -185,7 +185,7 @@ fn write_cnn(text: &mut String, cnn: &CnnRun) -> std::fmt::Result {
     }
     let total: f64 = cnn.profile.iter().map(|time| time.milliseconds).sum();
     let width = cnn.profile.iter().map(|time| time.layer.chars().count()).max().unwrap_or(0).clamp(5, 48);
-    for LayerTime { layer, operator, milliseconds } in &cnn.profile {
+    for ProfiledLayer { layer, operator, milliseconds } in &cnn.profile {
         let share = 100.0 * milliseconds / total.max(f64::MIN_POSITIVE);
         writeln!(text, "  {layer:width$}  {operator:14} {milliseconds:9.3} ms {share:5.1} %")?;
     }

@@ -6,7 +6,7 @@ use csdfc_codegen::plan::StorageModel;
 
 use super::Variant;
 use super::evaluate::own_elements;
-use super::simple::Front;
+use super::simple::VariantFront;
 use super::watch::Stopped;
 use crate::app::resolve::Application;
 use crate::app::spec::Method;
@@ -16,7 +16,7 @@ use crate::frame::execution::{self, Rings};
 use crate::frame::lower::RateTable;
 use crate::frame::task::CnnTask;
 use crate::network::Network;
-use crate::storage::edges::{self, Sharing};
+use crate::storage::edges::{self, BufferSharing};
 use crate::storage::{Effort, Storage};
 
 /// The choice of a method that has only one. `None` for all other methods.
@@ -29,12 +29,12 @@ pub fn choice(method: Method, network: &Network) -> Option<Choice> {
 }
 
 /// Which edges share buffers under a method.
-pub fn sharing(method: Method) -> Sharing {
+pub fn sharing(method: Method) -> BufferSharing {
     match method {
-        Method::None | Method::Parts => Sharing::Nothing,
-        Method::Reuse => Sharing::Cnn,
-        Method::PaperPrinted => Sharing::Printed,
-        Method::Paper | Method::Simple | Method::Extended => Sharing::Application,
+        Method::None | Method::Parts => BufferSharing::Nothing,
+        Method::Reuse => BufferSharing::Cnn,
+        Method::PaperPrinted => BufferSharing::Printed,
+        Method::Paper | Method::Simple | Method::Extended => BufferSharing::Application,
     }
 }
 
@@ -46,13 +46,13 @@ pub fn front(
     task: &CnnTask<'_>,
     timing: &Timing<'_>,
     choice: &Choice,
-    sharing: Sharing,
-) -> Result<Front, csdf::Error> {
+    sharing: BufferSharing,
+) -> Result<VariantFront, csdf::Error> {
     let mut variant = variant(task, &RateTable::new(task.network), timing, choice)?;
     let elements = own_elements(task);
     let alone = Storage { executions: vec![&variant.execution], elements: &elements };
     variant.buffers = edges::arrange(&alone, sharing, Effort::Final).bytes;
-    Ok(Front { variants: vec![variant], evaluations: 1, stopped: Stopped::Complete })
+    Ok(VariantFront { variants: vec![variant], evaluations: 1, stopped: Stopped::Complete })
 }
 
 /// The variant of a CNN under a choice, in storage model `edges`. [`Variant::buffers`] is not computed yet.

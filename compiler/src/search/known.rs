@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use super::simple::{self, Front};
+use super::simple::{self, VariantFront};
 use crate::cost::timing::Timing;
 use crate::frame::choice::Choice;
 use crate::frame::task::CnnTask;
@@ -45,7 +45,7 @@ pub fn add(
     tasks: &[CnnTask<'_>],
     timings: &[Timing<'_>],
     storage: StorageModel,
-    fronts: &mut [Front],
+    fronts: &mut [VariantFront],
 ) -> Result<Vec<Vec<usize>>, csdf::Error> {
     let mut as_variants: Vec<Vec<Option<usize>>> = vec![Vec::new(); plans.len()];
     for (index, front) in fronts.iter_mut().enumerate() {

@@ -186,7 +186,7 @@ mod tests {
             orders: Vec::new(),
             windows: Vec::new(),
             requests: Vec::new(),
-            sharing: crate::frame::occupancy::Sharing::default(),
+            sharing: crate::frame::occupancy::AddressSharing::default(),
             one_by_one: Vec::new(),
         };
         let variant = |(buffers, period): &(u64, u32)| Variant {

@@ -37,7 +37,7 @@ fn inputs_whole(network: &Network, choice: &Choice) -> Option<Choice> {
 
 /// The variants of a CNN that are worth choosing.
 #[derive(Debug)]
-pub struct Front {
+pub struct VariantFront {
     /// Variants that take less memory than every faster one, or than every faster one within the deadline. The fastest
     /// comes first.
     pub variants: Vec<Variant>,
@@ -47,9 +47,9 @@ pub struct Front {
     pub stopped: Stopped,
 }
 
-impl Front {
+impl VariantFront {
     /// Takes in what else was evaluated.
-    pub fn join(&mut self, more: Front, deadline_ns: Option<u64>) {
+    pub fn join(&mut self, more: VariantFront, deadline_ns: Option<u64>) {
         self.evaluations += more.evaluations;
         self.variants.extend(more.variants);
         self.variants = undominated(std::mem::take(&mut self.variants), deadline_ns);
@@ -60,7 +60,11 @@ impl Front {
 ///
 /// # Errors
 /// Those of the dataflow analyses.
-pub fn front(task: &CnnTask<'_>, timing: &Timing<'_>, storage: StorageModel) -> Result<Front, csdf::Error> {
+pub fn front(
+    task: &CnnTask<'_>,
+    timing: &Timing<'_>,
+    storage: StorageModel,
+) -> Result<VariantFront, csdf::Error> {
     front_of(task, timing, storage, &choices(task.network))
 }
 
@@ -74,7 +78,7 @@ pub fn front_of(
     timing: &Timing<'_>,
     storage: StorageModel,
     choices: &[Choice],
-) -> Result<Front, csdf::Error> {
+) -> Result<VariantFront, csdf::Error> {
     let mut front = evaluate(task, timing, choices, storage)?;
     if storage == StorageModel::Tensors {
         let whole: Vec<Choice> =
@@ -95,7 +99,7 @@ pub fn evaluate(
     timing: &Timing<'_>,
     choices: &[Choice],
     storage: StorageModel,
-) -> Result<Front, csdf::Error> {
+) -> Result<VariantFront, csdf::Error> {
     let evaluator = Evaluator::new(task, timing, storage);
     let execute = |choice: &Choice| -> Result<(Execution, Vec<Way>), csdf::Error> {
         let mut execution = evaluator.execute(choice, Rings::OnDemand)?;
@@ -136,7 +140,7 @@ pub fn evaluate(
         });
         variants = undominated(tightened.collect::<Result<_, csdf::Error>>()?, timing.deadline_ns);
     }
-    Ok(Front { variants, evaluations: choices.len() as u64, stopped: Stopped::Complete })
+    Ok(VariantFront { variants, evaluations: choices.len() as u64, stopped: Stopped::Complete })
 }
 
 /// The variants that take less memory than every faster one, the fastest first. Variants within a deadline are also

@@ -5,7 +5,7 @@ use csdfc_codegen::plan::StorageModel;
 use crate::app::resolve::Application;
 use crate::cost::timing::Timing;
 use crate::frame::task::CnnTask;
-use crate::storage::edges::{self, Sharing};
+use crate::storage::edges::{self, BufferSharing};
 use crate::storage::{self, Arrangement, Effort, Storage};
 
 /// An application, and what follows from it before anything is searched for.
@@ -21,8 +21,8 @@ pub struct Subject<'a> {
     pub elements: &'a [Vec<(usize, usize)>],
     /// Bytes of the parameters as they are stored.
     pub parameters: u64,
-    /// How edges share buffers. With [`Sharing::Printed`], the paper's search also begins at random.
-    pub sharing: Sharing,
+    /// How edges share buffers. With [`BufferSharing::Printed`], the paper's search also begins at random.
+    pub sharing: BufferSharing,
 }
 
 impl Subject<'_> {

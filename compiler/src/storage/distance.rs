@@ -29,7 +29,7 @@ use super::moments::RowByRow;
 /// For each item, the items that are stored at the same time, and how far above or below it they must lie at least. The
 /// distance is the size of the lower one, or less if only a part of it is in use while the other one is.
 pub(super) fn links(storage: &Storage<'_>, items: &[Item<'_>], row_by_row: RowByRow) -> Vec<Vec<Link>> {
-    let sharing = Sharing::new(storage, row_by_row);
+    let sharing = Distances::new(storage, row_by_row);
     let mut links = vec![Vec::new(); items.len()];
     for (a, b, at_once) in storage.pairs(items) {
         let (one, other) = (items[a].request, items[b].request);
@@ -53,7 +53,7 @@ pub(super) fn links(storage: &Storage<'_>, items: &[Item<'_>], row_by_row: RowBy
 }
 
 /// What firings that write one item and read another say of the two.
-struct Sharing {
+struct Distances {
     /// Pairs of items that share no address, in either order, sorted.
     apart: Vec<(usize, usize)>,
     /// Pairs of items, each with a firing that goes row by row, and with their distance in that firing. The item that
@@ -61,9 +61,9 @@ struct Sharing {
     sweeps: Vec<((usize, usize), usize, i64)>,
 }
 
-impl Sharing {
+impl Distances {
     fn new(storage: &Storage<'_>, row_by_row: RowByRow) -> Self {
-        let mut sharing = Sharing { apart: Vec::new(), sweeps: Vec::new() };
+        let mut sharing = Distances { apart: Vec::new(), sweeps: Vec::new() };
         let mut first = 0;
         for execution in &storage.executions {
             let at_once = execution.sharing.costly.iter().filter(|costly| match row_by_row {

@@ -15,7 +15,7 @@ pub struct SharedBuffer {
 
 /// Which edges may share a buffer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Sharing {
+pub enum BufferSharing {
     /// All of the application's.
     #[default]
     Application,
@@ -29,7 +29,7 @@ pub enum Sharing {
 
 /// Gives every edge a place in a buffer. Buffers lie one above the other. Above them lie workspaces, which share rooms in
 /// the same way.
-pub fn arrange(storage: &Storage<'_>, sharing: Sharing, effort: Effort) -> Arrangement {
+pub fn arrange(storage: &Storage<'_>, sharing: BufferSharing, effort: Effort) -> Arrangement {
     let items = storage.items();
     let bound = storage.bound(&items);
     let buffers = buffers(storage, sharing, effort);
@@ -47,12 +47,12 @@ pub fn arrange(storage: &Storage<'_>, sharing: Sharing, effort: Effort) -> Arran
 }
 
 /// The buffers, and the edges in each.
-pub fn buffers(storage: &Storage<'_>, sharing: Sharing, effort: Effort) -> Vec<SharedBuffer> {
+pub fn buffers(storage: &Storage<'_>, sharing: BufferSharing, effort: Effort) -> Vec<SharedBuffer> {
     match sharing {
-        Sharing::Application => reuse_buffers(storage, effort),
-        Sharing::Printed => reuse_in_order(storage, |_, _| true),
-        Sharing::Cnn => reuse_in_order(storage, |one, other| one.cnn == other.cnn),
-        Sharing::Nothing => {
+        BufferSharing::Application => reuse_buffers(storage, effort),
+        BufferSharing::Printed => reuse_in_order(storage, |_, _| true),
+        BufferSharing::Cnn => reuse_in_order(storage, |one, other| one.cnn == other.cnn),
+        BufferSharing::Nothing => {
             let items = storage.items();
             let own = |edge: usize| SharedBuffer { bytes: items[edge].request.bytes, edges: vec![edge] };
             all_edges(&items).into_iter().map(own).collect()

@@ -268,7 +268,7 @@ pub enum Effort {
 /// Places all rings of an application by its storage model.
 pub fn arrange(storage: &Storage<'_>, model: StorageModel, effort: Effort) -> Arrangement {
     match model {
-        StorageModel::Edges => edges::arrange(storage, edges::Sharing::Application, effort),
+        StorageModel::Edges => edges::arrange(storage, edges::BufferSharing::Application, effort),
         StorageModel::Tensors => {
             let items = storage.items();
             let bound = storage.bound(&items);

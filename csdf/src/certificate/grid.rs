@@ -9,10 +9,10 @@ use crate::{Error, Graph, StorageOptions, Unit};
 
 /// By channel, what its capacity may be.
 pub(super) struct Grid {
-    channels: Vec<Choice>,
+    channels: Vec<CapacityChoice>,
 }
 
-struct Choice {
+struct CapacityChoice {
     /// The least, or the only one.
     least: u64,
     /// What it is a multiple of; none if there is no choice.
@@ -43,7 +43,7 @@ impl Grid {
             let rounded = channel.initial_tokens.checked_next_multiple_of(step);
             let least = channel.capacity.or(rounded);
             let overflow = || Error::Overflow { what: "storage", of: channel.name.clone() };
-            Ok(Choice {
+            Ok(CapacityChoice {
                 least: least.ok_or_else(overflow)?,
                 step: (channel.capacity.is_none() && !own).then_some(step),
                 cost: if own { 0 } else { cost },

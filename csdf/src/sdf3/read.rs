@@ -42,7 +42,7 @@ pub fn read(bytes: &[u8], concurrency: NonZero<u64>) -> Result<Document, Error> 
 }
 
 /// What is wrong, and at which byte of the file.
-struct Fault {
+struct ReadFault {
     at: usize,
     reason: String,
 }
@@ -77,7 +77,7 @@ fn check_text(bytes: &[u8]) -> Result<&str, Error> {
     Ok(text)
 }
 
-fn build(document: &roxmltree::Document, concurrency: NonZero<u64>) -> Result<Document, Fault> {
+fn build(document: &roxmltree::Document, concurrency: NonZero<u64>) -> Result<Document, ReadFault> {
     let root = document.root_element();
     if root.tag_name().name() != "sdf3" {
         return Err(at_node(
@@ -110,7 +110,7 @@ fn build(document: &roxmltree::Document, concurrency: NonZero<u64>) -> Result<Do
 }
 
 /// `sdf` or `csdf`: as the file says or, if it does not, as it looks.
-fn kind(root: Node, application: Node) -> Result<&'static str, Fault> {
+fn kind(root: Node, application: Node) -> Result<&'static str, ReadFault> {
     let by_name = |name: &str| match name {
         "sdf" => Some("sdf"),
         "csdf" => Some("csdf"),
@@ -136,7 +136,7 @@ struct Properties<'a, 'i> {
 }
 
 impl<'a, 'i> Properties<'a, 'i> {
-    fn collect(all: impl Iterator<Item = Node<'a, 'i>>) -> Result<Self, Fault> {
+    fn collect(all: impl Iterator<Item = Node<'a, 'i>>) -> Result<Self, ReadFault> {
         let mut properties = Properties::default();
         for element in all.flat_map(|element| element.children().filter(Node::is_element)) {
             let (name, of) = match element.tag_name().name() {
@@ -156,7 +156,7 @@ impl<'a, 'i> Properties<'a, 'i> {
         &self,
         actors: &BTreeMap<&str, ActorPorts>,
         channels: &BTreeSet<&str>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ReadFault> {
         if let Some((name, element)) = self.actors.iter().find(|(name, _)| !actors.contains_key(*name)) {
             return Err(at_node(*element, format!("properties of an unknown actor `{}`", clip(name))));
         }
@@ -167,7 +167,7 @@ impl<'a, 'i> Properties<'a, 'i> {
     }
 
     /// Execution times of an actor on its default processor or, if none is marked so, on its only one.
-    fn execution_times(&self, actor: &str) -> Result<Option<Rates>, Fault> {
+    fn execution_times(&self, actor: &str) -> Result<Option<Rates>, ReadFault> {
         let Some(properties) = self.actors.get(actor) else { return Ok(None) };
         let processors: Vec<Node> = elements(*properties, "processor").collect();
         let is_default = |node: &&Node| node.attribute("default").is_some_and(|value| value.trim() == "true");
@@ -201,7 +201,12 @@ struct GraphReader<'a> {
 }
 
 impl<'a> GraphReader<'a> {
-    fn add_actor(&mut self, element: Node<'a, '_>, kind: &str, properties: &Properties) -> Result<(), Fault> {
+    fn add_actor(
+        &mut self,
+        element: Node<'a, '_>,
+        kind: &str,
+        properties: &Properties,
+    ) -> Result<(), ReadFault> {
         let name = required(element, "name")?;
         let shown = clip(name.value());
         let mut ports = BTreeMap::new();
@@ -247,7 +252,7 @@ impl<'a> GraphReader<'a> {
         element: Node<'a, '_>,
         name: &str,
         properties: &Properties,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ReadFault> {
         let (producer, production) = self.end(element, "srcActor", "srcPort", true)?;
         let (reader, consumption) = self.end(element, "dstActor", "dstPort", false)?;
         let initial_tokens = element.attribute_node("initialTokens").map(number).transpose()?.unwrap_or(0);
@@ -275,7 +280,7 @@ impl<'a> GraphReader<'a> {
         actor_attribute: &str,
         port_attribute: &str,
         writes: bool,
-    ) -> Result<(ActorId, Rates), Fault> {
+    ) -> Result<(ActorId, Rates), ReadFault> {
         let actor = required(channel, actor_attribute)?;
         let port = required(channel, port_attribute)?;
         let Some((&actor_name, found)) = self.actors.get_key_value(actor.value()) else {
@@ -300,7 +305,7 @@ fn elements<'a, 'i>(parent: Node<'a, 'i>, name: &str) -> impl Iterator<Item = No
     parent.children().filter(move |child| child.is_element() && child.tag_name().name() == name)
 }
 
-fn only_child<'a, 'i>(parent: Node<'a, 'i>, name: &str) -> Result<Node<'a, 'i>, Fault> {
+fn only_child<'a, 'i>(parent: Node<'a, 'i>, name: &str) -> Result<Node<'a, 'i>, ReadFault> {
     let mut found = elements(parent, name);
     match (found.next(), found.next()) {
         (Some(child), None) => Ok(child),
@@ -312,13 +317,13 @@ fn only_child<'a, 'i>(parent: Node<'a, 'i>, name: &str) -> Result<Node<'a, 'i>, 
     }
 }
 
-fn required<'a, 'i>(element: Node<'a, 'i>, name: &str) -> Result<Attribute<'a, 'i>, Fault> {
+fn required<'a, 'i>(element: Node<'a, 'i>, name: &str) -> Result<Attribute<'a, 'i>, ReadFault> {
     element.attribute_node(name).ok_or_else(|| {
         at_node(element, format!("`{}` lacks its attribute `{name}`", clip(element.tag_name().name())))
     })
 }
 
-fn sequence(attribute: Attribute, what: &str) -> Result<Rates, Fault> {
+fn sequence(attribute: Attribute, what: &str) -> Result<Rates, ReadFault> {
     let text = attribute.value();
     if text.contains(';') {
         let reason = format!(
@@ -329,7 +334,7 @@ fn sequence(attribute: Attribute, what: &str) -> Result<Rates, Fault> {
     text.parse().map_err(|error: Error| at_value(attribute, format!("{what} `{}`: {error}", clip(text))))
 }
 
-fn number(attribute: Attribute) -> Result<u64, Fault> {
+fn number(attribute: Attribute) -> Result<u64, ReadFault> {
     let text = attribute.value().trim();
     text.parse().map_err(|_| {
         let name = attribute.name();
@@ -345,16 +350,16 @@ fn common_phases(left: u64, right: u64) -> Option<u64> {
     (left / a.max(1)).checked_mul(right).filter(|&phases| phases <= MAX_PHASES)
 }
 
-fn too_many_phases(attribute: Attribute, actor: &str) -> Fault {
+fn too_many_phases(attribute: Attribute, actor: &str) -> ReadFault {
     at_value(attribute, format!("actor `{actor}` has more than {MAX_PHASES} phases"))
 }
 
-fn at_node(node: Node, reason: String) -> Fault {
-    Fault { at: node.range().start, reason }
+fn at_node(node: Node, reason: String) -> ReadFault {
+    ReadFault { at: node.range().start, reason }
 }
 
-fn at_value(attribute: Attribute, reason: String) -> Fault {
-    Fault { at: attribute.range_value().start, reason }
+fn at_value(attribute: Attribute, reason: String) -> ReadFault {
+    ReadFault { at: attribute.range_value().start, reason }
 }
 
 /// The beginning of a user's text, on one line.

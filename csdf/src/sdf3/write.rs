@@ -83,7 +83,7 @@ pub fn write(graph: &Graph, name: &str) -> String {
 }
 
 /// A channel of the file.
-struct Edge<'g> {
+struct FileChannel<'g> {
     name: String,
     channel: &'g Channel,
     reader: &'g Reader,
@@ -92,13 +92,13 @@ struct Edge<'g> {
     synchronises: bool,
 }
 
-impl Edge<'_> {
+impl FileChannel<'_> {
     fn token_bytes(&self) -> u64 {
         if self.synchronises { 0 } else { self.channel.token_bytes }
     }
 }
 
-fn edges(graph: &Graph) -> Vec<Edge<'_>> {
+fn edges(graph: &Graph) -> Vec<FileChannel<'_>> {
     let mut used = BTreeSet::new();
     let mut edges = Vec::new();
     for channel in graph.channels() {
@@ -109,7 +109,7 @@ fn edges(graph: &Graph) -> Vec<Edge<'_>> {
             };
             let mut add = |name: &str, consumption, synchronises| {
                 let name = unique(&mut used, escape(name));
-                edges.push(Edge { name, channel, reader, consumption, synchronises });
+                edges.push(FileChannel { name, channel, reader, consumption, synchronises });
             };
             let windowed = reader.acquire != reader.release;
             add(&name, &reader.release, false);

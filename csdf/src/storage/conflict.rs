@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use crate::budget::Meter;
 use crate::layout::{Layout, Scope};
-use crate::throughput::cycle_ratio::{Constraints, Cycle};
+use crate::throughput::cycle_ratio::{Cycle, WaitGraph};
 use crate::{ActorId, ChannelId, Dependency, Error, Ratio, Reason};
 
 /// What an execution has to achieve.
@@ -33,10 +33,10 @@ pub(crate) fn conflicts(
     let mut cycles = match target {
         Target::Live => return Ok(Vec::new()),
         Target::Within(period) => {
-            Constraints::new(layout, scope, capacities, &run.order)?.slower_than(period, meter)?
+            WaitGraph::new(layout, scope, capacities, &run.order)?.slower_than(period, meter)?
         }
         Target::Below(period) => {
-            Constraints::new(layout, scope, capacities, &run.order)?.as_slow_as(period, meter)?
+            WaitGraph::new(layout, scope, capacities, &run.order)?.as_slow_as(period, meter)?
         }
     };
     // Small conflicts first: they say most.
@@ -53,7 +53,7 @@ pub(crate) fn conflicts(
 
 /// A blocked actor waits for a firing of another, which is blocked too.
 #[derive(Clone, Copy)]
-struct Wait {
+struct BlockedBy {
     on: usize,
     firing: usize,
     reason: Reason,
@@ -74,7 +74,7 @@ fn deadlocks(
     }
     let mut cycles = Vec::new();
     loop {
-        let mut best: Option<(usize, Vec<(usize, Wait)>)> = None;
+        let mut best: Option<(usize, Vec<(usize, BlockedBy)>)> = None;
         for &actor in &scope.actors {
             if waits[actor].is_empty() || best.as_ref().is_some_and(|&(length, _)| length <= 1) {
                 continue;
@@ -109,7 +109,7 @@ fn waits_of(
     capacities: &[Option<u64>],
     fired: &[usize],
     actor: usize,
-) -> Vec<Wait> {
+) -> Vec<BlockedBy> {
     let part = &layout.actors[actor];
     let firing = fired[actor];
     let mut waits = Vec::new();
@@ -119,7 +119,7 @@ fn waits_of(
         if scope.has(channel.producer) && needed > channel.produced[fired[channel.producer]] {
             let firing = channel.produced.partition_point(|&produced| produced < needed) - 1;
             let reason = Reason::Tokens(ChannelId(channel.id as u32));
-            waits.push(Wait { on: channel.producer, firing, reason });
+            waits.push(BlockedBy { on: channel.producer, firing, reason });
         }
     }
     for channel in part.outputs.iter().map(|&channel| &layout.channels[channel]) {
@@ -131,7 +131,7 @@ fn waits_of(
         for link in layout.links[channel.links.clone()].iter().filter(|link| scope.has(link.reader)) {
             if needed > link.released[fired[link.reader]] {
                 let firing = link.released.partition_point(|&released| released < needed) - 1;
-                waits.push(Wait {
+                waits.push(BlockedBy {
                     on: link.reader,
                     firing,
                     reason: Reason::Space(ChannelId(channel.id as u32)),
@@ -143,9 +143,9 @@ fn waits_of(
 }
 
 /// The cycle through an actor with fewest waits for space, and how many those are.
-fn shortest_cycle(waits: &[Vec<Wait>], root: usize) -> Option<(usize, Vec<(usize, Wait)>)> {
+fn shortest_cycle(waits: &[Vec<BlockedBy>], root: usize) -> Option<(usize, Vec<(usize, BlockedBy)>)> {
     let mut distance = vec![usize::MAX; waits.len()];
-    let mut came: Vec<Option<(usize, Wait)>> = vec![None; waits.len()];
+    let mut came: Vec<Option<(usize, BlockedBy)>> = vec![None; waits.len()];
     // The root itself is reached only by coming back to it.
     let mut queue = VecDeque::from([(0, root)]);
     let mut first = true;
@@ -185,7 +185,7 @@ fn shortest_cycle(waits: &[Vec<Wait>], root: usize) -> Option<(usize, Vec<(usize
 }
 
 /// The waits, each `(actor, what it waits for)`, the awaited before those that wait, as dependencies.
-fn cycle_of(layout: &Layout, fired: &[usize], path: &[(usize, Wait)]) -> Cycle {
+fn cycle_of(layout: &Layout, fired: &[usize], path: &[(usize, BlockedBy)]) -> Cycle {
     let mut steps = Vec::new();
     let mut time = 0;
     for &(_, wait) in path {

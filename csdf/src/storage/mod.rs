@@ -21,12 +21,12 @@ mod search;
 mod strengthen;
 
 use crate::budget::Meter;
-use crate::layout::Run;
-use crate::throughput::cycle_ratio::Constraints;
+use crate::layout::FiringOrder;
+use crate::throughput::cycle_ratio::WaitGraph;
 use crate::{ActorId, Budget, Certificate, Error, Graph, Ratio, Step, Throughput, compress, sequential};
 use conflict::Target;
-use problem::Problem;
-use search::{Best, Search};
+use problem::SizingProblem;
+use search::{Best, CapacitySearch};
 
 /// What the capacities are for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -126,14 +126,14 @@ pub struct Pareto {
 /// [`throughput`](crate::throughput()) and of [`Expanded::new`](crate::Expanded::new).
 pub fn smallest(graph: &Graph, goal: Goal, options: &StorageOptions) -> Result<Storage, Error> {
     let mut meter = Meter::new(&options.budget);
-    let problem = Problem::new(graph, options, &mut meter)?;
+    let problem = SizingProblem::new(graph, options, &mut meter)?;
     let target = target(&problem, goal)?;
-    let mut search = Search::new(&problem)?;
+    let mut search = CapacitySearch::new(&problem)?;
     let best = search.optimum(target, &mut meter)?;
     storage(&search, target, best)
 }
 
-fn target(problem: &Problem, goal: Goal) -> Result<Target, Error> {
+fn target(problem: &SizingProblem, goal: Goal) -> Result<Target, Error> {
     match goal {
         Goal::DeadlockFree => Ok(Target::Live),
         Goal::Maximal => Ok(Target::Within(problem.floor)),
@@ -146,7 +146,7 @@ fn target(problem: &Problem, goal: Goal) -> Result<Target, Error> {
 }
 
 /// A result of the search with all that goes with it.
-fn storage(search: &Search, target: Target, best: Best) -> Result<Storage, Error> {
+fn storage(search: &CapacitySearch, target: Target, best: Best) -> Result<Storage, Error> {
     let problem = search.problem;
     let capacities = problem.all_capacities(&best.values);
     let total = problem.total(&capacities)?;
@@ -160,7 +160,7 @@ fn storage(search: &Search, target: Target, best: Best) -> Result<Storage, Error
     let period = if target == Target::Within(problem.floor) {
         problem.floor
     } else {
-        let constraints = Constraints::new(&problem.layout, &problem.scope, &limits, &run.order)?;
+        let constraints = WaitGraph::new(&problem.layout, &problem.scope, &limits, &run.order)?;
         constraints.greatest(problem.floor, &mut meter)?.map_or(problem.floor, |(ratio, _)| ratio)
     };
     let certificate = Certificate {
@@ -173,7 +173,7 @@ fn storage(search: &Search, target: Target, best: Best) -> Result<Storage, Error
 
 /// An order of firings within the capacities. The order on demand is preferred, since its loops are short. If it does
 /// not fit, the order is that of the search.
-fn schedule(problem: &Problem, capacities: &[u64], run: &Run) -> Vec<Step> {
+fn schedule(problem: &SizingProblem, capacities: &[u64], run: &FiringOrder) -> Vec<Step> {
     let all = vec![problem.graph.actor_ids().collect()];
     if let Ok(execution) = sequential(problem.graph, &all) {
         let mut both = execution.capacities.iter().zip(capacities);
@@ -210,8 +210,8 @@ fn schedule(problem: &Problem, capacities: &[u64], run: &Run) -> Vec<Step> {
 /// Those of [`smallest`].
 pub fn pareto(graph: &Graph, options: &StorageOptions) -> Result<Pareto, Error> {
     let mut meter = Meter::new(&options.budget);
-    let problem = Problem::new(graph, options, &mut meter)?;
-    let mut search = Search::new(&problem)?;
+    let problem = SizingProblem::new(graph, options, &mut meter)?;
+    let mut search = CapacitySearch::new(&problem)?;
     let mut points: Vec<Storage> = Vec::new();
     let mut target = Target::Live;
     loop {

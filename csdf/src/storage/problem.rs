@@ -10,7 +10,7 @@ use crate::throughput::within;
 use crate::{Error, Graph, Method, Ratio, Throughput, check_liveness, repetition_vector};
 
 /// A graph whose channels are to be sized.
-pub(crate) struct Problem<'g> {
+pub(crate) struct SizingProblem<'g> {
     pub(crate) graph: &'g Graph,
     pub(crate) layout: Layout,
     pub(crate) scope: Scope,
@@ -27,12 +27,12 @@ pub(crate) struct Problem<'g> {
     pub(crate) unit: Unit,
 }
 
-impl<'g> Problem<'g> {
+impl<'g> SizingProblem<'g> {
     pub(crate) fn new(
         graph: &'g Graph,
         options: &StorageOptions,
         meter: &mut Meter,
-    ) -> Result<Problem<'g>, Error> {
+    ) -> Result<SizingProblem<'g>, Error> {
         let channels = graph.channels();
         let granularity = &options.granularity;
         let fits = granularity.is_empty() || granularity.len() == channels.len();
@@ -53,7 +53,7 @@ impl<'g> Problem<'g> {
                 }
             },
         };
-        let mut problem = Problem {
+        let mut problem = SizingProblem {
             graph,
             layout,
             scope,

@@ -13,15 +13,15 @@
 
 use super::conflict::Target;
 use super::cover::{Clause, Cover};
-use super::problem::Problem;
+use super::problem::SizingProblem;
 use super::strengthen::strengthen;
 use crate::budget::Meter;
 use crate::throughput::cycle_ratio::Cycle;
 use crate::{ChannelId, Conflict, Error};
 
 /// What is known of a problem so far. Targets may become harder from one search to the next, never easier.
-pub(crate) struct Search<'p, 'g> {
-    pub(crate) problem: &'p Problem<'g>,
+pub(crate) struct CapacitySearch<'p, 'g> {
+    pub(crate) problem: &'p SizingProblem<'g>,
     pub(crate) cover: Cover,
     pub(crate) conflicts: Vec<Conflict>,
     /// The channels' bounds before any conflict.
@@ -39,11 +39,17 @@ pub(crate) struct Best {
     pub(crate) cost: u128,
 }
 
-impl<'p, 'g> Search<'p, 'g> {
-    pub(crate) fn new(problem: &'p Problem<'g>) -> Result<Search<'p, 'g>, Error> {
+impl<'p, 'g> CapacitySearch<'p, 'g> {
+    pub(crate) fn new(problem: &'p SizingProblem<'g>) -> Result<CapacitySearch<'p, 'g>, Error> {
         let variables = problem.variables()?;
         let low = variables.iter().map(|of| u128::from(of.low) * u128::from(of.cost)).sum();
-        Ok(Search { problem, cover: Cover::new(variables), conflicts: Vec::new(), low, bounded: false })
+        Ok(CapacitySearch {
+            problem,
+            cover: Cover::new(variables),
+            conflicts: Vec::new(),
+            low,
+            bounded: false,
+        })
     }
 
     /// Bounds of each channel by itself for a throughput, if nothing else hinders its producer and readers.

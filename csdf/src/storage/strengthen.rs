@@ -1,7 +1,7 @@
 //! Conflicts made as strong as they can be: fewer channels, higher limits.
 
 use super::conflict::Target;
-use super::problem::Problem;
+use super::problem::SizingProblem;
 use crate::Error;
 use crate::budget::Meter;
 use crate::layout::Scope;
@@ -16,7 +16,7 @@ pub(crate) struct Strong {
 
 impl Strong {
     /// A cycle that exists at a point.
-    fn new(problem: &Problem, cycle: Cycle, point: &[Option<u64>]) -> Strong {
+    fn new(problem: &SizingProblem, cycle: Cycle, point: &[Option<u64>]) -> Strong {
         let mut limits = vec![None; point.len()];
         for variable in problem.variables_of(&cycle) {
             limits[variable] = point[variable];
@@ -35,7 +35,7 @@ impl Strong {
 /// there still is a cycle. Only the actors of the first cycle are considered, so the function may miss a stronger
 /// conflict, but what it returns is a conflict.
 pub(crate) fn strengthen(
-    problem: &Problem,
+    problem: &SizingProblem,
     cycle: Cycle,
     point: &[Option<u64>],
     target: Target,
@@ -57,7 +57,7 @@ pub(crate) fn strengthen(
 
 /// Raises one limit: by doubled strides while that goes well, then by halved ones.
 fn raise(
-    problem: &Problem,
+    problem: &SizingProblem,
     scope: &Scope,
     mut strong: Strong,
     variable: usize,
@@ -83,7 +83,7 @@ fn raise(
 
 /// A cycle with another limit for one variable, if there is one.
 fn with(
-    problem: &Problem,
+    problem: &SizingProblem,
     scope: &Scope,
     strong: &Strong,
     (variable, limit): (usize, Option<u64>),

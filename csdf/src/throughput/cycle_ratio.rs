@@ -53,7 +53,7 @@ impl Cycle {
 ///
 /// A firing of an actor that fires one at a time is one node, its start; one of greater concurrency is two, the
 /// second its end, since ends are in order too.
-pub(crate) struct Constraints<'l> {
+pub(crate) struct WaitGraph<'l> {
     layout: &'l Layout,
     scope: &'l Scope,
     /// Edges into node v are `edges[starts[v]..starts[v + 1]]`.
@@ -72,13 +72,13 @@ pub(crate) struct Constraints<'l> {
 #[derive(Clone, Copy)]
 struct Edge {
     source: u32,
-    kind: Kind,
+    kind: EdgeKind,
     distance: u64,
     weight: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum EdgeKind {
     Order,
     Starts,
     Ends,
@@ -87,21 +87,21 @@ enum Kind {
     Space(u32),
 }
 
-impl<'l> Constraints<'l> {
+impl<'l> WaitGraph<'l> {
     /// The waits of a scope that is live with these capacities, given an order of its firings.
     pub(crate) fn new(
         layout: &'l Layout,
         scope: &'l Scope,
         capacities: &[Option<u64>],
         order: &[u32],
-    ) -> Result<Constraints<'l>, Error> {
+    ) -> Result<WaitGraph<'l>, Error> {
         let mut ends = vec![usize::MAX; layout.actors.len()];
         let mut nodes = scope.firings;
         for &actor in scope.actors.iter().filter(|&&actor| layout.actors[actor].concurrency > 1) {
             ends[actor] = nodes;
             nodes += layout.actors[actor].firings;
         }
-        let mut constraints = Constraints {
+        let mut constraints = WaitGraph {
             layout,
             scope,
             starts: Vec::with_capacity(nodes + 1),
@@ -156,7 +156,7 @@ impl<'l> Constraints<'l> {
                 let channel = &layout.channels[link.channel];
                 Pointer {
                     other: channel.producer,
-                    kind: Kind::Tokens(channel.id as u32),
+                    kind: EdgeKind::Tokens(channel.id as u32),
                     offset: -i128::from(channel.initial),
                     own: &link.acquired,
                     others: &channel.produced,
@@ -170,7 +170,7 @@ impl<'l> Constraints<'l> {
             for link in layout.links[channel.links.clone()].iter().filter(|link| scope.has(link.reader)) {
                 tokens.push(Pointer {
                     other: link.reader,
-                    kind: Kind::Space(channel.id as u32),
+                    kind: EdgeKind::Space(channel.id as u32),
                     offset: i128::from(channel.initial) - i128::from(capacity),
                     own: &channel.produced,
                     others: &link.released,
@@ -182,11 +182,11 @@ impl<'l> Constraints<'l> {
         for firing in 0..part.firings {
             self.starts.push(self.edges.len() as u32);
             if part.concurrency == 1 {
-                self.add_edge(actor, Kind::Order, before(firing, 1, part.firings));
+                self.add_edge(actor, EdgeKind::Order, before(firing, 1, part.firings));
             } else {
-                self.add_edge(actor, Kind::Starts, before(firing, 1, part.firings));
+                self.add_edge(actor, EdgeKind::Starts, before(firing, 1, part.firings));
                 if part.concurrency < UNLIMITED {
-                    self.add_edge(actor, Kind::Order, before(firing, part.concurrency, part.firings));
+                    self.add_edge(actor, EdgeKind::Order, before(firing, part.concurrency, part.firings));
                 }
             }
             for pointer in &mut tokens {
@@ -213,17 +213,18 @@ impl<'l> Constraints<'l> {
         }
         for firing in 0..part.firings {
             self.starts.push(self.edges.len() as u32);
-            self.add_edge(actor, Kind::Execution, (firing, 0));
-            self.add_edge(actor, Kind::Ends, before(firing, 1, part.firings));
+            self.add_edge(actor, EdgeKind::Execution, (firing, 0));
+            self.add_edge(actor, EdgeKind::Ends, before(firing, 1, part.firings));
         }
     }
 
     /// An edge to the node being made, from a firing so many iterations before.
-    fn add_edge(&mut self, from: usize, kind: Kind, (firing, distance): (usize, u64)) {
+    fn add_edge(&mut self, from: usize, kind: EdgeKind, (firing, distance): (usize, u64)) {
         let part = &self.layout.actors[from];
-        let from_start = self.ends[from] == usize::MAX || matches!(kind, Kind::Starts | Kind::Execution);
+        let from_start =
+            self.ends[from] == usize::MAX || matches!(kind, EdgeKind::Starts | EdgeKind::Execution);
         let base = if from_start { self.scope.first[from] } else { self.ends[from] };
-        let weight = if from_start && kind != Kind::Starts { part.time(firing) } else { 0 };
+        let weight = if from_start && kind != EdgeKind::Starts { part.time(firing) } else { 0 };
         self.edges.push(Edge { source: (base + firing) as u32, kind, distance, weight });
     }
 
@@ -343,7 +344,7 @@ impl<'l> Constraints<'l> {
         }
         edges.reverse();
         // A run of firings in order is one step; it must not lie across the place where the list begins.
-        if let Some(start) = edges.iter().position(|edge| edge.kind != Kind::Order) {
+        if let Some(start) = edges.iter().position(|edge| edge.kind != EdgeKind::Order) {
             edges.rotate_left(start + 1);
         }
         let mut steps: Vec<Dependency> = Vec::new();
@@ -357,7 +358,7 @@ impl<'l> Constraints<'l> {
                 reason,
             };
             match edge.kind {
-                Kind::Order => {
+                EdgeKind::Order => {
                     let goes_on = part.concurrency == 1
                         && steps.last().is_some_and(|last| {
                             last.reason == Reason::Order && last.actor.index() == part.id
@@ -366,11 +367,11 @@ impl<'l> Constraints<'l> {
                         steps.push(step(Reason::Order));
                     }
                 }
-                Kind::Starts => steps.push(step(Reason::Starts)),
-                Kind::Ends => steps.push(step(Reason::Ends)),
-                Kind::Execution => {}
-                Kind::Tokens(channel) => steps.push(step(Reason::Tokens(ChannelId(channel)))),
-                Kind::Space(channel) => steps.push(step(Reason::Space(ChannelId(channel)))),
+                EdgeKind::Starts => steps.push(step(Reason::Starts)),
+                EdgeKind::Ends => steps.push(step(Reason::Ends)),
+                EdgeKind::Execution => {}
+                EdgeKind::Tokens(channel) => steps.push(step(Reason::Tokens(ChannelId(channel)))),
+                EdgeKind::Space(channel) => steps.push(step(Reason::Space(ChannelId(channel)))),
             }
             iterations += edge.distance;
             time += u128::from(edge.weight);
@@ -397,7 +398,7 @@ impl<'l> Constraints<'l> {
 /// Finds, for each firing of an actor, the firing of another actor for which it has to wait.
 struct Pointer<'l> {
     other: usize,
-    kind: Kind,
+    kind: EdgeKind,
     /// What is needed is `own` plus this.
     offset: i128,
     /// Tokens that the first k firings need.

@@ -9,7 +9,7 @@ use crate::layout::{Index, Layout, strong_parts};
 use crate::liveness::check_capacities;
 use crate::timed::recurrence;
 use crate::{Actor, Budget, Error, Graph, Ratio, repetition_vector};
-use cycle_ratio::Constraints;
+use cycle_ratio::WaitGraph;
 
 /// Iterations of the reduced [repetition vector](crate::repetition_vector) per unit of time, in the long run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -198,7 +198,7 @@ fn cycle_ratio(
         return Ok(None);
     }
     let floor = floor(graph, layout).unwrap_or(Ratio::ZERO);
-    let constraints = Constraints::new(layout, &scope, capacities, &run.order)?;
+    let constraints = WaitGraph::new(layout, &scope, capacities, &run.order)?;
     let greatest = constraints.greatest(floor, meter)?;
     Ok(Some(greatest.map_or(floor, |(ratio, _)| ratio)))
 }

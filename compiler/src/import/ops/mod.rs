@@ -46,7 +46,7 @@ pub(super) fn is_supported(operator: &str) -> bool {
 
 /// An operator, the function that adds it to the network, and the function that computes it if all its operands are
 /// constants.
-struct Row {
+struct OperatorRow {
     name: &'static str,
     import: Import,
     fold: Fold,
@@ -66,42 +66,48 @@ enum Fold {
     Many(fn(&mut Builder, &Node) -> Result<Vec<Constant>, Fault>),
 }
 
-fn row(operator: &str) -> Option<&'static Row> {
+fn row(operator: &str) -> Option<&'static OperatorRow> {
     TABLE.binary_search_by(|row| row.name.cmp(operator)).ok().map(|i| &TABLE[i])
 }
 
-const fn tensors(name: &'static str, import: fn(&mut Builder, &Node) -> Result<Tensor, Fault>) -> Row {
-    Row { name, import: Import::One(import), fold: Fold::None }
+const fn tensors(
+    name: &'static str,
+    import: fn(&mut Builder, &Node) -> Result<Tensor, Fault>,
+) -> OperatorRow {
+    OperatorRow { name, import: Import::One(import), fold: Fold::None }
 }
 
-const fn constants(name: &'static str, fold: fn(&mut Builder, &Node) -> Result<Constant, Fault>) -> Row {
-    Row { name, import: Import::None, fold: Fold::One(fold) }
+const fn constants(
+    name: &'static str,
+    fold: fn(&mut Builder, &Node) -> Result<Constant, Fault>,
+) -> OperatorRow {
+    OperatorRow { name, import: Import::None, fold: Fold::One(fold) }
 }
 
 const fn both(
     name: &'static str,
     import: fn(&mut Builder, &Node) -> Result<Tensor, Fault>,
     fold: fn(&mut Builder, &Node) -> Result<Constant, Fault>,
-) -> Row {
-    Row { name, import: Import::One(import), fold: Fold::One(fold) }
+) -> OperatorRow {
+    OperatorRow { name, import: Import::One(import), fold: Fold::One(fold) }
 }
 
-const fn function(name: &'static str) -> Row {
+const fn function(name: &'static str) -> OperatorRow {
     both(name, element_wise::function, arithmetic::function)
 }
 
-const fn arithmetic(name: &'static str) -> Row {
+const fn arithmetic(name: &'static str) -> OperatorRow {
     both(name, binary::binary, arithmetic::binary)
 }
 
-const fn reduction(name: &'static str) -> Row {
+const fn reduction(name: &'static str) -> OperatorRow {
     both(name, reduce::reduce, arithmetic::reduce)
 }
 
 /// By name, as [`row`] searches it.
-static TABLE: &[Row] = ROWS;
+static TABLE: &[OperatorRow] = ROWS;
 
-const ROWS: &[Row] = &[
+const ROWS: &[OperatorRow] = &[
     function("Abs"),
     arithmetic("Add"),
     constants("And", arithmetic::logic),
@@ -182,7 +188,7 @@ const ROWS: &[Row] = &[
     function("Softplus"),
     function("Softsign"),
     tensors("SpaceToDepth", layout::space_to_depth),
-    Row { name: "Split", import: Import::Many(layout::split), fold: Fold::Many(index::split) },
+    OperatorRow { name: "Split", import: Import::Many(layout::split), fold: Fold::Many(index::split) },
     function("Sqrt"),
     both("Squeeze", reshape::squeeze, reshape::squeeze_constant),
     arithmetic("Sub"),

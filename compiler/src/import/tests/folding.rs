@@ -110,6 +110,6 @@ fn weights_through_a_chain_of_constants_stay_where_they_are() {
         .import()
         .unwrap();
     let filters = &network.layers[1].parameters[0];
-    assert!(matches!(filters.source, crate::network::weights::Source::Bytes { .. }));
+    assert!(matches!(filters.source, crate::network::weights::WeightSource::Bytes { .. }));
     assert_eq!(filters.values().unwrap(), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]);
 }

@@ -1,10 +1,10 @@
 use super::instances::life;
-use crate::packing::csv::{CsvError, Row, parse, write};
+use crate::packing::csv::{BufferRow, CsvError, parse, write};
 use crate::packing::lives::{Gap, Life};
 use crate::packing::problem::Block;
 
-fn row(id: &str, life: Life) -> Row {
-    Row { id: id.into(), life }
+fn row(id: &str, life: Life) -> BufferRow {
+    BufferRow { id: id.into(), life }
 }
 
 #[test]

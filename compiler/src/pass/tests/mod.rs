@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use BinaryFunction::{Add, Div, Mul, Sub};
 
 use super::{Fusion, normalise};
-use crate::network::weights::{Source, Weights};
+use crate::network::weights::{WeightSource, Weights};
 use crate::network::{Layer, LayerId, Network, NetworkOutput, Operand};
 use crate::operators::{output_shape, parameter_dims};
 
@@ -32,7 +32,7 @@ impl Builder {
         let seed = self.0.layers.len() as u64;
         let shapes = self.shapes(inputs);
         let seeded = |(i, dims)| {
-            let source = Source::Seeded { seed: seed * 8 + i as u64, bound: 0.5, centre: 0.6 };
+            let source = WeightSource::Seeded { seed: seed * 8 + i as u64, bound: 0.5, centre: 0.6 };
             Weights { dims, source, scale: None }
         };
         let parameters = parameter_dims(&operator, &shapes).into_iter().enumerate().map(seeded).collect();

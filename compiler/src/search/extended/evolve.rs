@@ -19,7 +19,7 @@ const EVALUATIONS: u64 = 800;
 const POPULATION: usize = 64;
 
 /// How a search goes.
-pub(super) struct Settings<'a> {
+pub(super) struct EvolutionSettings<'a> {
     /// Seed of all random choices.
     pub seed: u64,
     /// The CNN's name, for those who watch.
@@ -31,7 +31,7 @@ pub(super) struct Settings<'a> {
 }
 
 /// What was found.
-pub(super) struct Found {
+pub(super) struct Evolved {
     /// The front of genomes, by memory, time and the bound on memory. The smallest memory comes first.
     pub genomes: Vec<Vec<i64>>,
     /// Genomes that were evaluated.
@@ -45,8 +45,8 @@ pub(super) fn evolve(
     evaluator: &Evaluator<'_>,
     family: &Family<'_>,
     mut starts: Vec<Vec<i64>>,
-    settings: &Settings<'_>,
-) -> Found {
+    settings: &EvolutionSettings<'_>,
+) -> Evolved {
     let watch = settings.watch;
     starts.sort_unstable();
     starts.dedup();
@@ -85,7 +85,7 @@ pub(super) fn evolve(
     });
     let stopped = Stopped::of(outcome.stopped, watch.limit);
     let genomes = outcome.front.into_iter().map(|member| member.genome).collect();
-    Found { genomes, evaluations: outcome.evaluations, stopped }
+    Evolved { genomes, evaluations: outcome.evaluations, stopped }
 }
 
 /// The problem: choices for a CNN. Two objectives are the bytes of the rings, in a sketched placement, and the time
@@ -94,7 +94,7 @@ pub(super) fn evolve(
 struct Choices<'a> {
     evaluator: &'a Evaluator<'a>,
     family: &'a Family<'a>,
-    settings: &'a Settings<'a>,
+    settings: &'a EvolutionSettings<'a>,
 }
 
 impl Problem for Choices<'_> {

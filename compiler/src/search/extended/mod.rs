@@ -36,7 +36,7 @@ use rayon::prelude::*;
 use self::chains::Chain;
 use self::family::Family;
 use self::stream::Segment;
-use super::simple::{self, Front};
+use super::simple::{self, VariantFront};
 use super::watch::{Progress, Stopped, Watch};
 use crate::cost::timing::Timing;
 use crate::frame::choice::Choice;
@@ -64,7 +64,7 @@ pub fn front(
     name: &str,
     known: &[&Choice],
     watch: &Watch<'_>,
-) -> Result<Front, csdf::Error> {
+) -> Result<VariantFront, csdf::Error> {
     let started = Instant::now();
     let tell = |evaluations, front, least| {
         (watch.progress)(&Progress { of: name, evaluations, front, least });
@@ -76,7 +76,12 @@ pub fn front(
     starts.extend(family.ladder.iter().map(|firings| family.steady(*firings)));
     starts.extend(family.prefixes());
     starts.extend(known.iter().map(|choice| family.like(choice)));
-    let found = evolve::evolve(&evaluator, &family, starts, &evolve::Settings { seed, name, started, watch });
+    let found = evolve::evolve(
+        &evaluator,
+        &family,
+        starts,
+        &evolve::EvolutionSettings { seed, name, started, watch },
+    );
     tell(found.evaluations, 0, 0);
     let mut choices = simple::choices(task.network);
     choices.extend(bits(task));
@@ -89,10 +94,11 @@ pub fn front(
     if found.stopped <= Stopped::Evaluations {
         let least = front.variants.iter().map(|variant| variant.buffers).min().unwrap_or(u64::MAX);
         let smaller = block_by_block(&evaluator, &family, least)?.into_iter().collect::<Vec<_>>();
-        let smaller = Front { evaluations: smaller.len() as u64, variants: smaller, stopped: found.stopped };
+        let smaller =
+            VariantFront { evaluations: smaller.len() as u64, variants: smaller, stopped: found.stopped };
         front.join(smaller, timing.deadline_ns);
     }
-    Ok(Front { evaluations: found.evaluations + front.evaluations, stopped: found.stopped, ..front })
+    Ok(VariantFront { evaluations: found.evaluations + front.evaluations, stopped: found.stopped, ..front })
 }
 
 /// The choice that goes row by row, with a segment's end at each place after which few bytes are kept. `None` if all

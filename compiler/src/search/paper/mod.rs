@@ -26,7 +26,7 @@ use crate::app::resolve::{Application, Cnn};
 use crate::app::spec::Prefer;
 use crate::search::subject::Subject;
 use crate::storage::Effort;
-use crate::storage::edges::Sharing;
+use crate::storage::edges::BufferSharing;
 use crate::units::MemoryGoal;
 
 /// If the search ends early, the front also has this many of the chromosomes with which it began.
@@ -34,7 +34,7 @@ const IN_A_HURRY: usize = 10;
 
 /// A Pareto front over chromosomes.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Front {
+pub struct PaperFront {
     /// The points that none dominates, by rising memory; of equal ones the one of the least chromosome.
     pub points: Vec<Point>,
     /// Chromosomes that were evaluated.
@@ -58,7 +58,7 @@ pub fn search(subject: &Subject<'_>, known: &[Vec<bool>], watch: &Watch<'_>) -> 
     // Lines 1 to 5: reuse alone is enough.
     let whole = chromosomes.point(&vec![false; chromosomes.len()], Effort::Final)?;
     let front = if goal != Some(MemoryGoal::Min) && whole.memory <= limit {
-        Front { points: vec![whole.clone()], evaluations: 1, stopped: Stopped::Complete }
+        PaperFront { points: vec![whole.clone()], evaluations: 1, stopped: Stopped::Complete }
     } else {
         front(subject, known, watch)?
     };
@@ -78,7 +78,11 @@ pub fn search(subject: &Subject<'_>, known: &[Vec<bool>], watch: &Watch<'_>) -> 
 ///
 /// # Errors
 /// Those of the dataflow analyses.
-pub fn front(subject: &Subject<'_>, known: &[Vec<bool>], watch: &Watch<'_>) -> Result<Front, csdf::Error> {
+pub fn front(
+    subject: &Subject<'_>,
+    known: &[Vec<bool>],
+    watch: &Watch<'_>,
+) -> Result<PaperFront, csdf::Error> {
     let chromosomes = Chromosomes::new(subject, watch);
     let spec = &subject.application.search;
     let (generations, most) = match watch.limit {
@@ -87,7 +91,7 @@ pub fn front(subject: &Subject<'_>, known: &[Vec<bool>], watch: &Watch<'_>) -> R
         Limit::Time(_) => (None, None),
     };
     let (starts, tried) = match subject.sharing {
-        Sharing::Printed => (Vec::new(), 0),
+        BufferSharing::Printed => (Vec::new(), 0),
         _ => starts::starts(subject.tasks, &chromosomes, spec.population, most)?,
     };
     let warm_starts = known
@@ -122,7 +126,7 @@ pub fn front(subject: &Subject<'_>, known: &[Vec<bool>], watch: &Watch<'_>) -> R
     }
     let point = |chromosome: &Vec<bool>| chromosomes.point(chromosome, Effort::Final);
     let points = found.par_iter().map(point).collect::<Result<_, _>>()?;
-    Ok(Front { points: undominated(points), evaluations: tried + outcome.evaluations, stopped })
+    Ok(PaperFront { points: undominated(points), evaluations: tried + outcome.evaluations, stopped })
 }
 
 /// The points that none dominates, by rising memory; of equal ones the one of the least chromosome.
