@@ -47,6 +47,15 @@ pub enum SizeError {
 
 /// The bytes that a text stands for.
 ///
+/// ```
+/// use csdfc::units;
+///
+/// assert_eq!(units::parse("8MB")?, 8_000_000);
+/// assert_eq!(units::parse("8MiB")?, 8 << 20);
+/// assert_eq!(units::bytes(8_000_000), "8.00 MB (8 000 000 bytes)");
+/// # Ok::<(), units::SizeError>(())
+/// ```
+///
 /// # Errors
 /// When it is no size, negative, or 2^60 bytes or more.
 pub fn parse(text: &str) -> Result<u64, SizeError> {

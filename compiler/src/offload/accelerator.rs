@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::error::OffloadError;
 
-/// Largest figure of an accelerator: sums of products with a layer's elements then fit 64 bits.
+/// Largest figure of an accelerator, so that sums of its products with a layer's elements fit 64 bits.
 const LARGEST: u64 = 1 << 40;
 
 /// Largest duration per element or step.
@@ -17,10 +17,10 @@ pub struct Accelerator {
     /// Its name.
     #[serde(default)]
     pub name: String,
-    /// nbop_PE: multiply-accumulates per step; without, steps are limited by the size of a group alone.
+    /// nbop_PE: multiply-accumulates per step. Without it, only the size of a group limits a step.
     #[serde(default)]
     pub pe: Option<u64>,
-    /// size_MEM: elements that the on-chip memory holds; without, it holds everything.
+    /// size_MEM: elements that the on-chip memory holds. Without it, the memory holds everything.
     #[serde(default)]
     pub mem: Option<u64>,
     /// t_l: to load an element.

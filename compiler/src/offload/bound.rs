@@ -4,10 +4,10 @@ use super::problem::Problem;
 
 /// A lower bound on the duration of every strategy of a problem.
 ///
-/// Two arguments, the better of which counts. Every covered pixel is loaded at least once. And: cut a strategy into
-/// runs of steps, each as short as it can be with q patches or more, hence of at most q + group − 1. What a run's patches
-/// cover is loaded in it, but for what the step before it left there (the argument of Hong and Kung on pebble games,
-/// 1981). Both add the fewest steps there can be.
+/// There are two arguments, and the better one counts. First, every covered pixel is loaded at least once. Second, cut
+/// a strategy into runs of steps. Each run is as short as it can be with at least q patches, so it has at most q +
+/// group − 1 patches. What a run's patches cover is loaded in it, but for what the step before it left there (the
+/// argument of Hong and Kung on pebble games, 1981). Both add the fewest steps there can be.
 pub fn lower_bound(problem: &Problem) -> u64 {
     let convolution = &problem.convolution;
     let covered = convolution.covered_pixels() as u64;

@@ -6,7 +6,7 @@
 use super::error::OffloadError;
 use super::limits::{MOST_CHANNELS, MOST_PATCHES, MOST_PIXELS, MOST_TAPS};
 
-/// What describes a convolution; pairs are height first.
+/// The description of a convolution. In pairs, the height comes first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spec {
     /// Height and width of the input, without padding.
@@ -120,7 +120,7 @@ impl Convolution {
         self.output[0] * self.output[1]
     }
 
-    /// Pixels of the padded input, numbered row by row; not all need be covered by a patch.
+    /// Pixels of the padded input, numbered row by row. Some may be covered by no patch.
     pub fn pixels(&self) -> usize {
         self.padded[0] * self.padded[1]
     }

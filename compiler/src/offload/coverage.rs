@@ -2,7 +2,7 @@
 
 use super::convolution::Convolution;
 
-/// Counts covered pixels in time linear in what is counted, with one mark per pixel of the layer.
+/// Counts covered pixels. It takes time in proportion to the pixels counted, and one mark for each pixel of the layer.
 #[derive(Debug, Clone)]
 pub struct Coverage<'a> {
     convolution: &'a Convolution,

@@ -1,4 +1,4 @@
-//! Strategies as pictures: the steps side by side, as the paper's Figure 9, and a page that plays them.
+//! Strategies as pictures: the steps side by side, as in the paper's Figure 9, or a page that plays them.
 
 use serde::Serialize;
 

@@ -10,11 +10,11 @@ use super::strategy::Groups;
 /// A form of file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// `{"groups": [[0, 1], [2]]}`; other fields, as those of `--format json`, are passed over.
+    /// `{"groups": [[0, 1], [2]]}`. Other fields, such as those of `--format json`, are ignored.
     Json,
     /// `(groups: [[0, 1], [2]])`.
     Ron,
-    /// `0,1` and `2` on lines of their own; lines that begin with `#` are passed over.
+    /// `0,1` and `2` on lines of their own. Lines that begin with `#` are ignored.
     Csv,
 }
 
@@ -60,7 +60,7 @@ pub fn parse(text: &str, form: Form, problem: &Problem) -> Result<Groups, Offloa
 /// Groups as a file's text.
 ///
 /// # Errors
-/// None for groups; what serde says is passed on.
+/// Those of serde. There are none for groups.
 pub fn print(groups: &Groups, form: Form) -> Result<String, OffloadError> {
     let failed = |problem: String| OffloadError::File { problem };
     let line = |group: &Vec<u32>| group.iter().map(u32::to_string).collect::<Vec<_>>().join(",") + "\n";

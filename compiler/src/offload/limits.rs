@@ -6,7 +6,7 @@ pub const MOST_PATCHES: usize = 1 << 20;
 /// Most pixels of a layer's padded input.
 pub const MOST_PIXELS: usize = 1 << 23;
 
-/// Most pixels summed over the patches of a layer: what one evaluation of a strategy visits.
+/// Most pixels, summed over the patches of a layer. One evaluation of a strategy visits them all.
 pub const MOST_TAPS: usize = 1 << 26;
 
 /// Most channels or filters.

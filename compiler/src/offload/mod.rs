@@ -7,13 +7,13 @@
 //!
 //! A strategy divides a layer's patches into groups, one a step. A step loads the pixels of its group that the group
 //! right before it did not hold, and forgets everything that its group does not cover. So the duration of a strategy
-//! depends on how much each group shares with the one before. The question is which patches go together, and in which
+//! depends on how much each group shares with the one before. The question is which patches form a group, and in which
 //! order.
 //!
 //! [`shapes`] are heuristics. [`mod@anneal`] improves a strategy by small changes. [`mod@exact`] finds shortest paths
 //! over sets of done patches, and [`program`] solves the paper's integer program. [`optimise`](mod@optimise) conducts
-//! them. [`bound`] is what none can beat. [`mod@simulate`] executes the steps and knows nothing of how they were
-//! made.
+//! them. [`bound`] is a lower bound for all of them. [`mod@simulate`] executes the steps and knows nothing of how they
+//! were made.
 
 pub mod accelerator;
 pub mod anneal;

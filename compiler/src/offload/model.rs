@@ -41,7 +41,8 @@ pub fn convolutions(network: &Network) -> Vec<NamedLayer> {
     named.collect()
 }
 
-/// The best strategy for a layer, with as many filters at a time as suit it best unless that is given.
+/// The best strategy for a layer. If the number of filters at a time is not given, it takes the number that suits the
+/// layer best.
 ///
 /// # Errors
 /// When no strategy fits the accelerator: what would.

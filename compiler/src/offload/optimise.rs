@@ -38,9 +38,9 @@ const PER_ROUND: u64 = 1_000_000;
 pub enum Budget {
     /// By the size of the layer.
     Default,
-    /// So many changes of each chain of the annealer, and as many groups tried by the exact search.
+    /// The number of changes in each annealing chain, and the number of groups that the exact search tries.
     Work(u64),
-    /// So long; what comes out then hangs on the machine.
+    /// Wall time. The result then depends on the machine.
     Time(Duration),
 }
 
@@ -59,7 +59,7 @@ pub struct Answer {
 /// exact search where the layer is small.
 ///
 /// # Errors
-/// When nothing is found that keeps the problem's bounds: what the nearest heuristic needs.
+/// When nothing is found that keeps the problem's bounds. The error says what the nearest heuristic needs.
 pub fn optimise(problem: &Problem, budget: Budget, seed: u64) -> Result<Answer, OffloadError> {
     let started = Instant::now();
     let deadline = limits(budget, started).deadline;
@@ -125,8 +125,8 @@ pub fn optimise(problem: &Problem, budget: Budget, seed: u64) -> Result<Answer, 
     }
 }
 
-/// The heuristic strategy that loads a pixel least often, the shortest of several: the nearest where none keeps the
-/// bound on loads. It fits the memory, as a group of one patch does.
+/// The heuristic strategy that loads a pixel least often, and of several the shortest. It is the nearest if none keeps
+/// the bound on loads. It fits the memory, as a group of one patch does.
 pub fn nearest(problem: &Problem) -> Strategy {
     let free = Problem { reload: None, ..problem.clone() };
     let found = heuristics(&free).unwrap_or_default();
@@ -137,7 +137,7 @@ pub fn nearest(problem: &Problem) -> Strategy {
     found.into_iter().min_by_key(key).unwrap_or_else(|| shapes::unbounded(problem, shapes::Kind::Baseline))
 }
 
-/// The best heuristic, or better groups, with as good a bound as the exact search proves within the budget.
+/// The best heuristic, or better groups, with the best bound that the exact search proves within the budget.
 ///
 /// # Errors
 /// When the layer is too large for it, or no heuristic keeps the problem's bounds.
@@ -157,7 +157,7 @@ pub fn prove(problem: &Problem, budget: Budget) -> Result<Answer, OffloadError> 
     Ok(Answer { strategy: best, bound, stopped_by_time: false })
 }
 
-/// The best heuristic, or better groups by the integer program, and whether that proves them.
+/// The best heuristic, or better groups by the integer program, and whether the program proves them optimal.
 ///
 /// # Errors
 /// When the layer is too large for it, or no heuristic keeps the problem's bounds.

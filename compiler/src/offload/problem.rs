@@ -1,4 +1,4 @@
-//! What is asked: a layer, an accelerator and what bounds a strategy; and what a strategy costs.
+//! The problem: a layer, an accelerator, and the bounds on a strategy. Also the cost of a strategy.
 
 use serde::Serialize;
 
@@ -12,7 +12,7 @@ use super::error::OffloadError;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
-    /// 2-D pixels with all their channels, as in the paper; a patch written back counts one.
+    /// 2-D pixels with all their channels, as in the paper. A patch that is written back counts as one.
     #[default]
     Pixels,
     /// Every channel of a pixel, and every filter's result of a patch.
@@ -22,9 +22,9 @@ pub enum Unit {
 /// What is asked of a strategy beside the layer and the accelerator.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Most patches of a group; what the accelerator's `pe` allows if absent.
+    /// Most patches of a group. If absent, as many as the accelerator's `pe` allows.
     pub group: Option<usize>,
-    /// Filters that are in memory at a time; all of them if absent.
+    /// Filters that are in memory at a time. If absent, all of them.
     pub filters_at_once: Option<usize>,
     /// nb_data_reload: how often a pixel may be loaded in one pass over the patches.
     pub reload: Option<u32>,
@@ -218,7 +218,8 @@ impl Problem {
     }
 }
 
-/// The largest number up to `most` of which this holds, given that it holds of 1 and of all below one it holds of.
+/// The largest number up to `most` for which the condition holds. It must hold for 1, and if it holds for a number, it
+/// must hold for all smaller ones. It takes O(log(most)) tests.
 fn partition_point(most: usize, holds: impl Fn(usize) -> bool) -> usize {
     let (mut low, mut high) = (1, most);
     while low < high {

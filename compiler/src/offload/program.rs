@@ -1,10 +1,10 @@
 //! The integer program of the paper's section 5, for layers of a few patches.
 //!
-//! Binary variables say which patch is in which group (Eq. 2–4). A pixel is in a group if and only if one of its patches is.
-//! Each patch bounds the pixel's variable from below, and their sum bounds it from above (Eq. 6; the print leaves the second
-//! half to the reader). So that variable is 0 or 1 without being declared binary. A pixel is loaded where it is in a group and
-//! not in the one before (Eq. 7, 8), at least once, and at most as often as the bound on loads allows (Eq. 9). Groups fit the
-//! memory (Eq. 12).
+//! Binary variables say which patch is in which group (Eq. 2–4). A pixel is in a group if and only if one of its
+//! patches is. Each patch bounds the pixel's variable from below, and their sum bounds it from above (Eq. 6; the paper
+//! leaves the second half to the reader). So that variable is 0 or 1 without being declared binary. A pixel is loaded
+//! if it is in a group and not in the one before (Eq. 7, 8). It is loaded at least once, and at most as often as the
+//! bound on loads allows (Eq. 9). Groups fit the memory (Eq. 12).
 //!
 //! Two things make the program smaller. Pixels that the same patches cover share their variables. A strategy and its reverse
 //! cost the same, so the first patch must be in the first half of the steps.
@@ -44,8 +44,8 @@ struct Variables {
     load: Vec<Vec<Variable>>,
 }
 
-/// Solves for every number of steps that could beat these groups, which keep the problem's bounds. `None` where the
-/// method does not apply: too many patches, or filters that are loaded in passes.
+/// Solves the program for every number of steps that could beat these groups, which keep the problem's bounds. `None`
+/// if the method does not apply: too many patches, or filters that are loaded in passes.
 pub fn solve(problem: &Problem, start: &Groups, limit: Duration) -> Option<ProgramAnswer> {
     let grid = Grid::new(problem).filter(|grid| grid.patches() <= MOST_PATCHES)?;
     let deadline = Instant::now().checked_add(limit)?;
@@ -93,7 +93,7 @@ fn with_steps(
     for constraint in v.constraints(problem, grid) {
         model = model.with(constraint);
     }
-    // The groups known to begin with serve as a start where they have as many steps, as a limit elsewhere.
+    // The known groups serve as a start if they have as many steps, and as a limit otherwise.
     let start = (known.len() == steps).then(|| v.values(grid, known));
     match start {
         Some(values) => model = model.with_initial_solution(values),

@@ -5,13 +5,13 @@ use super::error::OffloadError;
 use super::problem::Problem;
 use super::strategy::{Groups, Strategy};
 
-/// Pixels that all candidates of a kind may visit together when they are tried: what bounds their number.
+/// Pixels that all candidates of a kind may visit together when they are tried. This limits the number of candidates.
 const MOST_VISITS: usize = 1 << 28;
 
 /// A kind of heuristic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// S1-baseline (Definition 12): one patch a step; the paper leaves the order open, ours is row by row.
+    /// S1-baseline (Definition 12): one patch for each step. The paper leaves the order open; ours is row by row.
     Baseline,
     /// Row by row, left to right.
     Row,
@@ -46,7 +46,7 @@ struct Bands {
     apart: bool,
 }
 
-/// A comb walk; pairs are height first.
+/// A comb walk. In pairs, the height comes first.
 #[derive(Debug, Clone, Copy)]
 struct Combs {
     /// Teeth of a comb.
@@ -59,7 +59,7 @@ struct Combs {
 
 /// The best strategy of a kind that meets the problem's bounds on memory and loads.
 ///
-/// Groups are as large as the problem allows, or smaller where only smaller ones fit the memory.
+/// Groups are as large as the problem allows, or smaller if only smaller ones fit the memory.
 ///
 /// # Errors
 /// When none does: what the nearest needs.

@@ -1,4 +1,4 @@
-//! n-step computations (the paper's Definitions 1 and 2) and the one that a strategy stands for (Definition 16).
+//! n-step computations (the paper's Definitions 1 and 2), and the computation of a strategy (Definition 16).
 
 use std::ops::Range;
 
@@ -34,7 +34,7 @@ pub struct Step {
     pub compute: Outputs,
 }
 
-/// What follows the last step, so that the memory is empty and all results are written (end of Definition 2).
+/// The actions after the last step, so that the memory is empty and all results are written (end of Definition 2).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Closing {
     /// Pixels that are forgotten.
@@ -55,9 +55,10 @@ pub struct Computation {
 }
 
 impl Computation {
-    /// What groups stand for: every step forgets what its group does not cover, writes what the step before computed,
-    /// loads what its group covers and is not there, and computes. There is a pass per subset of the filters, each in
-    /// the reverse order of the one before, and a subset is loaded with its pass's first step.
+    /// The computation of groups. Every step forgets the pixels that its group does not cover, writes the results of
+    /// the step before, loads the pixels that its group covers and that are not there, and computes. There is a pass
+    /// per subset of the filters, each in the reverse order of the one before, and a subset is loaded with its pass's
+    /// first step.
     pub fn new(problem: &Problem, groups: &[Vec<u32>]) -> Self {
         let convolution = &problem.convolution;
         let mut coverage = Coverage::new(convolution);

@@ -43,7 +43,17 @@ pub fn row_keep(access: &RowAccess, rows_in: u64, y: u64) -> u64 {
 ///
 /// Rows that no window uses pass through the firing before them. That firing acquires the rows between its window and
 /// the next one, or below the last window, and releases them at its end. So each of the two sequences sums to
-/// `rows_in`, and no unused row waits for the next firing.
+/// `rows_in`, and no unused row waits for the next firing. It takes O(firings) time if a window reads the operand.
+///
+/// ```
+/// use csdfc::operators::{RowAccess, acquire_release};
+///
+/// // A 5×5 convolution with same padding over 8 rows, two rows of output per firing.
+/// let access = RowAccess::Window { kernel: 5, stride: 1, dilation: 1, top: 2 };
+/// let (acquire, release) = acquire_release(&access, 8, 8, 2);
+/// assert_eq!(acquire, [4, 2, 2, 0]);
+/// assert_eq!(release, [0, 2, 2, 4]);
+/// ```
 pub fn acquire_release(
     access: &RowAccess,
     rows_in: u64,

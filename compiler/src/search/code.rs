@@ -85,6 +85,17 @@ fn written(layers: &[LayerId]) -> String {
 ///
 /// # Errors
 /// If the text is not of the form above, or has another number of layers.
+///
+/// ```
+/// use csdfc::search::code;
+///
+/// // An input of 32 rows and a 5×5 convolution.
+/// let network = csdfc::builtin::network("paper_pair")?;
+/// let choice = code::read("1,h; barriers none", &network)?;
+/// assert_eq!(choice.rows, [1, 32]);
+/// assert_eq!(code::write(&choice, &network), "1,h; barriers none");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn read(text: &str, network: &Network) -> Result<Choice, CodeError> {
     let (rows, mut rest) = match text.split_once(';') {
         Some((rows, rest)) => (rows, Some(rest.trim())),

@@ -1,8 +1,9 @@
 //! Simulated annealing of a strategy. A change moves patches between groups, or a run of groups to another place.
 //!
-//! The pixels loaded are the sum of what the groups cover, less what neighbouring groups share. So a change costs what it does
-//! to a few groups and their neighbours. How often one pixel is loaded is counted likewise: groups that cover it, less pairs of
-//! neighbours that both cover it. Where it is bounded, each load beyond the bound adds a penalty.
+//! The pixels loaded are the sum of what the groups cover, less what neighbouring groups share. So the cost of a change
+//! depends on a few groups and their neighbours only. The loads of one pixel are counted in the same way: the groups
+//! that cover it, less the pairs of neighbours that both cover it. If these loads are bounded, each load beyond the
+//! bound adds a penalty.
 
 mod state;
 
@@ -15,9 +16,10 @@ use self::state::{Candidate, Change};
 use super::problem::Problem;
 use super::strategy::Groups;
 
-/// Chance that a change that costs one load more is accepted at the start, of cold and of warm chains.
+/// Probability that a change is accepted at the start if it costs one more load, for cold and for warm chains.
 ///
-/// The heuristics are good: cold chains mend what they leave, and seldom a warm one finds what is quite different.
+/// The heuristics are good. Cold chains improve their results a little, and now and then a warm chain finds a quite
+/// different strategy.
 const ACCEPTED: [f64; 2] = [0.02, 0.2];
 
 /// That chance at the end.
@@ -39,7 +41,7 @@ pub struct Schedule {
     pub warm: bool,
 }
 
-/// The best groups seen on the way from these, by duration among those that keep the problem's bounds.
+/// The best groups seen on the way from these: the shortest duration of those that keep the problem's bounds.
 ///
 /// Deterministic in the seed unless a deadline cuts it.
 pub fn anneal(problem: &Problem, start: &Groups, schedule: &Schedule) -> Groups {
@@ -80,7 +82,7 @@ pub fn anneal(problem: &Problem, start: &Groups, schedule: &Schedule) -> Groups 
     best.1
 }
 
-/// By multiplication, which is the same on every machine; the exponential function is not.
+/// Multiplication gives the same result on every machine; the exponential function does not.
 fn power(base: f64, exponent: u32) -> f64 {
     (0..exponent).fold(1.0, |product, _| product * base)
 }

@@ -10,7 +10,7 @@ const PENALTY: i64 = 20;
 /// Most groups of a run that is reversed.
 const LONGEST_RUN: usize = 200;
 
-/// A change of a strategy. Groups are named by number, which they keep when they change places.
+/// A change of a strategy. Groups have numbers, which they keep when they change places.
 #[derive(Debug, Clone, Copy)]
 pub enum Change {
     /// Two patches change groups.
@@ -166,7 +166,8 @@ impl<'a> Candidate<'a> {
         self.pixels * load - self.empty * self.problem.accelerator.tacc as i64 + over * PENALTY * load.max(1)
     }
 
-    /// Makes a change; `false`, and nothing is changed, if it is no change or a group would not fit the memory.
+    /// Makes a change. Returns `false` and changes nothing if the change has no effect, or if a group would not fit the
+    /// memory.
     pub fn apply(&mut self, change: &Change) -> bool {
         let Some(edit) = self.edit(change) else { return false };
         let (pixels, empty) = (self.pixels, self.empty);
@@ -187,7 +188,7 @@ impl<'a> Candidate<'a> {
         let Undo { edit, pixels, empty, sizes, shared } = std::mem::take(&mut self.undo);
         let Some(edit) = edit else { return };
         match edit {
-            // What was counted then holds again; only loads per pixel must be counted anew.
+            // The counts from before hold again. Only the loads per pixel must be counted anew.
             Edit::Patches { .. } if self.loads.is_none() => {
                 self.exchange(edit.inverse());
                 sizes.into_iter().for_each(|(group, size)| self.size[group as usize] = size);

@@ -10,7 +10,7 @@ pub const MOST_PATCHES: usize = 64;
 /// Most classes of pixels: the bits of a set of them.
 const MOST_CLASSES: usize = 128;
 
-/// A layer as bit sets. Pixels that the same patches cover are one class; those that a single patch covers are in no
+/// A layer as bit sets. Pixels that the same patches cover are one class. Those that a single patch covers are in no
 /// set, as no other group can make use of them.
 #[derive(Debug)]
 pub struct Grid {

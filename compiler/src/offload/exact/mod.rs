@@ -1,11 +1,11 @@
 //! Proved optima of small layers: shortest paths over sets of done patches.
 //!
-//! A state is a set D of patches that are done, with the pixels M that the last step left in memory and that a patch not yet
-//! done needs. A pixel of M that the next group does not cover must be loaded again later. It is paid for when it is dropped.
-//! A state is therefore bounded by what is paid so far, one load of every pixel, and the fewest steps still to come: no
-//! strategy through the state costs less. States are taken in the order of that bound. The first one with all patches done is
-//! an optimum over all numbers of steps. A search that is cut short still proves a bound. States that a reflection of the grid
-//! turns into each other count as one.
+//! A state is a set D of patches that are done, with the pixels M that the last step left in memory and that a patch
+//! not yet done needs. A pixel of M that the next group does not cover must be loaded again later. Its cost is paid
+//! when it is dropped. So a state has a lower bound: what is paid so far, one load of every pixel, and the fewest steps
+//! still to come. No strategy through the state costs less. States are taken in the order of that bound. The first one
+//! with all patches done is an optimum over all numbers of steps. A search that is cut short still proves a bound.
+//! States that a reflection of the grid turns into each other count as one.
 
 mod grid;
 mod states;
@@ -49,13 +49,13 @@ pub struct Limits {
     pub deadline: Option<Instant>,
 }
 
-/// Searches for groups of a duration below `to_beat`. `None` where the method does not apply: more than
+/// Searches for groups of a duration below `to_beat`. `None` if the method does not apply: for more than
 /// [`MOST_PATCHES`] patches, more classes of pixels than fit its sets, or filters that are loaded in passes.
 ///
 /// If the search ends within its limits and finds nothing, `bound` is `to_beat`.
 pub fn search(problem: &Problem, to_beat: u64, limits: Limits) -> Option<ExactAnswer> {
     let grid = Grid::new(problem)?;
-    // Without the bound on loads there are fewer states, and what it finds mostly keeps the bound all the same.
+    // Without the bound on loads there are fewer states, and the result mostly keeps the bound anyway.
     let free = Search::<0>::new(problem, &grid, None, limits).run(to_beat);
     let Some(reload) = problem.reload else { return Some(free) };
     let kept = free.groups.as_ref().is_none_or(|groups| problem.admits(&problem.cost(groups)));
@@ -230,7 +230,7 @@ impl<'a, const N: usize> Search<'a, N> {
         self.heap.push((Reverse(cost), done.count_ones(), Reverse(index)));
     }
 
-    /// Counts drops of pixels; `None` if one is dropped too often.
+    /// Counts drops of pixels. `None` if a pixel is dropped too often.
     fn count(&self, drops: &[u128; N], dropped: u128, done: u64) -> Option<[u128; N]> {
         let Some(most) = self.most_drops else { return Some([0; N]) };
         let at_most = drops.iter().enumerate().fold(u128::MAX, |all, (digit, plane)| {

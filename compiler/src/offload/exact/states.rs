@@ -1,9 +1,9 @@
-//! A table of states by their value: open addressing, so that a search is the same on every machine.
+//! A table of states by their value. It has open addressing, so that a search is the same on every machine.
 
 /// Indices of states that lie elsewhere.
 #[derive(Debug, Default)]
 pub struct States {
-    /// Hash and index; an index of `FREE` is a free place. Their number is a power of two, or 0.
+    /// Hashes and indices. The index `FREE` marks a free place. The number of places is a power of two, or 0.
     places: Vec<(u32, u32)>,
     taken: usize,
 }
@@ -28,7 +28,7 @@ impl States {
         }
     }
 
-    /// The place of a state, or the free one where it belongs. `None` where there are no places at all.
+    /// The place of a state, or the free place where it belongs. `None` if there are no places at all.
     fn place(&self, hash: u64, same: impl Fn(u32) -> bool) -> Option<usize> {
         let mask = self.places.len().checked_sub(1)?;
         // At most half of the places are taken: this ends.

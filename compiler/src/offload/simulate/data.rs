@@ -5,7 +5,7 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 
 use crate::offload::convolution::Convolution;
 
-/// An input and filters. Elements are integers, so that results do not hang on the order of additions.
+/// An input and filters. Elements are integers, so that results do not depend on the order of additions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Data {
     /// The padded input: `[channel, row, column]`.
@@ -15,7 +15,7 @@ pub struct Data {
 }
 
 impl Data {
-    /// Random data of a layer, from −128 to 127; padding is 0.
+    /// Random data of a layer, from −128 to 127. Padding is 0.
     pub fn random(convolution: &Convolution, seed: u64) -> Self {
         let spec = convolution.spec();
         let mut random = ChaCha8Rng::seed_from_u64(seed);

@@ -25,7 +25,7 @@ pub struct Memory<'a> {
     loads: Vec<u64>,
     /// Results computed so far, by patch and filter: one bit each.
     computed: Vec<u64>,
-    /// Results in the DRAM: `[filter, patch]`; empty without data.
+    /// Results in the DRAM, as `[filter, patch]`. Empty without data.
     results: Vec<i64>,
 }
 
@@ -73,7 +73,7 @@ impl<'a> Memory<'a> {
         }
     }
 
-    /// What follows the last step; then nothing may be left or missing.
+    /// Checks the end of a computation: after the last step, nothing may be left or missing.
     pub fn close(&mut self, closing: &Closing) -> Result<(), Fault> {
         self.free(&closing.free_pixels, &closing.free_filters)?;
         self.write(&closing.write)?;

@@ -1,11 +1,11 @@
-//! The simulator (the paper's section 6): it executes an n-step computation on data and holds it to the rules. It knows nothing
-//! of how computations are made.
+//! The simulator (the paper's section 6): it executes an n-step computation on data, and checks that it keeps the
+//! rules. It knows nothing of how computations are made.
 //!
 //! The rules are:
 //!
 //! - Definition 2: what each action needs, and what it leaves;
-//! - the assumptions of section 2.3: data are loaded a bounded number of times and processed at once; the computation of a step
-//!   uses all of them, and the accelerator must be able to do it;
+//! - the assumptions of section 2.3: data are loaded a bounded number of times and processed at once. The computation
+//!   of a step uses all of them, and the accelerator must be able to do it;
 //! - Eq. 12: everything fits the memory;
 //! - in the end every result has been computed and written once, and the memory is empty.
 
@@ -22,9 +22,9 @@ pub use self::data::{Data, convolve};
 pub use self::trace::{Rules, StepTrace, Trace};
 pub use self::violation::{Fault, Violation};
 
-/// Executes a computation; `data` is what it computes on, for one that is only held to the rules nothing.
+/// Executes a computation on `data`. Without data, it only checks the rules.
 ///
-/// Returns what happened and, with data, the results as they stand in the DRAM in the end: `[filter, row, column]`.
+/// Returns what happened and, with data, the results that are in the DRAM at the end, as `[filter, row, column]`.
 ///
 /// # Errors
 /// The first rule that is broken, and the step that breaks it.

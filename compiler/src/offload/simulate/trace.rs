@@ -30,7 +30,7 @@ impl Rules {
     }
 }
 
-/// What happened in a step; elements of memory are counted while it computes.
+/// What happened in a step. Elements of memory are counted during its computation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StepTrace {
     /// What it did.

@@ -5,7 +5,7 @@ use serde::Serialize;
 /// A rule that is broken, and where. Steps count from 1, as in the paper.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Violation {
-    /// The step; none for what follows the last one.
+    /// The step. `None` for what follows the last step.
     pub step: Option<usize>,
     /// What is wrong.
     pub fault: Fault,
@@ -22,7 +22,7 @@ impl std::fmt::Display for Violation {
 
 impl std::error::Error for Violation {}
 
-/// What can be wrong with a step. Pixels, filters and patches are named by number, counted from 0, row by row.
+/// What can be wrong with a step. Pixels, filters and patches have numbers, which count from 0, row by row.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fault {
