@@ -215,16 +215,16 @@ mod tests {
         let network = network();
         let layers = network.layers.len();
         for (text, expected) in [
-            ("", "`` is not rows per firing"),
-            ("3*", "`3*` is not rows per firing"),
-            ("0*1", "`0*1` is not rows per firing"),
-            ("0", "`0` is not rows per firing"),
-            ("-1", "`-1` is not rows per firing"),
-            ("1,,1", "`` is not rows per firing"),
-            ("prefix 3", "`prefix 3` is not rows per firing"),
-            ("3*1", "it speaks of 3 layers"),
-            ("18446744073709551615*1,2*h", "it speaks of 18446744073709551615 layers"),
-            ("all; barriers none", "`all` is not rows per firing"),
+            ("", "`` does not say rows per firing"),
+            ("3*", "`3*` does not say rows per firing"),
+            ("0*1", "`0*1` does not say rows per firing"),
+            ("0", "`0` does not say rows per firing"),
+            ("-1", "`-1` does not say rows per firing"),
+            ("1,,1", "`` does not say rows per firing"),
+            ("prefix 3", "`prefix 3` does not say rows per firing"),
+            ("3*1", "it lists 3 layers"),
+            ("18446744073709551615*1,2*h", "it lists 18446744073709551615 layers"),
+            ("all; barriers none", "`all` does not say rows per firing"),
         ] {
             let error = read(text, &network).unwrap_err().to_string();
             assert!(error.starts_with(expected), "{text}: {error}");

@@ -66,7 +66,7 @@ fn what_is_wrong_is_named_by_line() {
         (format!("{head}b,0,99999999999999999999,4,,,\n"), "line 2: upper"),
         (format!("{head}b,0,3,-4,,,\n"), "line 2: size `-4` is no number"),
         (format!("{head}b,0,3,,,,\n"), "line 2: size `` is no number"),
-        (format!("{head}b,0,3,4,0,,\n"), "line 2: alignment `0` is none"),
+        (format!("{head}b,0,3,4,0,,\n"), "line 2: alignment `0` is no alignment"),
         (format!("{head}b,0,3,4,1,,1.5\n"), "line 2: offset `1.5`"),
         (format!("{head}b,0,9,4,1,2,\n"), "line 2: gaps `2` is no gap"),
         (format!("{head}b,0,9,4,1,2-3@4,\n"), "line 2: gaps `2-3@4` is no gap"),
