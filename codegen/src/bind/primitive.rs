@@ -5,6 +5,8 @@
 //! the checker must know of it to the table in `check/primitives.rs`.
 
 use crate::format::Layout::{Chw, Hcw, Hwc};
+use csdfc_kernels::conv::im2row::Im2row;
+
 use crate::format::{Element, Layout};
 use crate::operator::{Conv, Function, Operator};
 use crate::shape::Shape;
@@ -44,7 +46,7 @@ static TABLE: &[Row] = &[
         computes: |operator, inputs| of_windows(operator, inputs).is_some(),
         workspace: windows_of_a_row,
         stored: packing::stored_bytes,
-        kernel: products::im2row,
+        kernel: |site| products::of_one_image(site, |conv| Im2row { conv }),
     },
     Row {
         name: "depthwise-direct-hwc-hwc",

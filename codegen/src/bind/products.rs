@@ -2,13 +2,13 @@
 
 use csdfc_kernels::activation::Activation;
 use csdfc_kernels::conv::Conv;
-use csdfc_kernels::conv::im2row::Im2row;
+use csdfc_kernels::kernel::RowKernel;
 
 use crate::operator::Operator;
 use crate::shape::Shape;
 
 use super::choice::Choice;
-use super::kernel::Site;
+use super::kernel::{Parameters, Site};
 use super::packing::{self, Packing};
 
 /// A convolution, of all its operands, or a transposed one.
@@ -25,8 +25,11 @@ pub(super) fn convolution(site: &Site<'_>) -> Result<Choice, String> {
     choice.with_panels(site, part, in_place)
 }
 
-/// A convolution by its windows, copied.
-pub(super) fn im2row(site: &Site<'_>) -> Result<Choice, String> {
+/// A convolution of one operand by a kernel that packs its filters as [`Conv`] does.
+pub(super) fn of_one_image<K: RowKernel + Parameters>(
+    site: &Site<'_>,
+    kernel: fn(Conv) -> K,
+) -> Result<Choice, String> {
     let seen: Vec<&Shape> = site.inputs.iter().map(|x| x.seen).collect();
     let panels = packing::panels(site.operator, &seen);
     let (Some((part, in_place)), Some(output), [x]) = (panels, site.image(), site.inputs.as_slice()) else {
@@ -35,7 +38,7 @@ pub(super) fn im2row(site: &Site<'_>) -> Result<Choice, String> {
     let (Packing::Conv { conv, .. }, Some(input)) = (&part.packing, x.image()) else {
         return site.unsupported();
     };
-    Choice::by_rows(Im2row { conv: *conv }, vec![input], output).with_panels(site, part, in_place)
+    Choice::by_rows(kernel(*conv), vec![input], output).with_panels(site, part, in_place)
 }
 
 /// Whether the kernel does what becomes of the input: it knows no slopes there.
