@@ -10,8 +10,8 @@ use crate::operator::Function;
 use crate::shape::{Order, Shape};
 
 use super::access::image_rows;
+use super::constants::{Packing, Part};
 use super::kernel::{Bound, Form, Kernel, Parameters, RowCall, Site};
-use super::packing::{Packing, Part};
 use super::seen::Input;
 
 /// A kernel with its constants not yet placed; fields as in [`super::Call`].

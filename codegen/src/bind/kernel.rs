@@ -12,8 +12,8 @@ use crate::format::Layout;
 use crate::operator::Operator;
 use crate::shape::Shape;
 
+use super::constants::Packing;
 use super::literal::Literal;
-use super::packing::Packing;
 use super::primitive::Primitive;
 use super::seen::{Input, View};
 

@@ -5,8 +5,8 @@ use crate::format::Element;
 use crate::operator::Operator;
 
 use super::choice::Choice;
+use super::constants::Part;
 use super::kernel::{Call, Constant, Operand, Site};
-use super::packing::Part;
 use super::primitive::Primitive;
 
 /// Binds a layer to the kernel that computes it.

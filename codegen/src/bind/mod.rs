@@ -10,27 +10,26 @@
 //! An operand whose elements lie as the rows of an image is given by rows, whatever part of it is there. An operand
 //! whose elements lie in the row-major order of the dimensions seen is given as pixels, dealt out among the rows of
 //! the output. All others go element by element.
-
 mod access;
 mod choice;
-mod choose;
+mod constants;
 mod fire;
 mod kernel;
 mod layer;
 mod layouts;
 mod literal;
-mod packing;
+mod own_kernels;
 mod primitive;
 mod products;
 mod seen;
 mod translate;
 
+pub(crate) use constants::LINE;
+pub use constants::{Packing, Part};
 pub use fire::{Slots, Source, Target, TargetData};
 pub use kernel::{Bound, Call, Constant, ElementCall, Form, Kernel, Operand, Parameters, RowCall, Site};
 pub use layer::bind;
 pub(crate) use layer::{bind_layer, read_from, workspace_of, written_by};
 pub use literal::Literal;
-pub(crate) use packing::LINE;
-pub use packing::{Packing, Part};
 pub use primitive::Primitive;
 pub use seen::{Input, View};

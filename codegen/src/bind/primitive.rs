@@ -13,7 +13,7 @@ use crate::shape::Shape;
 
 use super::choice::Choice;
 use super::kernel::Site;
-use super::{choose, layouts, packing, products};
+use super::{constants, layouts, own_kernels, products};
 
 /// A row of the table.
 struct Row {
@@ -30,110 +30,61 @@ struct Row {
     kernel: fn(&Site<'_>) -> Result<Choice, String>,
 }
 
+impl Row {
+    /// A primitive that needs no workspace and keeps filters in panels, if there are any.
+    const fn new(
+        name: &'static str,
+        layouts: [Layout; 2],
+        computes: fn(&Operator, &[&Shape]) -> bool,
+        kernel: fn(&Site<'_>) -> Result<Choice, String>,
+    ) -> Self {
+        Row { name, layouts, computes, workspace: |_, _, _| 0, stored: constants::stored_bytes, kernel }
+    }
+}
+
 /// Of several primitives that compute a layer, the first is taken unless another one was chosen.
 static TABLE: &[Row] = &[
+    Row::new(
+        "indirect-gemm-hwc-hwc",
+        [Hwc, Hwc],
+        |operator, inputs| is_conv(operator, inputs, false),
+        products::convolution,
+    ),
     Row {
-        name: "indirect-gemm-hwc-hwc",
-        layouts: [Hwc, Hwc],
-        computes: |operator, inputs| is_conv(operator, inputs, false),
-        workspace: none,
-        stored: packing::stored_bytes,
-        kernel: products::convolution,
-    },
-    Row {
-        name: "im2row-strip-hwc-hwc",
-        layouts: [Hwc, Hwc],
-        computes: |operator, inputs| of_windows(operator, inputs).is_some(),
         workspace: windows_of_a_row,
-        stored: packing::stored_bytes,
-        kernel: |site| products::of_one_image(site, |conv| Im2row { conv }),
+        ..Row::new(
+            "im2row-strip-hwc-hwc",
+            [Hwc, Hwc],
+            |operator, inputs| of_windows(operator, inputs).is_some(),
+            |site| products::of_one_image(site, |conv| Im2row { conv }),
+        )
     },
-    Row {
-        name: "depthwise-direct-hwc-hwc",
-        layouts: [Hwc, Hwc],
-        computes: |operator, inputs| is_conv(operator, inputs, true),
-        workspace: none,
-        stored: packing::stored_bytes,
-        kernel: products::convolution,
-    },
-    Row {
-        name: "transposed-gather-hwc-hwc",
-        layouts: [Hwc, Hwc],
-        computes: |operator, _| matches!(operator, Operator::ConvTranspose(_)),
-        workspace: none,
-        stored: packing::stored_bytes,
-        kernel: products::convolution,
-    },
-    Row {
-        name: "gemm-panels-hwc-hwc",
-        layouts: [Hwc, Hwc],
-        computes: |operator, _| matches!(operator, Operator::Gemm(_)),
-        workspace: none,
-        stored: packing::stored_bytes,
-        kernel: products::gemm,
-    },
-    Row {
-        name: "convert-swap-hwc-hcw",
-        layouts: [Hwc, Hcw],
-        computes: is_convert,
-        workspace: none,
-        stored: packing::stored_bytes,
-        kernel: layouts::convert,
-    },
-    Row {
-        name: "convert-swap-hcw-hwc",
-        layouts: [Hcw, Hwc],
-        computes: is_convert,
-        workspace: none,
-        stored: packing::stored_bytes,
-        kernel: layouts::convert,
-    },
-    Row {
-        name: "convert-scatter-hcw-chw",
-        layouts: [Hcw, Chw],
-        computes: is_convert,
-        workspace: none,
-        stored: packing::stored_bytes,
-        kernel: layouts::convert,
-    },
-    Row {
-        name: "convert-gather-chw-hcw",
-        layouts: [Chw, Hcw],
-        computes: is_convert,
-        workspace: none,
-        stored: packing::stored_bytes,
-        kernel: layouts::convert,
-    },
-    Row {
-        name: "own-kernel-hwc-hwc",
-        layouts: [Hwc, Hwc],
-        computes: |operator, _| has_own_kernel(operator),
-        workspace: none,
-        stored: packing::stored_bytes,
-        kernel: choose::choose,
-    },
-    Row {
-        name: "element-wise-hcw-hcw",
-        layouts: [Hcw, Hcw],
-        computes: is_element_wise,
-        workspace: none,
-        stored: packing::stored_bytes,
-        kernel: layouts::element_wise,
-    },
-    Row {
-        name: "element-wise-chw-chw",
-        layouts: [Chw, Chw],
-        computes: is_element_wise,
-        workspace: none,
-        stored: packing::stored_bytes,
-        kernel: layouts::element_wise,
-    },
+    Row::new(
+        "depthwise-direct-hwc-hwc",
+        [Hwc, Hwc],
+        |operator, inputs| is_conv(operator, inputs, true),
+        products::convolution,
+    ),
+    Row::new(
+        "transposed-gather-hwc-hwc",
+        [Hwc, Hwc],
+        |operator, _| matches!(operator, Operator::ConvTranspose(_)),
+        products::convolution,
+    ),
+    Row::new(
+        "gemm-panels-hwc-hwc",
+        [Hwc, Hwc],
+        |operator, _| matches!(operator, Operator::Gemm(_)),
+        products::gemm,
+    ),
+    Row::new("convert-swap-hwc-hcw", [Hwc, Hcw], is_convert, layouts::convert),
+    Row::new("convert-swap-hcw-hwc", [Hcw, Hwc], is_convert, layouts::convert),
+    Row::new("convert-scatter-hcw-chw", [Hcw, Chw], is_convert, layouts::convert),
+    Row::new("convert-gather-chw-hcw", [Chw, Hcw], is_convert, layouts::convert),
+    Row::new("own-kernel-hwc-hwc", [Hwc, Hwc], |operator, _| has_own_kernel(operator), own_kernels::choose),
+    Row::new("element-wise-hcw-hcw", [Hcw, Hcw], is_element_wise, layouts::element_wise),
+    Row::new("element-wise-chw-chw", [Chw, Chw], is_element_wise, layouts::element_wise),
 ];
-
-/// No workspace.
-fn none(_: &Operator, _: &[&Shape], _: &Shape) -> u64 {
-    0
-}
 
 /// Whether this is a convolution, depthwise or not.
 fn is_conv(operator: &Operator, inputs: &[&Shape], depthwise: bool) -> bool {

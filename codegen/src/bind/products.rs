@@ -8,13 +8,13 @@ use crate::operator::Operator;
 use crate::shape::Shape;
 
 use super::choice::Choice;
+use super::constants::{self, Packing};
 use super::kernel::{Parameters, Site};
-use super::packing::{self, Packing};
 
 /// A convolution, of all its operands, or a transposed one.
 pub(super) fn convolution(site: &Site<'_>) -> Result<Choice, String> {
     let seen: Vec<&Shape> = site.inputs.iter().map(|x| x.seen).collect();
-    let Some((part, in_place)) = packing::panels(site.operator, &seen) else { return site.unsupported() };
+    let Some((part, in_place)) = constants::panels(site.operator, &seen) else { return site.unsupported() };
     let inputs = site.inputs.iter().map(|x| x.image());
     let (Some(inputs), Some(output)) = (inputs.collect(), site.image()) else { return site.unsupported() };
     let choice = match part.packing {
@@ -31,7 +31,7 @@ pub(super) fn of_one_image<K: RowKernel + Parameters>(
     kernel: fn(Conv) -> K,
 ) -> Result<Choice, String> {
     let seen: Vec<&Shape> = site.inputs.iter().map(|x| x.seen).collect();
-    let panels = packing::panels(site.operator, &seen);
+    let panels = constants::panels(site.operator, &seen);
     let (Some((part, in_place)), Some(output), [x]) = (panels, site.image(), site.inputs.as_slice()) else {
         return site.unsupported();
     };
@@ -53,7 +53,7 @@ pub(super) fn gemm(site: &Site<'_>) -> Result<Choice, String> {
     let (Operator::Gemm(gemm), [x]) = (site.operator, site.inputs.as_slice()) else {
         return site.unsupported();
     };
-    let Some((mut part, in_place)) = packing::panels(site.operator, &[x.seen]) else {
+    let Some((mut part, in_place)) = constants::panels(site.operator, &[x.seen]) else {
         return site.unsupported();
     };
     let pixels = x.seen.elements() / gemm.inner.max(1);

@@ -51,7 +51,7 @@ pub(super) fn elements(operator: &Operator, inputs: &[&Shape]) -> Option<u64> {
     })
 }
 
-/// Bytes that a layer keeps of its parameters, by the rule that the module `bind::packing` states: of each output channel of a
+/// Bytes that a layer keeps of its parameters, by the rule that the module `bind::constants` states: of each output channel of a
 /// convolution or matrix product its weights, with room for a bias and, where there is one per channel, a slope; zeros for
 /// what a group's channels are short of a multiple of 16; scales and shifts of a convolution's input beside them; rounded
 /// up to 64.

@@ -22,8 +22,8 @@ use crate::shape::{Order, Shape};
 
 use super::access::{self, image_rows};
 use super::choice::{Choice, split};
+use super::constants::Packing;
 use super::kernel::{Bound, ElementCall, Form, Kernel, Operand, Parameters, RowCall, Site};
-use super::packing::Packing;
 use super::translate;
 
 /// Chooses the kernel of a layer whose operator has one, by rows where it can.
