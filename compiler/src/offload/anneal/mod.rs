@@ -5,6 +5,8 @@
 //! that cover it, less the pairs of neighbours that both cover it. If these loads are bounded, each load beyond the
 //! bound adds a penalty.
 
+mod loads;
+mod overlaps;
 mod state;
 
 use std::time::Instant;

@@ -1,5 +1,10 @@
 //! A strategy that changes step by step, and what it costs at every moment.
+//!
+//! A pixel is loaded once for each run of steps in a row whose groups cover it. So a patch that joins a group, or leaves it,
+//! changes the loads of its own pixels only: those that the rest of the group does not cover, by what its neighbours cover.
 
+use super::loads::Loads;
+use super::overlaps::Overlaps;
 use crate::offload::coverage::Coverage;
 use crate::offload::problem::Problem;
 use crate::offload::strategy::Groups;
@@ -50,47 +55,25 @@ pub enum Change {
 pub struct Candidate<'a> {
     problem: &'a Problem,
     coverage: Coverage<'a>,
+    overlaps: Overlaps,
     groups: Groups,
     group_of: Vec<u32>,
     /// Groups in the order of their steps, and the place of each.
     order: Vec<u32>,
     place: Vec<u32>,
     /// Pixels that each group covers.
-    size: Vec<i64>,
-    /// Pixels that the group at each place shares with the one before it.
-    shared: Vec<i64>,
-    loads: Option<Loads>,
-    pixels: i64,
+    size: Vec<usize>,
+    loads: Loads,
     empty: i64,
     undo: Undo,
 }
 
-/// Loads of every pixel, where they are bounded.
-#[derive(Debug)]
-struct Loads {
-    most: i32,
-    of: Vec<i32>,
-    /// Loads above the bound, summed over the pixels.
-    over: i64,
-}
-
-impl Loads {
-    fn change(&mut self, pixel: u32, by: i32) {
-        let loads = &mut self.of[pixel as usize];
-        let over = |loads: i32| i64::from((loads - self.most).max(0));
-        self.over += over(*loads + by) - over(*loads);
-        *loads += by;
-    }
-}
-
-/// How to take the last change back.
+/// How to take the last change back, beside its loads.
 #[derive(Debug, Default)]
 struct Undo {
     edit: Option<Edit>,
-    pixels: i64,
-    empty: i64,
-    sizes: Vec<(u32, i64)>,
-    shared: Vec<(usize, i64)>,
+    /// Sizes of the two groups whose patches change.
+    sizes: [usize; 2],
 }
 
 /// A change in terms of places.
@@ -108,38 +91,29 @@ impl<'a> Candidate<'a> {
     /// Starts from these groups.
     pub fn new(problem: &'a Problem, groups: &Groups) -> Self {
         let convolution = &problem.convolution;
+        let mut coverage = Coverage::new(convolution);
         let mut group_of = vec![0; convolution.patches()];
+        let mut loads = Loads::new(convolution.pixels(), problem.reload);
+        let mut before: &[u32] = &[];
         for (number, group) in groups.iter().enumerate() {
-            for patch in group {
-                group_of[*patch as usize] = number as u32;
-            }
+            group.iter().for_each(|patch| group_of[*patch as usize] = number as u32);
+            coverage.fresh(before, group, |pixel| loads.change(pixel, 1));
+            before = group;
         }
-        let loads = problem.reload.map(|most| Loads {
-            most: most as i32,
-            of: vec![0; convolution.pixels()],
-            over: 0,
-        });
-        let mut state = Candidate {
+        let order: Vec<u32> = (0..groups.len() as u32).collect();
+        Candidate {
             problem,
-            coverage: Coverage::new(convolution),
+            overlaps: Overlaps::new(convolution),
             groups: groups.clone(),
             group_of,
-            order: (0..groups.len() as u32).collect(),
-            place: (0..groups.len() as u32).collect(),
-            size: vec![0; groups.len()],
-            shared: vec![0; groups.len()],
+            place: order.clone(),
+            order,
+            size: groups.iter().map(|group| coverage.size(group)).collect(),
+            coverage,
             loads,
-            pixels: 0,
             empty: 0,
             undo: Undo::default(),
-        };
-        for group in 0..groups.len() as u32 {
-            state.add_group(group);
         }
-        for place in 1..groups.len() {
-            state.add_pair(place);
-        }
-        state
     }
 
     /// H_out and W_out.
@@ -162,21 +136,28 @@ impl<'a> Candidate<'a> {
     pub fn energy(&self) -> i64 {
         // At most 2^26 pixels are loaded, for 2^32 cycles each: these products fit.
         let load = self.problem.load_cycles() as i64;
-        let over = self.loads.as_ref().map_or(0, |loads| loads.over);
-        self.pixels * load - self.empty * self.problem.accelerator.tacc as i64 + over * PENALTY * load.max(1)
+        let Loads { sum, over, .. } = self.loads;
+        sum * load - self.empty * self.problem.accelerator.tacc as i64 + over * PENALTY * load.max(1)
     }
 
     /// Makes a change. Returns `false` and changes nothing if the change has no effect, or if a group would not fit the
     /// memory.
     pub fn apply(&mut self, change: &Change) -> bool {
         let Some(edit) = self.edit(change) else { return false };
-        let (pixels, empty) = (self.pixels, self.empty);
-        self.undo = Undo { edit: Some(edit), pixels, empty, ..Undo::default() };
-        self.make(edit);
-        let fits = match edit {
-            Edit::Patches { from, to, .. } => self.fits(from) && self.fits(to),
-            _ => true,
+        self.undo.edit = Some(edit);
+        self.loads.begin();
+        let Edit::Patches { one, from, to, two } = edit else {
+            edit.ends().for_each(|place| self.count_pair(place, 1));
+            self.arrange(edit);
+            edit.inverse().ends().for_each(|place| self.count_pair(place, -1));
+            return true;
         };
+        self.undo.sizes = [from, to].map(|group| self.size[group as usize]);
+        self.pass(one, from, to);
+        if let Some(two) = two {
+            self.pass(two, to, from);
+        }
+        let fits = self.fits(from) && self.fits(to);
         if !fits {
             self.revert();
         }
@@ -185,17 +166,11 @@ impl<'a> Candidate<'a> {
 
     /// Takes the last change back.
     pub fn revert(&mut self) {
-        let Undo { edit, pixels, empty, sizes, shared } = std::mem::take(&mut self.undo);
-        let Some(edit) = edit else { return };
-        match edit {
-            // The counts from before hold again. Only the loads per pixel must be counted anew.
-            Edit::Patches { .. } if self.loads.is_none() => {
-                self.exchange(edit.inverse());
-                sizes.into_iter().for_each(|(group, size)| self.size[group as usize] = size);
-                shared.into_iter().for_each(|(place, shared)| self.shared[place] = shared);
-                (self.pixels, self.empty) = (pixels, empty);
-            }
-            _ => self.make(edit.inverse()),
+        let Some(edit) = self.undo.edit.take() else { return };
+        self.arrange(edit.inverse());
+        self.loads.revert();
+        if let Edit::Patches { from, to, .. } = edit {
+            [self.size[from as usize], self.size[to as usize]] = self.undo.sizes;
         }
     }
 
@@ -228,46 +203,27 @@ impl<'a> Candidate<'a> {
         }
     }
 
-    fn make(&mut self, edit: Edit) {
-        match edit {
-            Edit::Patches { from, to, .. } => {
-                let groups = [from, to];
-                let mut pairs = groups.map(|group| self.place[group as usize] as usize).to_vec();
-                pairs.extend(groups.map(|group| self.place[group as usize] as usize + 1));
-                pairs.retain(|place| (1..self.order.len()).contains(place));
-                pairs.sort_unstable();
-                pairs.dedup();
-                self.undo.sizes = groups.map(|group| (group, self.size[group as usize])).to_vec();
-                self.undo.shared = pairs.iter().map(|place| (*place, self.shared[*place])).collect();
-                pairs.iter().for_each(|place| self.remove_pair(*place));
-                groups.into_iter().for_each(|group| self.remove_group(group));
-                self.exchange(edit);
-                groups.into_iter().for_each(|group| self.add_group(group));
-                pairs.iter().for_each(|place| self.add_pair(*place));
+    /// Changes what is where, but counts no loads.
+    fn arrange(&mut self, edit: Edit) {
+        let (first, last) = match edit {
+            Edit::Patches { one, from, to, two } => {
+                self.transfer(one, from, to);
+                if let Some(two) = two {
+                    self.transfer(two, to, from);
+                }
+                return;
             }
             Edit::Reverse { first, last } => {
-                let ends = [first, last + 1];
-                self.remove_pairs(&ends);
                 self.order[first..=last].reverse();
-                self.shared[first + 1..=last].reverse();
-                self.replace(first, last);
-                self.add_pairs(&ends);
+                (first, last)
             }
             Edit::Rotate { first, last, by } => {
-                self.remove_pairs(&[first, first + by, last + 1]);
                 self.order[first..=last].rotate_left(by);
-                self.shared[first..=last].rotate_left(by);
-                self.replace(first, last);
-                self.add_pairs(&[first, last + 1 - by, last + 1]);
+                (first, last)
             }
-        }
-    }
-
-    fn exchange(&mut self, edit: Edit) {
-        let Edit::Patches { one, from, to, two } = edit else { return };
-        self.transfer(one, from, to);
-        if let Some(two) = two {
-            self.transfer(two, to, from);
+        };
+        for place in first..=last {
+            self.place[self.order[place] as usize] = place as u32;
         }
     }
 
@@ -279,61 +235,46 @@ impl<'a> Candidate<'a> {
         self.group_of[patch as usize] = to;
     }
 
-    fn replace(&mut self, first: usize, last: usize) {
-        for place in first..=last {
-            self.place[self.order[place] as usize] = place as u32;
-        }
+    /// Transfers a patch and counts its loads.
+    fn pass(&mut self, patch: u32, from: u32, to: u32) {
+        self.count_patch(patch, from, false);
+        self.transfer(patch, from, to);
+        self.count_patch(patch, to, true);
     }
 
     fn fits(&self, group: u32) -> bool {
         let group = group as usize;
-        // Sizes are counts.
-        self.problem.fits(self.size[group] as usize, self.groups[group].len())
+        self.problem.fits(self.size[group], self.groups[group].len())
     }
 
-    fn remove_pairs(&mut self, places: &[usize]) {
-        let inner = 1..self.order.len();
-        places.iter().filter(|place| inner.contains(place)).for_each(|place| self.remove_pair(*place));
-    }
-
-    fn add_pairs(&mut self, places: &[usize]) {
-        let inner = 1..self.order.len();
-        places.iter().filter(|place| inner.contains(place)).for_each(|place| self.add_pair(*place));
-    }
-
-    fn remove_group(&mut self, group: u32) {
-        self.pixels -= self.size[group as usize];
-        if let Some(loads) = &mut self.loads {
-            self.coverage.fresh(&[], &self.groups[group as usize], |pixel| loads.change(pixel, -1));
+    /// Counts a patch as one that joins its group, or that leaves it.
+    fn count_patch(&mut self, patch: u32, group: u32, joins: bool) {
+        let place = self.place[group as usize] as usize;
+        self.overlaps.begin(patch);
+        for (bit, place) in [place.checked_sub(1), Some(place), Some(place + 1)].into_iter().enumerate() {
+            let near = place.and_then(|place| self.order.get(place));
+            let others = near.into_iter().flat_map(|group| &self.groups[*group as usize]);
+            others.filter(|other| **other != patch).for_each(|other| self.overlaps.add(*other, 1 << bit));
+        }
+        for (pixel, found) in self.problem.convolution.pixels_of(patch).zip(self.overlaps.found()) {
+            let [before, here, after] = [0, 1, 2].map(|bit| i32::from(found >> bit & 1));
+            if here == 1 {
+                continue;
+            }
+            // A run of its own, but for the runs beside it.
+            let loads = 1 - before - after;
+            self.loads.change(pixel, if joins { loads } else { -loads });
+            let size = &mut self.size[group as usize];
+            *size = if joins { *size + 1 } else { *size - 1 };
         }
     }
 
-    fn add_group(&mut self, group: u32) {
-        let members = &self.groups[group as usize];
-        let size = match &mut self.loads {
-            Some(loads) => self.coverage.fresh(&[], members, |pixel| loads.change(pixel, 1)),
-            None => self.coverage.size(members),
-        };
-        self.size[group as usize] = size as i64;
-        self.pixels += size as i64;
-    }
-
-    fn remove_pair(&mut self, place: usize) {
-        self.pixels += self.shared[place];
-        if let Some(loads) = &mut self.loads {
+    /// Counts the groups at a place and before it as neighbours (-1), or as neighbours no more (1).
+    fn count_pair(&mut self, place: usize, by: i32) {
+        if (1..self.order.len()).contains(&place) {
             let [one, two] = [place - 1, place].map(|place| &self.groups[self.order[place] as usize]);
-            self.coverage.shared(one, two, |pixel| loads.change(pixel, 1));
+            self.coverage.shared(one, two, |pixel| self.loads.change(pixel, by));
         }
-    }
-
-    fn add_pair(&mut self, place: usize) {
-        let [one, two] = [place - 1, place].map(|place| &self.groups[self.order[place] as usize]);
-        let shared = match &mut self.loads {
-            Some(loads) => self.coverage.shared(one, two, |pixel| loads.change(pixel, -1)),
-            None => self.coverage.shared(one, two, |_| ()),
-        };
-        self.shared[place] = shared as i64;
-        self.pixels -= shared as i64;
     }
 }
 
@@ -345,5 +286,101 @@ impl Edit {
             Edit::Rotate { first, last, by } => Edit::Rotate { first, last, by: last + 1 - first - by },
             other => other,
         }
+    }
+
+    /// The places before which the runs of groups begin that keep together, and that after them.
+    fn ends(self) -> impl Iterator<Item = usize> {
+        let ends = match self {
+            Edit::Patches { .. } => [None; 3],
+            Edit::Reverse { first, last } => [Some(first), None, Some(last + 1)],
+            Edit::Rotate { first, last, by } => [Some(first), Some(first + by), Some(last + 1)],
+        };
+        ends.into_iter().flatten()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::offload::anneal::propose;
+    use crate::offload::problem::Options;
+    use crate::offload::{Accelerator, Convolution, Spec};
+    use rand_chacha::ChaCha8Rng;
+    use rand_chacha::rand_core::{Rng, SeedableRng};
+
+    /// Makes random changes, takes every other back, and counts anew after each.
+    fn keeps_count(spec: Spec, group: usize, reload: Option<u32>, mem: Option<u64>) {
+        let options = Options { group: Some(group), reload, ..Options::default() };
+        let accelerator = Accelerator { mem, ..Accelerator::default() };
+        let problem = Problem::new(Convolution::new(spec).unwrap(), accelerator, &options).unwrap();
+        let singles: Groups = (0..problem.convolution.patches() as u32).map(|patch| vec![patch]).collect();
+        let mut state = Candidate::new(&problem, &singles);
+        let mut random = ChaCha8Rng::seed_from_u64(1);
+        let mut made = 0;
+        for _ in 0..2000 {
+            let Some(change) = propose(&state, &mut random) else { continue };
+            let (energy, groups) = (state.energy(), state.groups());
+            if !state.apply(&change) {
+                assert_eq!(state.energy(), energy, "{change:?}");
+                continue;
+            }
+            if random.next_u32() % 2 == 0 {
+                state.revert();
+                assert_eq!(state.energy(), energy, "{change:?}");
+                // Members of a group may lie in another order.
+                let sorted = |groups: Groups| -> Groups {
+                    let sort = |mut group: Vec<u32>| {
+                        group.sort_unstable();
+                        group
+                    };
+                    groups.into_iter().map(sort).collect()
+                };
+                assert_eq!(sorted(state.groups()), sorted(groups), "{change:?}");
+            }
+            made += 1;
+            // Groups that have lost all patches stand between others, but take no step.
+            let cost = problem.cost(&ordered(&state));
+            let counted = Candidate::new(&problem, &ordered(&state));
+            assert!(mem.is_none_or(|mem| cost.memory <= mem));
+            assert_eq!(state.size, sizes(&state, &counted), "{change:?}");
+            assert_eq!(
+                (state.loads.sum, state.loads.over),
+                (counted.loads.sum, counted.loads.over),
+                "{change:?}"
+            );
+            assert_eq!(state.loads.sum, cost.pixels_loaded as i64);
+        }
+        assert!(made > 200, "{made}");
+    }
+
+    /// The groups by their steps, the empty ones too.
+    fn ordered(state: &Candidate<'_>) -> Groups {
+        state.order.iter().map(|group| state.groups[*group as usize].clone()).collect()
+    }
+
+    /// The sizes counted anew, by the numbers of the groups.
+    fn sizes(state: &Candidate<'_>, counted: &Candidate<'_>) -> Vec<usize> {
+        state.place.iter().map(|place| counted.size[*place as usize]).collect()
+    }
+
+    #[test]
+    fn loads_and_sizes_are_those_of_the_groups() {
+        let square = |size, filter| Spec::new([size, size], 1, [filter, filter], 1);
+        keeps_count(square(7, 3), 3, Some(2), None);
+        keeps_count(square(8, 5), 4, None, Some(60));
+        keeps_count(square(5, 1), 2, Some(1), None);
+        keeps_count(Spec { stride: [2, 3], ..Spec::new([13, 17], 1, [5, 4], 1) }, 3, Some(2), Some(55));
+        keeps_count(
+            Spec { dilation: [2, 3], stride: [1, 2], ..Spec::new([9, 17], 1, [3, 4], 1) },
+            3,
+            Some(3),
+            None,
+        );
+        keeps_count(
+            Spec { dilation: [4, 2], stride: [6, 1], ..Spec::new([30, 9], 1, [4, 2], 1) },
+            2,
+            None,
+            None,
+        );
     }
 }
