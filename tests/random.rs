@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use csdfc::app::spec::Method;
 use csdfc::app::{Application, MemoryGoal, Prefer, RowsChoice};
+use csdfc::frame::choice::Choice;
 use csdfc::network::{Layer, Network, Operand};
 use csdfc::saved::front::SavedFront;
 use csdfc::search::known::Start;
@@ -75,10 +76,17 @@ proptest! {
     fn no_old_plan_beats_one_that_starts_from_it(bytes in prop::collection::vec(any::<u8>(), 20..300)) {
         let given = application(&bytes, StorageModel::Tensors);
         let old = outcome(&given).plan;
-        let mut free = Application { rows: RowsChoice::Default, ..given };
+        let mut free = Application { rows: RowsChoice::Default, ..given.clone() };
         let (known, mismatches) = SavedFront::of(&old).known(&free);
-        // Rows that are given can still be made at once or one by one.
         prop_assert_eq!((known.len(), mismatches.as_slice()), (old.pareto.len(), &[][..]));
+        // All have the rows that were given. Only which layers make them one by one is left to choose: `known` lists no plan
+        // twice, so that is what several differ in.
+        for plan in &known {
+            for (cnn, choice) in plan.iter().enumerate() {
+                let given = Choice::given(&given, cnn).map(|given| (given.rows, given.barriers));
+                prop_assert_eq!(choice.clone().map(|choice| (choice.rows, choice.barriers)), given);
+            }
+        }
         let start = Start::Search(known);
         // Quick, and there is more to win.
         free.search.method = Some(Method::Simple);
