@@ -1,12 +1,18 @@
 //! Constraints at their limits: what takes exactly the bytes of a budget is within it, and what reaches exactly the frame
 //! rate asked for reaches it.
 
+use std::path::Path;
+
 use csdfc::app::resolve::Application;
 use csdfc::app::spec::Method;
-use csdfc::app::{MemoryGoal, Prefer};
-use csdfc::driver::Planned;
+use csdfc::app::{MemoryGoal, Prefer, RowsChoice};
+use csdfc::cost::DeviceProfile;
+use csdfc::driver::{self, Planned};
+use csdfc::saved::front::SavedFront;
+use csdfc::search::known::Start;
+use csdfc::search::watch::{Scope, Watch};
 use csdfc_codegen::plan::{ParetoPoint, Plan};
-use csdfc_tests::{application, outcome};
+use csdfc_tests::{application, outcome, outcome_from};
 
 /// The application without constraints, and the plans seen.
 fn subject(text: &str) -> (Application, Vec<ParetoPoint>) {
@@ -47,6 +53,53 @@ fn a_budget_to_the_byte() {
         application.prefer = Prefer::Memory;
         assert_eq!(least, least.map(|least| within(&application, least).memory.total), "{text}");
     }
+}
+
+/// What a plan takes in the end is within a budget, even if the quick placement that is made of every candidate takes
+/// more.
+#[test]
+fn a_budget_to_the_byte_of_the_last_placement() {
+    let mut application =
+        application("(cnns: [(model: \"builtin:squeezenet1_0\")], storage: edges, rows: none)");
+    let free = outcome(&application).plan;
+    let quick = free.pareto.iter().map(|point| point.memory).min().unwrap();
+    assert!(free.memory.total < quick, "{} {quick}", free.memory.total);
+    for prefer in [Prefer::Fps, Prefer::Memory] {
+        application.prefer = prefer;
+        assert_eq!(within(&application, free.memory.total).memory.total, free.memory.total);
+        application.constraints.memory = Some(MemoryGoal::Bytes(free.memory.total - 1));
+        assert!(outcome(&application).shortfall.is_some());
+        application.constraints.memory = None;
+    }
+
+    // An old plan changes nothing about that.
+    application.rows = RowsChoice::Default;
+    application.search.method = Some(Method::Simple);
+    application.constraints.memory = Some(MemoryGoal::Bytes(free.memory.total));
+    application.constraints.fps = free.cnns.iter().map(|cnn| (cnn.name.clone(), cnn.fps)).collect();
+    let (known, _) = SavedFront::of(&free).known(&application);
+    assert!(!known.is_empty());
+    for start in [Start::default(), Start::Search(known)] {
+        let Planned { plan, shortfall, .. } = outcome_from(&start, &application);
+        assert_eq!((plan.memory.total, shortfall), (free.memory.total, None));
+    }
+}
+
+/// Nothing is searched for where the fastest plan takes exactly the budget, and only its plan is asked for.
+#[test]
+fn the_fastest_plan_settles_a_budget_to_the_byte() {
+    let mut application = application("(cnns: [(model: \"builtin:lenet5\")])");
+    let device = DeviceProfile::find("generic", Path::new("")).unwrap();
+    let watch = Watch { scope: Scope::Plan, ..Watch::unwatched() };
+    let mut settled = |memory: Option<u64>| {
+        application.constraints.memory = memory.map(MemoryGoal::Bytes);
+        let paths = vec![application.cnns[0].model.name.clone()];
+        driver::plan_from(&Start::default(), &application, &device, paths, &watch, &|_| Ok(())).unwrap().plan
+    };
+    let free = settled(None);
+    let searched = |plan: &Plan| plan.search.evaluations > free.search.evaluations;
+    assert!(!searched(&settled(Some(free.memory.total))));
+    assert!(searched(&settled(Some(free.memory.total - 1))));
 }
 
 /// CNNs at the same time are chosen for together.

@@ -205,11 +205,14 @@ impl<'a> Planner<'a> {
             let variants = chosen.iter().zip(&self.variants).map(|(v, all)| &all[*v]);
             variants.zip(demands).all(|(variant, demand)| demand.is_met(variant.fps(), variant.latency()))
         };
-        let known = self.known.iter().filter(|known| fast_enough(known)).cloned();
         let worth = |chosen: Vec<usize>| (self.total(&chosen), slowdown(&chosen), chosen);
-        let candidates = chosen.into_iter().chain(known).map(worth);
-        candidates
-            .filter(|(total, ..)| limit.is_none_or(|limit| *total <= limit))
+        let known = self.known.iter().filter(|known| fast_enough(known)).cloned().map(worth);
+        let known = known.filter(|(total, ..)| limit.is_none_or(|limit| *total <= limit));
+        // What was chosen is within the limit, though perhaps only as it is placed in the end.
+        chosen
+            .into_iter()
+            .map(worth)
+            .chain(known)
             .min_by(|(a, slow_a, _), (b, slow_b, _)| {
                 let slower = slow_a.total_cmp(slow_b);
                 if least_memory { a.cmp(b).then(slower) } else { slower.then(a.cmp(b)) }
