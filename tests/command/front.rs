@@ -82,13 +82,13 @@ fn a_search_starts_from_an_old_plan() {
     assert!(with.cnns[0].fps >= old.cnns[0].fps.max(without.cnns[0].fps));
     assert!(with.cnns[0].fps > without.cnns[0].fps, "nothing was won: {}", with.cnns[0].fps);
     assert_eq!(with.search.evaluations, without.search.evaluations + 1);
-    // One of an older format is read, though here it is of no use.
+    // A plan of an older format is read, though it has no effect here.
     let [app, older] = ["apps/pair_5x5.ron", "tests/plan_format/version_1/pair_5x5.json"]
         .map(|path| csdfc_tests::root().join(path).to_str().unwrap().to_owned());
     let with = run(&["plan", &app, "--storage", "tensors", "--from", &older]);
     assert_eq!(with.code, 0);
     assert!(
-        with.stderr.ends_with("the rows or the method given leave nothing to search\n"),
+        with.stderr.ends_with("with the given rows or method there is nothing to search\n"),
         "{}",
         with.stderr
     );
