@@ -1,7 +1,7 @@
 //! Names of files.
 
-/// A tensor's or CNN's name as that of a file, no two the same: bytes that are no letters, digits or `._-` are written
-/// as `%` and two digits, and so is a dot at the beginning, which would hide it.
+/// The name of the file for a tensor or a CNN. Different names have different files. Letters, digits and `._-` stay;
+/// every other byte becomes `%` and two hexadecimal digits. So does a leading dot, which would hide the file.
 pub fn file_name(name: &str) -> String {
     let byte = |(i, byte): (usize, u8)| match char::from(byte) {
         '.' if i == 0 => "%2E".into(),

@@ -309,10 +309,10 @@ pub struct Tensor {
     pub row_bytes: u64,
     /// Whether the caller holds a whole copy: a network output, or an input that is delivered whole.
     pub external: bool,
-    /// Its storage in the arena: row i of a frame lies at `offset + (i mod ring_rows) · row_bytes`. Absent in model
-    /// `edges`, and where the caller's copy is the only one. Of a ring of all rows only those are occupied that are
-    /// begun and that some reader still needs, so that others may share its addresses while it lives. A layer whose
-    /// ring does so with one that it reads makes its rows one by one.
+    /// Its storage in the arena: row i of a frame lies at `offset + (i mod ring_rows) · row_bytes`. It is absent in
+    /// model `edges`, and where the caller has the only copy. A ring that has room for all rows is occupied in part:
+    /// by the rows that are begun and that some reader still needs. Other rings may lie at its other addresses. If the
+    /// ring that a layer writes shares addresses with one that it reads, the layer makes its rows one by one.
     pub ring: Option<Ring>,
 }
 

@@ -32,7 +32,7 @@ impl Blob {
         &self.data[self.start..]
     }
 
-    /// Packs the parameters of one more layer, whose values are asked for by their index, and tells where they are.
+    /// Packs the parameters of one more layer, and returns where they are. `values` gives the parameter of an index.
     ///
     /// # Errors
     /// When values cannot be had, or are not as many as the operator needs.
@@ -53,8 +53,8 @@ impl Blob {
     }
 }
 
-/// Packs the parameters of a layer, whose values are asked for by their index, into [`stored_len`] elements, zeros at
-/// first.
+/// Packs the parameters of a layer into [`stored_len`] elements, which are zero at first. `values` gives the parameter
+/// of an index.
 ///
 /// # Errors
 /// When values cannot be had, or are not as many as the operator needs.

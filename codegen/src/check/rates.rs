@@ -13,12 +13,14 @@ use super::{Findings, MAX_TABLE, Violation};
 pub(crate) struct Held {
     /// The layer that produces the tensor.
     pub tensor: usize,
-    /// `need[p]`: the row after the last that firings 0..=p read, or that no later firing reads.
+    /// `need[p]`: the number of leading rows that firings 0..=p read. Rows that no firing reads count with the firing
+    /// before them.
     pub need: Vec<u32>,
-    /// `keep[p]`: the first row that firings p.. still need; one entry more than firings, the last all rows.
+    /// `keep[p]`: the first row that firing p or a later one reads. There is one entry more than there are firings, and
+    /// the last one is the number of rows.
     pub keep: Vec<u32>,
-    /// By row of the output, `keep..need` were each row a firing of its own; empty where an operand of this tensor is
-    /// needed whole.
+    /// By row of the output, the rows `keep..need` that a firing of this row alone would hold. Empty if the layer needs
+    /// an operand of this tensor whole.
     pub rows: Vec<Range<u32>>,
 }
 
