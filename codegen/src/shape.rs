@@ -47,8 +47,7 @@ pub const MAX_LINES: usize = 4096;
 /// The shape of a tensor as ONNX sees it (the batch, 1, included) and its order of dimensions.
 ///
 /// An image has rank 4 and batch 1. Its *rows* are counted by its height: a row has the `C · W` elements of one height.
-/// How they lie in memory is the tensor's [`Format`](crate::format::Format), whatever the order of dimensions. So a
-/// `Transpose` between the two orders moves nothing. A tensor of rank 3 with batch 1, `[1, T, C]`, is T rows of C elements,
+/// How they lie in memory is the tensor's format, whatever the order of dimensions. So a `Transpose` between the two orders moves nothing. A tensor of rank 3 with batch 1, `[1, T, C]`, is T rows of C elements,
 /// and one of rank 2, `[T, C]`, likewise, where T is from 2 to [`MAX_LINES`]. Any other tensor is a single row. The elements of whatever is
 /// no image lie in the order of its dimensions.
 ///

@@ -553,14 +553,13 @@ fn call(network: &Network, id: LayerId) -> Option<Call> {
     }
     let inputs = layer.inputs.iter().map(|operand| (&network.layer(operand.layer).shape, &operand.shape));
     let mut site = Site::whole(&layer.operator, inputs, &layer.shape);
-    site.primitive = layer.primitive();
-    [_, site.layout] = site.primitive.layouts();
+    [_, site.layout] = layer.primitive().layouts();
     site.ring_rows = layer.rows();
     for (operand, read) in site.inputs.iter_mut().zip(&layer.inputs) {
         let read = network.layer(read.layer);
         (operand.layout, operand.ring_rows) = (read.format().layout, read.rows());
     }
-    Some(bind::bind(&site).expect("a kernel"))
+    Some(bind::bind(layer.primitive(), &site).expect("a kernel"))
 }
 
 /// The side of a binary function on which its constant is, if it has one.

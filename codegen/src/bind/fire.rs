@@ -184,7 +184,7 @@ impl Slots {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bind::{Site, bind};
+    use crate::bind::{Primitive, Site, bind};
     use crate::operator::{ElementWise, Function, Operator};
     use crate::shape::Shape;
 
@@ -194,7 +194,8 @@ mod tests {
         let (own, seen) = (Shape::image(1, 8, 3), Shape::image(24, 1, 1));
         let operator =
             Operator::ElementWise(ElementWise { function: Function::PRelu { slope: vec![24, 1, 1] } });
-        let call = bind(&Site::whole(&operator, [(&own, &seen)].into_iter(), &seen)).unwrap();
+        let primitive = Primitive::of(&operator, &[&seen]);
+        let call = bind(primitive, &Site::whole(&operator, [(&own, &seen)].into_iter(), &seen)).unwrap();
         let slopes: Vec<f32> = (1..=24).map(|i| i as f32).collect();
         let mut weights = vec![0.0; call.constants[0].range.end];
         call.constants[0].packing.pack(std::slice::from_ref(&slopes), &mut weights).unwrap();

@@ -14,7 +14,6 @@ use crate::shape::Shape;
 
 use super::constants::Packing;
 use super::literal::Literal;
-use super::primitive::Primitive;
 use super::seen::{Input, View};
 
 /// A layer as it stands among the rings that it reads and writes.
@@ -22,8 +21,6 @@ use super::seen::{Input, View};
 pub struct Site<'a> {
     /// What it computes.
     pub operator: &'a Operator,
-    /// How.
-    pub primitive: Primitive,
     /// Its operands.
     pub inputs: Vec<Operand<'a>>,
     /// Shape of its output.
@@ -35,8 +32,7 @@ pub struct Site<'a> {
 }
 
 impl<'a> Site<'a> {
-    /// A layer of which every tensor is stored whole, and which is computed as no choice has been made. The operands are
-    /// tensors as they are, and as they are seen.
+    /// A layer of which every tensor is stored whole, as HWC. The operands are tensors as they are, and as they are seen.
     pub fn whole(
         operator: &'a Operator,
         operands: impl Iterator<Item = (&'a Shape, &'a Shape)>,
@@ -44,10 +40,8 @@ impl<'a> Site<'a> {
     ) -> Self {
         let layout = Layout::Hwc;
         let operand = |(own, seen): (&'a Shape, _)| Operand { own, seen, layout, ring_rows: own.rows() };
-        let inputs: Vec<Operand<'a>> = operands.map(operand).collect();
-        let seen: Vec<&Shape> = inputs.iter().map(|x| x.seen).collect();
-        let primitive = Primitive::of(operator, &seen);
-        Site { operator, primitive, inputs, output, layout, ring_rows: output.rows() }
+        let inputs = operands.map(operand).collect();
+        Site { operator, inputs, output, layout, ring_rows: output.rows() }
     }
 }
 

@@ -9,12 +9,12 @@ use super::constants::Part;
 use super::kernel::{Call, Constant, Operand, Site};
 use super::primitive::Primitive;
 
-/// Binds a layer to the kernel that computes it.
+/// Binds a layer to the kernel by which a primitive computes it.
 ///
 /// # Errors
 /// When no kernel does.
-pub fn bind(site: &Site<'_>) -> Result<Call, String> {
-    let Choice { form, parts, slopes } = site.primitive.kernel(site)?;
+pub fn bind(primitive: Primitive, site: &Site<'_>) -> Result<Call, String> {
+    let Choice { form, parts, slopes } = primitive.kernel(site)?;
     let mut start = 0;
     let constants = parts.into_iter().map(|Part { packing, parameters }| {
         let range = start..start + packing.len();
@@ -76,7 +76,7 @@ pub(crate) fn bind_layer(
     let primitive = Primitive::find(name).ok_or_else(|| format!("there is no primitive `{name}`"))?;
     let (operator, output) = (&entry.layer.operator, &entry.tensor.shape);
     let layout = entry.tensor.format.layout;
-    let call = bind(&Site { operator, primitive, inputs, output, layout, ring_rows })?;
+    let call = bind(primitive, &Site { operator, inputs, output, layout, ring_rows })?;
     let follows = |tensor: usize| {
         let rings = read_from(stores, l, tensor).zip(written.first().copied());
         rings.is_some_and(|(read, own)| stores[read].overlaps(&stores[own]))

@@ -39,7 +39,7 @@ pub(super) fn copies(network: Network) -> Network {
 /// Whether a kernel computes a layer as it sees its operands.
 fn is_bound(network: &Network, layer: &Layer) -> bool {
     let inputs = layer.inputs.iter().map(|operand| (&network.layer(operand.layer).shape, &operand.shape));
-    bind::bind(&Site::whole(&layer.operator, inputs, &layer.shape)).is_ok()
+    bind::bind(layer.primitive(), &Site::whole(&layer.operator, inputs, &layer.shape)).is_ok()
 }
 
 /// Adds a layer that moves an operand of a layer into the shape in which it is seen.
