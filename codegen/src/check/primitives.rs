@@ -148,6 +148,7 @@ mod tests {
     use super::*;
     use crate::bind;
     use crate::check::tests::plans;
+    use crate::operator::{Conv, ConvTranspose, Gemm, Pre};
 
     /// No name is in one table and not in the other.
     #[test]
@@ -155,6 +156,62 @@ mod tests {
         let names: Vec<&str> = PRIMITIVES.iter().map(|row| row.name).collect();
         let bound: Vec<&str> = bind::Primitive::all().map(bind::Primitive::name).collect();
         assert_eq!(names, bound);
+    }
+
+    /// What a layer keeps, by operator, groups and slopes: as many bytes as it is packed into.
+    #[test]
+    fn both_tables_keep_the_same() {
+        let slopes = [None, Some(vec![1]), Some(vec![12, 1, 1]), Some(vec![12, 5, 5]), Some(vec![12])];
+        let mut compared = 0;
+        for slope in slopes {
+            let activation = slope.map(|slope| Function::PRelu { slope });
+            for (groups, channels, affine) in [(1, 8, false), (1, 8, true), (4, 8, false), (12, 12, true)] {
+                let (kernel, stride, dilation, pads) = ([3, 2], [1, 1], [1, 1], [0; 4]);
+                let pre = affine.then_some(Pre { affine, activation: None });
+                let (filters, bias, residual) = (12, true, false);
+                let conv = Operator::Conv(Conv {
+                    filters,
+                    kernel,
+                    stride,
+                    dilation,
+                    pads,
+                    groups,
+                    bias,
+                    pre,
+                    residual,
+                    activation: activation.clone(),
+                });
+                let transposed = Operator::ConvTranspose(ConvTranspose {
+                    filters,
+                    kernel,
+                    stride,
+                    dilation,
+                    pads,
+                    output_padding: [0; 2],
+                    groups,
+                    bias,
+                    activation: activation.clone(),
+                });
+                let (inner, units, transposed_weights) = (8, 12, true);
+                let gemm = Operator::Gemm(Gemm {
+                    inner,
+                    units,
+                    transposed: transposed_weights,
+                    bias,
+                    activation: activation.clone(),
+                });
+                let (image, vector) = (Shape::image(channels, 7, 6), Shape::new([1, 8]));
+                for (operator, seen) in [(conv, &image), (transposed, &image), (gemm, &vector)] {
+                    let count = parameters::elements(&operator, &[seen]).unwrap();
+                    let bound = bind::Primitive::of(&operator, &[seen]);
+                    let row = PRIMITIVES.iter().find(|row| row.name == bound.name()).unwrap();
+                    let kept = bound.stored_bytes(&operator, &[seen], count);
+                    assert_eq!((row.stored)(&operator, &[seen]), Some(kept), "{operator:?}");
+                    compared += 1;
+                }
+            }
+        }
+        assert_eq!(compared, 60);
     }
 
     /// Of every layer of the test plans, the primitives that compute it.
