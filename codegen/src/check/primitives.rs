@@ -165,7 +165,9 @@ mod tests {
         let mut compared = 0;
         for slope in slopes {
             let activation = slope.map(|slope| Function::PRelu { slope });
-            for (groups, channels, affine) in [(1, 8, false), (1, 8, true), (4, 8, false), (12, 12, true)] {
+            for (groups, channels, affine) in
+                [(1, 8, false), (1, 8, true), (4, 8, false), (6, 6, false), (12, 24, false), (12, 12, true)]
+            {
                 let (kernel, stride, dilation, pads) = ([3, 2], [1, 1], [1, 1], [0; 4]);
                 let pre = affine.then_some(Pre { affine, activation: None });
                 let (filters, bias, residual) = (12, true, false);
@@ -211,7 +213,7 @@ mod tests {
                 }
             }
         }
-        assert_eq!(compared, 60);
+        assert_eq!(compared, 90);
     }
 
     /// Of every layer of the test plans, the primitives that compute it.
