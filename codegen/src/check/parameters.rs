@@ -76,14 +76,14 @@ pub(super) fn stored(operator: &Operator, inputs: &[&Shape]) -> Option<u64> {
         Operator::Gemm(gemm) => (1, gemm.units, gemm.inner),
         _ => return elements(operator, inputs)?.checked_mul(4)?.checked_next_multiple_of(64),
     };
-    let rows_below = if matches!(operator, Operator::Gemm(_)) { 0 } else { 2 };
     let all = groups.checked_mul(filters)?;
     let (in_panels, beside) = match operator.activation() {
+        // A slope for each channel lies in the panels: as many elements as if they lay beside them.
         Some(Function::PRelu { slope }) => {
-            let count = slope.iter().try_fold(1usize, |product, &dim| product.checked_mul(dim))?;
-            let is_per_channel =
-                slope.len() > rows_below && slope[slope.len() - 1 - rows_below] == all && count == all;
-            if count == 1 || is_per_channel { (1, 0) } else { (0, count) }
+            match slope.iter().try_fold(1usize, |product, &dim| product.checked_mul(dim))? {
+                1 => (1, 0),
+                count => (0, count),
+            }
         }
         _ => (0, 0),
     };
