@@ -28,6 +28,8 @@ pub mod pad;
 mod panel;
 mod pixels;
 pub mod pool;
+#[allow(dead_code, reason = "the primitives that are made of it follow")]
+mod product;
 pub mod reduce;
 pub mod resize;
 pub mod rows;

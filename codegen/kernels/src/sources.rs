@@ -33,6 +33,7 @@ pub const SOURCES: &[(&str, &str)] = &[
     ("panel.rs", include_str!("panel.rs")),
     ("pixels.rs", include_str!("pixels.rs")),
     ("pool.rs", include_str!("pool.rs")),
+    ("product.rs", include_str!("product.rs")),
     ("reduce.rs", include_str!("reduce.rs")),
     ("resize.rs", include_str!("resize.rs")),
     ("rows.rs", include_str!("rows.rs")),

@@ -1,0 +1,426 @@
+//! A matrix product, C = A · B, that primitives of convolutions are made of.
+//!
+//! An element of C is the sum of k products in ascending order, begun with what [`Start`] says. Each product is added
+//! fused (by the portable instruction set: rounded, then added). Neither the tile nor the blocks of steps and columns
+//! change the order, so an element's bits depend on the instruction set and its own operands alone.
+#![allow(unsafe_code, reason = "vector instructions; each block says why it is sound")]
+
+use super::activation::{Activation, Apply};
+use super::arch::{Isa, Job, PANEL, Simd};
+use super::tile::{Ending, Tile, TileWork, call, finish, full_vectors, most_panels, panel_vectors};
+
+/// The left matrix: element (i, p) lies at `i · row + p · step`. Rows may overlap, and a transposed matrix has `row` 1.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Left<'a> {
+    pub elements: &'a [f32],
+    pub row: usize,
+    pub step: usize,
+}
+
+/// The right matrix.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Right<'a> {
+    /// Element (p, j) lies at `p · row + j`.
+    Rows { elements: &'a [f32], row: usize },
+    /// Columns are dealt into panels of 16, the last of as many as are left. In a panel of `width` columns from `first`
+    /// on, element (p, j) lies at `first · each + (before + p) · width + j − first`. So `panel::Panels` lie with one
+    /// step, the biases, before the others. With nothing before and k elements each, nothing but the matrix is stored.
+    Panels { elements: &'a [f32], before: usize, each: usize },
+}
+
+/// What the sums begin with.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Start<'a> {
+    Zero,
+    /// What lies in C.
+    Old,
+    /// A number for each row.
+    Rows(&'a [f32]),
+    /// A number for each column.
+    Columns(&'a [f32]),
+}
+
+/// C = `start` + A · B, and then the activation.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Product<'a> {
+    /// Rows m and columns n of C, and the products of a sum, k.
+    pub size: [usize; 3],
+    pub left: Left<'a>,
+    pub right: Right<'a>,
+    pub start: Start<'a>,
+    /// Not a PRelu.
+    pub activation: Activation,
+}
+
+/// Steps that the columns of a tile go without rest: so much of A and B stays near the core.
+const DEEP: usize = 512;
+
+/// Elements of B that stay near the core while the rows of A pass by.
+const NEAR: usize = 64 * 1024;
+
+/// Columns of the widest tile.
+const WIDEST: usize = 8 * PANEL;
+
+/// What sums begin with that begin with nothing.
+static ZEROS: [f32; WIDEST] = [0.0; WIDEST];
+
+impl Product<'_> {
+    /// Makes C, whose element (i, j) lies at `i · row + j` of `output`. What lies between its rows stays as it is.
+    ///
+    /// # Panics
+    /// If a matrix or the numbers of `start` reach beyond their slices, if rows of C overlap, or if the activation is a
+    /// PRelu.
+    pub fn make(&self, isa: Isa, output: &mut [f32], row: usize) {
+        let [m, n, k] = self.size;
+        if m == 0 || n == 0 {
+            return;
+        }
+        let reach = |rows: usize, row: usize, last: usize| match rows {
+            0 => 0,
+            rows => (rows - 1) * row + last,
+        };
+        assert!(row >= n || m == 1, "overlapping rows of a product");
+        assert!(reach(m, row, n) <= output.len(), "product beyond the output");
+        assert!(k == 0 || reach(m, self.left.row, reach(k, self.left.step, 1)) <= self.left.elements.len());
+        match self.right {
+            Right::Rows { elements, row } => assert!(reach(k, row, n) <= elements.len(), "right matrix"),
+            Right::Panels { elements, before, each } => {
+                let width = (n - 1) % PANEL + 1;
+                assert!(before + k <= each, "steps beyond a panel");
+                assert!((n - width) * each + (before + k) * width <= elements.len(), "panels");
+            }
+        }
+        match self.start {
+            Start::Rows(start) => assert!(start.len() >= m, "starts of rows"),
+            Start::Columns(start) => assert!(start.len() >= n, "starts of columns"),
+            Start::Zero | Start::Old => {}
+        }
+        assert!(self.activation != Activation::PRelu, "a product has no slopes");
+        isa.run(Work { product: self, output, row });
+    }
+}
+
+/// A product whose operands have been seen to be long enough.
+struct Work<'a> {
+    product: &'a Product<'a>,
+    output: &'a mut [f32],
+    row: usize,
+}
+
+impl Job for Work<'_> {
+    #[inline(always)]
+    fn run<S: Simd>(self) {
+        let Work { product, output, row } = self;
+        let [m, n, k] = product.size;
+        let (tiles, depths) = (m.div_ceil(S::PIXELS), k.div_ceil(DEEP).max(1));
+        for depth in 0..depths {
+            let steps = [depth * k / depths, (depth + 1) * k / depths];
+            let run = (NEAR / (steps[1] - steps[0]).max(1) / PANEL * PANEL).max(WIDEST);
+            for first in (0..n).step_by(run) {
+                let end = n.min(first + run);
+                for tile in 0..tiles {
+                    let (i, count) = (tile * m / tiles, (tile + 1) * m / tiles - tile * m / tiles);
+                    let mut j = first;
+                    while j < end {
+                        // The largest power of two that is left.
+                        let panels = 1 << most_panels::<S>(count).min((end - j).div_ceil(PANEL)).ilog2();
+                        let columns = (panels * PANEL).min(end - j);
+                        let block = Block {
+                            product,
+                            at: [i, j],
+                            columns,
+                            steps,
+                            is_first: depth == 0,
+                            is_last: depth + 1 == depths,
+                            // SAFETY: the start of row i of C, which is within the output.
+                            output: unsafe { output.as_mut_ptr().add(i * row) },
+                            row,
+                        };
+                        // SAFETY: this is within a job of this instruction set.
+                        unsafe { call::<S, _>(block, count, panels) }
+                        j += columns;
+                    }
+                    if depth + 1 == depths && !Ending::of(product.activation).is_all(product.activation) {
+                        for i in i..i + count {
+                            let values = &mut output[i * row + first..i * row + end];
+                            // SAFETY: this is within a job of this instruction set.
+                            unsafe { S::call(Apply { activation: product.activation, values, slopes: &[] }) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A tile of C and some steps of its sums.
+#[derive(Clone, Copy)]
+struct Block<'a> {
+    product: &'a Product<'a>,
+    /// First row and column.
+    at: [usize; 2],
+    columns: usize,
+    /// First step, and that after the last.
+    steps: [usize; 2],
+    /// Whether these are the first and the last steps.
+    is_first: bool,
+    is_last: bool,
+    /// Row `at[0]` of C.
+    output: *mut f32,
+    row: usize,
+}
+
+impl TileWork for Block<'_> {
+    #[inline(always)]
+    fn run<S: Simd, const M: usize, const N: usize>(self) {
+        let Block { product, at: [i, j], columns, steps: [from, to], .. } = self;
+        let Left { elements: left, row: left_row, step: left_step } = product.left;
+        let full = const { full_vectors::<S>(N) };
+        // The first elements of full panels and of the last one, and from step to step.
+        let last_column = full * S::LANES;
+        let (right, starts, each, strides) = match product.right {
+            Right::Rows { elements, row } => {
+                (elements, [from * row + j, from * row + j + last_column], PANEL, [row; 2])
+            }
+            Right::Panels { elements, before, each } => {
+                let width = columns - last_column;
+                let start = |column: usize, width: usize| (j + column) * each + (before + from) * width;
+                (elements, [start(0, PANEL), start(last_column, width)], PANEL * each, [PANEL, width])
+            }
+        };
+        // So many steps have whole vectors of the last panel; of the others only the columns are read.
+        let whole = match right.len().checked_sub(starts[1] + PANEL) {
+            None => 0,
+            Some(_) if strides[1] == 0 => to - from,
+            Some(beyond) => (to - from).min(beyond / strides[1] + 1),
+        };
+        let left_of = |v: usize| columns.saturating_sub(v * S::LANES);
+        // SAFETY: this is within a job of this instruction set. `Product::make` has seen that the rows, columns and steps of
+        // all matrices are within their slices, and these are some of them. Vectors of full panels are such, those of
+        // the last one are whole in as many steps as was counted, and parts of vectors touch the columns alone.
+        unsafe {
+            let at: [*const f32; N] = core::array::from_fn(|v| {
+                let (part, v) = if v < full { (0, v) } else { (1, v - full) };
+                let panel = v / const { panel_vectors::<S>() } * each;
+                right
+                    .as_ptr()
+                    .wrapping_add(starts[part] + panel + v % const { panel_vectors::<S>() } * S::LANES)
+            });
+            let place = |row: usize| self.output.add(row * self.row + j);
+            let mut sums = [[S::splat(0.0); N]; M];
+            match product.start {
+                Start::Rows(start) if self.is_first => {
+                    for (row, sums) in sums.iter_mut().enumerate() {
+                        *sums = [S::splat(start[i + row]); N];
+                    }
+                }
+                start => {
+                    let (first, stride) = match start {
+                        Start::Columns(start) if self.is_first => (start.as_ptr().add(j), 0),
+                        Start::Zero if self.is_first => (ZEROS.as_ptr(), 0),
+                        _ => (place(0).cast_const(), self.row),
+                    };
+                    for (row, sums) in sums.iter_mut().enumerate() {
+                        for (v, sum) in sums.iter_mut().enumerate() {
+                            let first = first.add(row * stride).wrapping_add(v * S::LANES);
+                            *sum = S::load_part(first, left_of(v));
+                        }
+                    }
+                }
+            }
+            let rows: [*const f32; M] = core::array::from_fn(|row| {
+                left.as_ptr().wrapping_add((i + row) * left_row + from * left_step)
+            });
+            accumulate::<S, M, N>(&mut sums, &rows, left_step, &at, strides, whole);
+            for step in whole..to - from {
+                for v in 0..N {
+                    let w = at[v].wrapping_add(step * strides[usize::from(v >= full)]);
+                    let w = S::load_part(w, left_of(v));
+                    for (row, sums) in sums.iter_mut().enumerate() {
+                        let x = S::splat(*rows[row].add(step * left_step));
+                        sums[v] = S::mul_add(x, w, sums[v]);
+                    }
+                }
+            }
+            let ending = if self.is_last { Ending::of(product.activation) } else { Ending::NONE };
+            for (row, sums) in sums.iter().enumerate() {
+                finish::<S, N>(sums, ending, &[ZEROS.as_ptr(); N], place(row), columns);
+            }
+        }
+    }
+}
+
+/// Adds `steps` products to every sum: elements of the rows, `step` from each other, times vectors that are whole,
+/// `strides` of full panels and of the last one from each other. (A copy of the sums is what stays in registers.)
+///
+/// # Safety
+/// In [`Job::run`]. Rows and vectors have as many elements.
+#[inline(always)]
+unsafe fn accumulate<S: Simd, const M: usize, const N: usize>(
+    tile: &mut Tile<S, M, N>,
+    rows: &[*const f32; M],
+    step: usize,
+    vectors: &[*const f32; N],
+    strides: [usize; 2],
+    steps: usize,
+) {
+    let mut sums = *tile;
+    for p in 0..steps {
+        // SAFETY: the caller's.
+        unsafe {
+            let mut w = [S::splat(0.0); N];
+            for v in 0..N {
+                w[v] = S::load(vectors[v].add(p * strides[usize::from(v >= const { full_vectors::<S>(N) })]));
+            }
+            for i in 0..M {
+                let x = S::splat(*rows[i].add(p * step));
+                for v in 0..N {
+                    sums[i][v] = S::mul_add(x, w[v], sums[i][v]);
+                }
+            }
+        }
+    }
+    *tile = sums;
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use std::vec;
+    use std::vec::Vec;
+
+    use super::super::testing::Random;
+    use super::*;
+
+    /// A sum as the module's documentation has it, and the sums of its terms and of their absolute values in doubles.
+    fn sum(isa: Isa, start: f32, terms: impl Iterator<Item = (f32, f32)>) -> (f32, f64, f64) {
+        let (mut exact, mut near, mut size) = (start, f64::from(start), f64::from(start).abs());
+        for (a, b) in terms {
+            exact = if isa == Isa::PORTABLE { a * b + exact } else { a.mul_add(b, exact) };
+            near += f64::from(a) * f64::from(b);
+            size += (f64::from(a) * f64::from(b)).abs();
+        }
+        (exact, near, size)
+    }
+
+    #[test]
+    fn products_of_any_size_and_any_strides_are_the_sums_in_order() {
+        let mut random = Random(5);
+        for case in 0..800 {
+            let m = *random.pick(&[1, 1, 2, 5, 12, 13, 30]);
+            let n = *random.pick(&[1, 3, 15, 16, 17, 31, 33, 64, 100, 130, 257]);
+            let k = *random.pick(&[0, 1, 2, 7, 20, 33, if case % 20 == 0 { 1100 } else { 5 }]);
+            // Plain, transposed, or with rows that overlap.
+            let spare = random.within(0, 3);
+            let (left_row, left_step) =
+                *random.pick(&[(k + spare, 1), (1, m + spare), (1 + spare, 1), (2, 3), (0, 1)]);
+            let left = random.floats((m - 1) * left_row + k.saturating_sub(1) * left_step + 1);
+            let a = |i: usize, p: usize| left[i * left_row + p * left_step];
+            // The last element is the last of the slice, so that nothing can be read beyond.
+            let (before, after) = (random.within(0, 1), random.within(0, 1));
+            let (each, row) = (before + k + after, *random.pick(&[n, n + 5, 1, 0]));
+            let in_panels = random.within(0, 1) == 0;
+            let width = (n - 1) % PANEL + 1;
+            let right = random.floats(match in_panels {
+                true => (n - width) * each + (before + k) * width,
+                false => k.saturating_sub(1) * row + n,
+            });
+            let b = |p: usize, j: usize| match in_panels {
+                true => {
+                    let (first, column) = (j / PANEL * PANEL, j % PANEL);
+                    right[first * each + (before + p) * PANEL.min(n - first) + column]
+                }
+                false => right[p * row + j],
+            };
+            let elements = right.as_slice();
+            let right = match in_panels {
+                true => Right::Panels { elements, before, each },
+                false => Right::Rows { elements, row },
+            };
+            let activation = *random.pick(&[
+                Activation::None,
+                Activation::Relu,
+                Activation::Clip { min: -0.5, max: 0.75 },
+                Activation::Swish,
+            ]);
+            let starts = random.floats(m.max(n));
+            let which = random.within(0, 3);
+            let start =
+                [Start::Zero, Start::Old, Start::Rows(&starts[..m]), Start::Columns(&starts[..n])][which];
+            let product = Product {
+                size: [m, n, k],
+                left: Left { elements: &left, row: left_row, step: left_step },
+                right,
+                start,
+                activation,
+            };
+            let gap = random.within(0, 4);
+            let mut old = random.floats((m - 1) * (n + gap) + n);
+            for (at, x) in old.iter_mut().enumerate() {
+                // Nothing is read of C unless the sums begin there, and nothing between its rows ever.
+                *x = if at % (n + gap) >= n || which != 1 { f32::NAN } else { *x };
+            }
+            for isa in Isa::all() {
+                let mut made = old.clone();
+                product.make(isa, &mut made, n + gap);
+                for (at, (&got, &old)) in made.iter().zip(&old).enumerate() {
+                    let (i, j) = (at / (n + gap), at % (n + gap));
+                    if j >= n {
+                        assert!(got.is_nan(), "case {case}: it wrote between the rows");
+                        continue;
+                    }
+                    let start = [0.0, old, starts[i], starts[j % starts.len()]][which];
+                    let (exact, near, size) = sum(isa, start, (0..k).map(|p| (a(i, p), b(p, j))));
+                    let what =
+                        || std::format!("case {case} {}: ({i}, {j}) of {:?}", isa.name(), product.size);
+                    assert_eq!(got.to_bits(), activation.apply(exact, 0.0).to_bits(), "{}", what());
+                    assert!((f64::from(exact) - near).abs() <= 1e-5 * size.max(1e-9), "{}", what());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_too_short_is_refused() {
+        let elements = [1.0; 64];
+        let left = |len: usize| Left { elements: &elements[..len], row: 4, step: 1 };
+        let rows = |len: usize| Right::Rows { elements: &elements[..len], row: 17 };
+        let panels = |len: usize| Right::Panels { elements: &elements[..len], before: 1, each: 3 };
+        let refuses = |left, right, start, activation, (output, row): (usize, usize)| {
+            let product = Product { size: [3, 17, 2], left, right, start, activation };
+            std::panic::catch_unwind(|| product.make(Isa::PORTABLE, &mut vec![0.0; output], row)).is_err()
+        };
+        let columns = |len: usize| Start::Columns(&elements[..len]);
+        let starts = |len: usize| Start::Rows(&elements[..len]);
+        let (none, fits) = (Activation::None, (2 * 17 + 17, 17));
+        for (right, short) in [(rows(34), rows(33)), (panels(16 * 3 + 3), panels(16 * 3 + 2))] {
+            assert!(!refuses(left(10), right, columns(17), none, fits));
+            assert!(refuses(left(9), right, columns(17), none, fits), "left");
+            assert!(refuses(left(10), short, columns(17), none, fits), "right");
+            assert!(refuses(left(10), right, columns(16), none, fits), "start");
+            assert!(!refuses(left(10), right, starts(3), none, fits));
+            assert!(refuses(left(10), right, starts(2), none, fits), "start");
+            assert!(refuses(left(10), right, columns(17), Activation::PRelu, fits), "activation");
+            assert!(refuses(left(10), right, columns(17), none, (fits.0 - 1, 17)), "output");
+            assert!(refuses(left(10), right, columns(17), none, (fits.0, 16)), "overlap");
+        }
+        let beyond = Right::Panels { elements: &elements, before: 2, each: 3 };
+        assert!(refuses(left(10), beyond, columns(17), none, fits), "steps");
+    }
+
+    #[test]
+    fn products_of_nothing_leave_everything() {
+        for size in [[0, 5, 3], [4, 0, 3]] {
+            let left = Left { elements: &[], row: 3, step: 1 };
+            let product = Product {
+                size,
+                left,
+                right: Right::Rows { elements: &[], row: 5 },
+                start: Start::Zero,
+                activation: Activation::Relu,
+            };
+            let mut output: Vec<f32> = vec![];
+            product.make(Isa::PORTABLE, &mut output, 5);
+        }
+    }
+}
