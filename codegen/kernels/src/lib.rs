@@ -21,6 +21,8 @@ pub mod gemm;
 mod indirect;
 pub mod instance_norm;
 pub mod kernel;
+#[allow(dead_code, reason = "primitives that use all of it follow")]
+pub mod layout;
 pub mod lrn;
 pub mod mat_mul;
 pub mod math;

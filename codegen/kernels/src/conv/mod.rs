@@ -19,6 +19,7 @@ pub mod pre;
 mod tests;
 pub mod transpose;
 mod window;
+pub mod winograd;
 
 pub use pre::Pre;
 
