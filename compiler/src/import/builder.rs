@@ -216,9 +216,6 @@ impl Builder {
     /// The tensor in a channels-first shape of the same dimensions, moved there if need be.
     fn channels_first(&mut self, node: &Node, tensor: &Tensor) -> Result<Tensor, Fault> {
         let own = &self.network.layer(tensor.operand.layer).shape;
-        if *own == tensor.operand.shape && !is_channels_last(own) {
-            return Ok(tensor.clone());
-        }
         if !is_channels_last(own) && !is_channels_last(&tensor.operand.shape) {
             return Ok(tensor.clone());
         }

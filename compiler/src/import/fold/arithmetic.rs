@@ -138,10 +138,23 @@ pub(in crate::import) fn cast(builder: &mut Builder, node: &Node) -> Result<Cons
                 Data::Floats(_) => {
                     Ok(Constant::ints(dims, x.to_floats()?.iter().map(|value| *value as i64).collect()))
                 }
-                _ => Ok(Constant::ints(dims, x.to_ints()?)),
+                _ => Ok(Constant::ints(dims, x.to_ints()?.into_iter().map(|v| narrowed(v, to)).collect())),
             }
         }
         _ => fault!("a constant cannot become {}", type_name(to)),
+    }
+}
+
+/// An integer in the bits that a type has, as ONNX casts: the upper ones are lost.
+fn narrowed(value: i64, to: DataType) -> i64 {
+    match to {
+        DataType::INT8 => i64::from(value as i8),
+        DataType::INT16 => i64::from(value as i16),
+        DataType::INT32 => i64::from(value as i32),
+        DataType::UINT8 => i64::from(value as u8),
+        DataType::UINT16 => i64::from(value as u16),
+        DataType::UINT32 => i64::from(value as u32),
+        _ => value,
     }
 }
 
@@ -253,7 +266,8 @@ fn apply(function: &Function, x: f32) -> Result<f32, Fault> {
         Function::Sigmoid => 1.0 / (1.0 + (-x).exp()),
         Function::HardSigmoid { alpha, beta } => (alpha * x + beta).clamp(0.0, 1.0),
         Function::Tanh => x.tanh(),
-        Function::Softplus => x.exp().ln_1p(),
+        // Where eˣ overflows, ln(1 + eˣ) is x.
+        Function::Softplus => x.max(0.0) + (-x.abs()).exp().ln_1p(),
         Function::Sqrt => x.sqrt(),
         Function::Exp => x.exp(),
         Function::Log => x.ln(),

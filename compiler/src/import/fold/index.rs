@@ -120,8 +120,8 @@ pub(in crate::import) fn tile(builder: &mut Builder, node: &Node) -> Result<Cons
     let elements = count(&dims)?;
     builder.charge(elements)?;
     let (from, to) = (strides(&x.dims), strides(&dims));
-    let places = (0..elements)
-        .map(|i| (0..dims.len()).map(|axis| i / to[axis] % dims[axis] % x.dims[axis] * from[axis]).sum());
+    let places =
+        (0..elements).map(|i| (0..dims.len()).map(|axis| i / to[axis] % x.dims[axis] * from[axis]).sum());
     pick(x, dims.clone(), &places.collect::<Vec<usize>>())
 }
 
@@ -298,7 +298,7 @@ fn range(start: i64, end: i64, step: i64, size: usize) -> Result<Range, Fault> {
         let (start, end) = (from_start(start).clamp(0, length), from_start(end).clamp(0, length));
         (start, (end - start).max(0).unsigned_abs().div_ceil(step.unsigned_abs()))
     } else if step < 0 {
-        let (start, end) = (from_start(start).clamp(0, length - 1), from_start(end).clamp(-1, length - 1));
+        let (start, end) = (from_start(start).clamp(0, length - 1), from_start(end).max(-1));
         (start, (start - end).max(0).unsigned_abs().div_ceil(step.unsigned_abs()))
     } else {
         return fault!("a step of 0");

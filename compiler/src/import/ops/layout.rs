@@ -107,7 +107,7 @@ fn runs(places: &[usize]) -> Vec<Range> {
         let step = place as i64 - last as i64;
         match runs.last_mut() {
             Some(run) if run.length == 1 && step != 0 => (run.step, run.length) = (step, 2),
-            Some(run) if run.length > 1 && run.step == step => run.length += 1,
+            Some(run) if run.step == step => run.length += 1,
             _ => runs.push(Range { start: place, step: 1, length: 1 }),
         }
         last = place;

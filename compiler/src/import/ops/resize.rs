@@ -113,7 +113,8 @@ fn sizes_of(
     let mut ratios = Vec::with_capacity(axes.len());
     for (&axis, &size) in axes.iter().zip(given) {
         let ratio = match (u32::try_from(size), u32::try_from(dims[axis])) {
-            (Ok(over), Ok(under)) if over > 0 && under > 0 => Ratio { over, under },
+            // No tensor of the network is empty.
+            (Ok(over), Ok(under)) if over > 0 => Ratio { over, under },
             _ => return fault!("a dimension of {} cannot be resized to {size}", dims[axis]),
         };
         sizes[axis] = ratio.over as usize;

@@ -204,4 +204,5 @@ fn attributes_that_onnx_does_not_have() {
     check("ReduceMean", "keepdims", true);
     check("MaxPool", "storage_order", true);
     check("MaxPool", "group", false);
+    check("Relu", "keepdims", false);
 }

@@ -5,27 +5,38 @@ use rten_onnx::onnx::AttributeProto;
 use super::*;
 use crate::network::Layer;
 
-/// One node reading `x` and the constants named, and the layer that it becomes.
-fn single(
+/// A model of one node that reads `x` and the constants named.
+pub(super) fn one(
     opset: i64,
     input: &[i64],
     operator: &str,
     constants: Model,
     attributes: Vec<AttributeProto>,
-) -> Layer {
+) -> Model {
     let mut model = constants;
     model.proto.opset_import[0].version = Some(opset);
     model.graph().input = vec![value("x", DataType::FLOAT, input)];
     let mut inputs = vec!["x".to_string()];
     inputs.extend(model.graph().initializer.iter().map(|tensor| tensor.name.clone().unwrap()));
     let inputs: Vec<&str> = inputs.iter().map(String::as_str).collect();
-    let network = model.node(operator, &inputs, &["y"], attributes).import().unwrap();
+    model.node(operator, &inputs, &["y"], attributes)
+}
+
+/// The layer that such a node becomes.
+pub(super) fn single(
+    opset: i64,
+    input: &[i64],
+    operator: &str,
+    constants: Model,
+    attributes: Vec<AttributeProto>,
+) -> Layer {
+    let network = one(opset, input, operator, constants, attributes).import().unwrap();
     let output = &network.outputs[0].operand;
     assert_eq!(network.layer(output.layer).shape, output.shape);
     network.layer(output.layer).clone()
 }
 
-fn none() -> Model {
+pub(super) fn none() -> Model {
     Model::new(13, &[1], &["y"])
 }
 
@@ -285,7 +296,7 @@ fn what_no_output_depends_on_is_left_out() {
 }
 
 /// Operators of the layers that a node becomes, after the input.
-fn kinds(model: &Model) -> Vec<&'static str> {
+pub(super) fn kinds(model: &Model) -> Vec<&'static str> {
     let network = model.import().unwrap();
     network.layers.iter().skip(1).map(|layer| layer.operator.kind()).collect()
 }
@@ -325,20 +336,23 @@ fn one_node_may_become_several_layers() {
 /// Ratios of sizes are not rounded, and a common one is the least or the greatest of them.
 #[test]
 fn sizes_of_a_resize_are_ratios() {
-    let resize = |attributes: Vec<AttributeProto>| {
+    let resize_to = |sizes: [i64; 2], attributes: Vec<AttributeProto>| {
         let attributes = [vec![ints("axes", &[2, 3])], attributes].concat();
-        let model = Model::new(18, &[1, 4, 14, 10], &["y"]).ints("s", &[19, 7]);
+        let model = Model::new(18, &[1, 4, 14, 10], &["y"]).ints("s", &sizes);
         let network = model.node("Resize", &["x", "", "", "s"], &["y"], attributes).import().unwrap();
         match &network.layers[1].operator {
             Operator::Resize(resize) => (resize.scales.map(|scale| scale.to_string()).join(" "), resize.size),
             other => panic!("{other:?}"),
         }
     };
+    let resize = |attributes| resize_to([19, 7], attributes);
     assert_eq!(resize(vec![]), ("19/14 7/10".into(), [19, 7]));
     let policy = |policy| vec![text("keep_aspect_ratio_policy", policy)];
     // 14 · 7/10 = 9.8, and 10 · 19/14 = 13.57…
     assert_eq!(resize(policy("not_larger")), ("7/10 7/10".into(), [10, 7]));
     assert_eq!(resize(policy("not_smaller")), ("19/14 19/14".into(), [19, 14]));
+    assert_eq!(resize_to([7, 19], policy("not_larger")), ("7/14 7/14".into(), [7, 5]));
+    assert_eq!(resize_to([7, 19], policy("not_smaller")), ("19/10 19/10".into(), [27, 19]));
 }
 
 #[test]

@@ -1,11 +1,19 @@
 //! Small models, written with the decoder's own writer.
 
+mod arithmetic;
+mod bytes;
 mod defaults;
 mod errors;
 mod folding;
+mod graphs;
 mod hostile;
 mod layers;
 mod models;
+mod operators;
+mod products;
+mod selection;
+mod stored;
+mod views;
 
 use std::cell::RefCell;
 
@@ -14,8 +22,11 @@ use rten_onnx::onnx::{
     OperatorSetIdProto, TensorProto, TensorShapeProto, TypeProto, TypeProtoTensor, ValueInfoProto,
 };
 
+use super::builder::Builder;
+use super::constant::{Constant, Data};
 use super::error::ImportError;
-use super::{ImportOptions, import_bytes};
+use super::node::{Node, Value};
+use super::{ImportOptions, import_bytes, ops};
 use crate::network::Network;
 
 /// A model of one input `x` and the outputs named; constants are added as they are needed.
@@ -152,4 +163,65 @@ pub(super) fn text(name: &str, value: &str) -> AttributeProto {
         r#type: Some(AttributeType::STRING),
         ..Default::default()
     }
+}
+
+/// What a node of constants with `outputs` outputs makes of them, or why it makes nothing.
+pub(super) fn fold_all(
+    opset: i64,
+    operator: &str,
+    inputs: &[Constant],
+    attribute: Vec<AttributeProto>,
+    outputs: usize,
+) -> Result<Vec<Constant>, String> {
+    let output = (0..outputs).map(|i| format!("y{i}")).collect();
+    let proto = NodeProto { op_type: Some(operator.into()), attribute, output, ..Default::default() };
+    let inputs = inputs.iter().map(|constant| Some(Value::Constant(constant.clone()))).collect();
+    let node = Node { proto: &proto, index: 0, operator, opset, inputs };
+    let values = ops::import(&mut Builder::new(Vec::new()), &node).map_err(|fault| fault.reason)?;
+    let constant = |value| match value {
+        Value::Constant(constant) => constant,
+        Value::Tensor(tensor) => panic!("{operator} makes a tensor of {:?}", tensor.dims()),
+    };
+    Ok(values.into_iter().map(constant).collect())
+}
+
+/// What a node of constants makes of them as text: dimensions and elements, where 1 is an integer and 1.0 a float.
+pub(super) fn fold(
+    opset: i64,
+    operator: &str,
+    inputs: &[Constant],
+    attributes: Vec<AttributeProto>,
+) -> Result<String, String> {
+    let values = fold_all(opset, operator, inputs, attributes, 1)?;
+    Ok(shown(&values[0]))
+}
+
+pub(super) fn shown(constant: &Constant) -> String {
+    let dims = &constant.dims;
+    match &constant.data {
+        Data::Floats(_) => format!("{dims:?} {:?}", constant.to_floats().unwrap()),
+        Data::Ints(values) => format!("{dims:?} {values:?}"),
+        Data::Bools(values) => format!("{dims:?} {values:?}"),
+    }
+}
+
+/// A list of integers.
+pub(super) fn of_ints(values: &[i64]) -> Constant {
+    Constant::ints([values.len()], values.to_vec())
+}
+
+/// A list of floats.
+pub(super) fn of_floats(values: &[f32]) -> Constant {
+    Constant::floats([values.len()], values.to_vec())
+}
+
+/// A list of truth values.
+pub(super) fn of_bools(values: &[bool]) -> Constant {
+    Constant::bools([values.len()], values.to_vec())
+}
+
+/// That a model is refused with these words.
+pub(super) fn refused(model: &Model, words: &str) {
+    let error = model.import().unwrap_err().to_string();
+    assert!(error.contains(words), "{error}\nwithout: {words}");
 }
