@@ -184,7 +184,7 @@ fn reductions_of_floats_are_those_of_their_definitions() {
     check("ReduceSum", "[2, 1] [-1.0, 14.0]");
     check("ReduceSumSquare", "[2, 1] [25.0, 100.0]");
     let ones = of_floats(&[0.25, 0.75]);
-    assert_eq!(fold(11, "ReduceLogSum", &[ones.clone()], vec![]).as_deref(), Ok("[1] [0.0]"));
+    assert_eq!(fold(11, "ReduceLogSum", std::slice::from_ref(&ones), vec![]).as_deref(), Ok("[1] [0.0]"));
     let error = fold(11, "ReduceLogSumExp", &[ones], vec![]).unwrap_err();
     assert_eq!(error, "this reduction of a constant is not computed at import");
 }
@@ -204,7 +204,8 @@ fn reductions_over_any_dimensions() {
     // No list is all dimensions, unless it is said to be none; so is an empty one.
     check(&[], 0, "[] [300]");
     let y = of_ints(&[1, 2, 3, 4]).reshaped(vec![2, 2]);
-    let no_op = |flag| fold(13, "ReduceSum", &[y.clone()], vec![int("noop_with_empty_axes", flag)]);
+    let no_op =
+        |flag| fold(13, "ReduceSum", std::slice::from_ref(&y), vec![int("noop_with_empty_axes", flag)]);
     assert_eq!(no_op(0).as_deref(), Ok("[1, 1] [10]"));
     assert_eq!(no_op(1).as_deref(), Ok("[2, 2] [1, 2, 3, 4]"));
     // Integers beyond the floats' precision are exact, and stay integers.

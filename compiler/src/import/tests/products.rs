@@ -60,6 +60,9 @@ fn a_product_by_one_matrix_or_vector() {
     assert_eq!(products(&[4, 3], &[1, 3, 5]), (whole, vec![1, 4, 5]));
     let one = of(&[4, 3]).floats("b", &[1, 3, 5]).node("MatMul", &["a", "b"], &["y"], vec![]);
     assert_eq!(kinds(&one), ["gemm"]);
+    // A vector is read as one row.
+    let vector = of(&[3]).floats("b", &[3, 5]).node("MatMul", &["a", "b"], &["y"], vec![]).import().unwrap();
+    assert_eq!(vector.layers[1].inputs[0].shape.dims, [1, 3]);
 }
 
 #[test]
@@ -112,6 +115,8 @@ fn gemm_scales_its_weights_stored_either_way() {
         let layer = single(13, &[1, 3], "Gemm", none().floats("w", &dims), attributes);
         let halves: Vec<f32> = (1..=6u8).map(|i| f32::from(i) / 2.0).collect();
         assert_eq!(layer.parameters[0].values().unwrap(), halves);
+        // Factors of other layers may follow, one for each unit.
+        assert_eq!(layer.parameters[0].scale.as_ref().unwrap().axis, usize::from(transposed == 0));
     }
 }
 

@@ -117,7 +117,7 @@ fn splits_into_parts() {
     let five = of_ints(&[0, 1, 2, 3, 4]);
     let of_five = |opset, parts: i64, outputs| {
         let attributes = vec![int("num_outputs", parts)];
-        let parts = fold_all(opset, "Split", &[five.clone()], attributes, outputs)?;
+        let parts = fold_all(opset, "Split", std::slice::from_ref(&five), attributes, outputs)?;
         Ok(parts.iter().map(shown).collect::<Vec<_>>().join(" "))
     };
     check(of_five(18, 2, 2), "[3] [0, 1, 2] [2] [3, 4]");
@@ -197,11 +197,16 @@ fn gathers_joins_and_repeats() {
     );
     wrong(
         "Transpose",
-        &[wide.clone()],
+        std::slice::from_ref(&wide),
         vec![ints("perm", &[0, 0])],
         "perm [0, 0] does not permute 2 dimensions",
     );
-    wrong("Transpose", &[wide.clone()], vec![int("perm", 1)], "attribute perm is no list of integers");
+    wrong(
+        "Transpose",
+        std::slice::from_ref(&wide),
+        vec![int("perm", 1)],
+        "attribute perm is no list of integers",
+    );
     check("Expand", &[of_ints(&[1, 2]), of_ints(&[2, 1])], vec![], "[2, 2] [1, 2, 1, 2]");
     let column = of_ints(&[1, 2]).reshaped(vec![2, 1]);
     check("Expand", &[column, of_ints(&[3, 1, 2])], vec![], "[3, 2, 2] [1, 1, 2, 2, 1, 1, 2, 2, 1, 1, 2, 2]");
@@ -219,19 +224,24 @@ fn views_of_constants() {
         assert_eq!(found, format!("{dims:?} [0, 1, 2, 3, 4, 5]"), "{operator}");
     };
     check("Reshape", &[x.clone(), of_ints(&[0, -1])], vec![], &[1, 6]);
-    check("Flatten", &[x.clone()], vec![int("axis", 3)], &[6, 1]);
-    check("Flatten", &[x.clone()], vec![int("axis", 2)], &[2, 3]);
-    check("Flatten", &[x.clone()], vec![int("axis", -1)], &[2, 3]);
-    check("Squeeze", &[x.clone()], vec![], &[2, 3]);
+    check("Flatten", std::slice::from_ref(&x), vec![int("axis", 3)], &[6, 1]);
+    check("Flatten", std::slice::from_ref(&x), vec![int("axis", 2)], &[2, 3]);
+    check("Flatten", std::slice::from_ref(&x), vec![int("axis", -1)], &[2, 3]);
+    check("Squeeze", std::slice::from_ref(&x), vec![], &[2, 3]);
     check("Squeeze", &[x.clone(), of_ints(&[-3])], vec![], &[2, 3]);
     check("Unsqueeze", &[x.clone(), of_ints(&[-1, 0])], vec![], &[1, 1, 2, 3, 1]);
-    check("Identity", &[x.clone()], vec![], &[1, 2, 3]);
+    check("Identity", std::slice::from_ref(&x), vec![], &[1, 2, 3]);
     let wrong = |operator, operands: &[Constant], attributes: Vec<AttributeProto>, wanted: &str| {
         assert_eq!(fold(13, operator, operands, attributes).unwrap_err(), wanted, "{operator}");
     };
     wrong("Reshape", &[x.clone(), of_ints(&[-1, -1])], vec![], "shape [-1, -1] is not lawful");
     wrong("Reshape", &[x.clone(), of_ints(&[4, -1])], vec![], "[1, 2, 3] cannot be seen as [4, -1]");
-    wrong("Flatten", &[x.clone()], vec![int("axis", 4)], "axis 4 is out of range: the tensor has rank 3");
+    wrong(
+        "Flatten",
+        std::slice::from_ref(&x),
+        vec![int("axis", 4)],
+        "axis 4 is out of range: the tensor has rank 3",
+    );
     wrong("Squeeze", &[x, of_ints(&[1])], vec![], "dimension 1 of [1, 2, 3] is not 1");
 }
 
