@@ -119,8 +119,7 @@ fn messages_nest_32_deep() {
     assert_eq!(reason(&within(&path(34), &[])), "messages nest deeper than 32");
 }
 
-/// The model is a message itself. The decoder refuses the first field, which has the wrong type, so that it makes nothing
-/// of the rest.
+/// The model is a message itself. Its first field has the wrong type, so that the decoder makes nothing of the rest.
 #[test]
 fn a_file_has_at_most_four_million_messages() {
     let of = |messages: usize| [vec![8 << 3, 0], [8 << 3 | 2, 0].repeat(messages - 1)].concat();
