@@ -3,6 +3,7 @@
 use csdfc_codegen::bind::Primitive;
 use csdfc_codegen::format::{Element, Layout};
 use csdfc_codegen::plan::{Layer, Plan, Workspace};
+use csdfc_codegen::shape::Shape;
 use rand::RngExt;
 use serde_json::Value;
 
@@ -31,12 +32,28 @@ pub fn primitive_unknown(plan: &mut Plan, random: &mut Random) -> Option<()> {
     Some(())
 }
 
-/// Invalid because each primitive computes some operators only, in its own layouts: the layer says which these are, and
-/// another primitive that it might be taken for.
+/// Invalid because each primitive computes some operators only, in its own layouts and its own workspace: the layer says
+/// which these are, and another primitive that it might be taken for.
 pub fn primitive_of_another_layer(plan: &mut Plan, random: &mut Random) -> Option<()> {
     let (c, l) = layer(plan, random);
+    let cnn = plan.cnns[c].name.clone();
+    let own = |name: &str| plan.tensors.iter().find(|tensor| tensor.cnn == cnn && tensor.name == name);
+    let stated = &plan.cnns[c].layers[l];
+    let seen: Option<Vec<Shape>> = stated
+        .inputs
+        .iter()
+        .map(|input| input.view.clone().or_else(|| Some(own(&input.tensor)?.shape.clone())))
+        .collect();
+    let (seen, output) = (seen?, stated.output_shape.clone());
+    let seen: Vec<&Shape> = seen.iter().collect();
     let layer = &mut plan.cnns[c].layers[l];
-    let others: Vec<Primitive> = Primitive::all().filter(|other| other.name() != layer.primitive).collect();
+    // One that does the same in the same memory is another primitive that the layer may have.
+    let may_have = |other: &Primitive| {
+        other.computes(&layer.operator, &seen)
+            && other.layouts() == [layer.layout_in, layer.layout_out]
+            && other.workspace_bytes(&layer.operator, &seen, &output) == layer.workspace.bytes
+    };
+    let others: Vec<Primitive> = Primitive::all().filter(|other| !may_have(other)).collect();
     let other = pick(&others, random)?;
     layer.primitive = other.name().into();
     if random.random_range(0..2) == 0 {

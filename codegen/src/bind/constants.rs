@@ -3,13 +3,15 @@
 //! The filters of a convolution, or the weights of a matrix product by constants, lie in panels of 16 output channels,
 //! the last panel of a group of as many as are left. A panel holds as many biases (zeros where there are none), the
 //! weights, step by step of the sum, and the slopes of a PRelu that has one per channel. A narrow last panel is followed by
-//! as many zeros as it has channels less than 16, so that kernels may read whole vectors. All other parameters are kept as
-//! they are, or as the pixels of an image. The parameters of each layer begin at a multiple of 64 bytes, and what a layer
+//! as many zeros as it has channels less than 16, so that kernels may read whole vectors. Primitives of convolutions
+//! that read several layouts keep the biases of all filters, or zeros, and then the filters in an order of their own. All
+//! other parameters are kept as they are, or as the pixels of an image. The parameters of each layer begin at a multiple of 64 bytes, and what a layer
 //! keeps is rounded up to that.
 
 use std::ops::Range;
 
 use csdfc_kernels::activation::Activation;
+use csdfc_kernels::conv::scenario::Scenario;
 use csdfc_kernels::conv::transpose::ConvTranspose;
 use csdfc_kernels::conv::{Conv, Pre};
 use csdfc_kernels::elements::{ElementShape, MAX_RANK};
@@ -63,6 +65,13 @@ pub enum Packing {
         /// channel.
         image: Option<[usize; 2]>,
     },
+    /// Biases, zeros where there are none, and then filters in the order that the scenario says.
+    Scenario {
+        /// The convolution that reads them.
+        scenario: Scenario,
+        /// Whether there are biases.
+        bias: bool,
+    },
     /// A constant `[C, H, W]` as rows of pixels.
     Image {
         /// Height, width and channels.
@@ -87,6 +96,7 @@ impl Packing {
             Packing::Conv { conv, .. } => conv.packed_len(),
             Packing::ConvTranspose { conv, .. } => conv.packed_len(),
             Packing::Gemm { gemm, .. } => gemm.packed_len(),
+            Packing::Scenario { scenario, .. } => scenario.packed_len(),
             Packing::Image { rows } | Packing::Row { rows } => rows.height * rows.row_stride(),
             Packing::Plain { dims } => dims.iter().product(),
         }
@@ -161,6 +171,12 @@ impl Packing {
                     parameter(0)[if *transposed { unit * gemm.inner + i } else { i * gemm.units + unit }]
                 };
                 gemm.pack(weight, bias, slopes, packed);
+            }
+            Packing::Scenario { scenario, bias } => {
+                let Conv { channels, filters, kernel, activation, .. } = scenario.conv;
+                expect(0, filters * channels * kernel[0] * kernel[1])?;
+                let [bias, _] = after_weights(*bias, filters, activation)?;
+                scenario.pack(parameter(0), bias, packed);
             }
             Packing::Image { rows } => {
                 expect(0, self.len())?;

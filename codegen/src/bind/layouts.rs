@@ -14,7 +14,7 @@ use super::seen::Input;
 use super::translate;
 
 /// The rows of an image as they lie in this layout: of `[W, C]`, of `[C, W]`, or one row of C planes.
-fn rows(shape: &Shape, layout: Layout, ring_rows: usize) -> Option<RowShape> {
+pub(super) fn rows(shape: &Shape, layout: Layout, ring_rows: usize) -> Option<RowShape> {
     let columns = shape.dims[shape.column_axis()?];
     let format = Format { layout, element: Element::F32 };
     let (height, row) = (format.rows(shape), format.row_elements(shape));

@@ -21,7 +21,10 @@ mod literal;
 mod own_kernels;
 mod primitive;
 mod products;
+mod scenarios;
 mod seen;
+#[cfg(test)]
+mod tests;
 mod translate;
 
 pub(crate) use constants::LINE;

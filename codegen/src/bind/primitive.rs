@@ -2,7 +2,8 @@
 //!
 //! A primitive is named `<family>-<variant>-<in>-<out>`, by the layouts that it reads and writes. A plan names one for
 //! each layer. To add one: write its kernel, choose the kernel for a [`Site`] in `bind/`, add a row here, and add what
-//! the checker must know of it to the table in `check/primitives.rs`.
+//! the checker must know of it to the table in `check/primitives.rs`. Convolutions that are generic over layouts are
+//! families (`scenarios`): one row there stands for a primitive for each pair of layouts.
 
 use crate::format::Layout::{Chw, Hcw, Hwc};
 use csdfc_kernels::conv::im2row::Im2row;
@@ -12,7 +13,9 @@ use crate::operator::{Conv, Function, Operator};
 use crate::shape::Shape;
 
 use super::choice::Choice;
+use super::constants::LINE;
 use super::kernel::Site;
+use super::scenarios::{self, Member};
 use super::{constants, layouts, own_kernels, products};
 
 /// A row of the table.
@@ -128,12 +131,22 @@ fn has_own_kernel(operator: &Operator) -> bool {
 
 /// A primitive.
 #[derive(Clone, Copy)]
-pub struct Primitive(&'static Row);
+pub struct Primitive(Entry);
+
+/// What says of a primitive what it is.
+#[derive(Clone, Copy)]
+enum Entry {
+    /// A row of the table.
+    Row(&'static Row),
+    /// One of a family that reads and writes several layouts.
+    Member(&'static Member),
+}
 
 impl Primitive {
-    /// All primitives, in the order of the table.
+    /// All primitives: the rows of the table, and then the members of families.
     pub fn all() -> impl Iterator<Item = Primitive> {
-        TABLE.iter().map(Primitive)
+        let members = scenarios::members().iter().map(Entry::Member);
+        TABLE.iter().map(Entry::Row).chain(members).map(Primitive)
     }
 
     /// The primitive of this name.
@@ -156,31 +169,52 @@ impl Primitive {
 
     /// Its name.
     pub fn name(self) -> &'static str {
-        self.0.name
+        match self.0 {
+            Entry::Row(row) => row.name,
+            Entry::Member(member) => &member.name,
+        }
     }
 
     /// Layout that it reads, and layout that it writes.
     pub fn layouts(self) -> [Layout; 2] {
-        self.0.layouts
+        match self.0 {
+            Entry::Row(row) => row.layouts,
+            Entry::Member(member) => member.layouts,
+        }
     }
 
     /// Whether it computes an operator of these operands, as seen.
     pub fn computes(self, operator: &Operator, inputs: &[&Shape]) -> bool {
-        (self.0.computes)(operator, inputs)
+        match self.0 {
+            Entry::Row(row) => (row.computes)(operator, inputs),
+            Entry::Member(member) => member.computes(operator, inputs),
+        }
     }
 
     /// Bytes of workspace that it needs while it fires. `inputs` are the operands as seen.
     pub fn workspace_bytes(self, operator: &Operator, inputs: &[&Shape], output: &Shape) -> u64 {
-        (self.0.workspace)(operator, inputs, output)
+        match self.0 {
+            Entry::Row(row) => (row.workspace)(operator, inputs, output),
+            Entry::Member(member) => member.workspace_len(operator, inputs) as u64 * Element::F32.bytes(),
+        }
     }
 
     /// Bytes that it keeps of a layer's parameters, of which there are so many. `inputs` are the operands as seen.
     pub fn stored_bytes(self, operator: &Operator, inputs: &[&Shape], parameters: u64) -> u64 {
-        (self.0.stored)(operator, inputs, parameters)
+        match self.0 {
+            Entry::Row(row) => (row.stored)(operator, inputs, parameters),
+            Entry::Member(member) => {
+                let elements = member.stored_len(operator, inputs).next_multiple_of(LINE);
+                elements as u64 * Element::F32.bytes()
+            }
+        }
     }
 
     pub(super) fn kernel(self, site: &Site<'_>) -> Result<Choice, String> {
-        (self.0.kernel)(site)
+        match self.0 {
+            Entry::Row(row) => (row.kernel)(site),
+            Entry::Member(member) => member.kernel(site),
+        }
     }
 }
 

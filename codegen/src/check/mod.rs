@@ -50,6 +50,7 @@
 mod bound;
 mod concurrent;
 mod edges;
+mod families;
 mod index;
 mod life;
 mod lifetimes;

@@ -1,7 +1,8 @@
 //! The primitives that are known: what they compute, in which layouts, and what they keep of a layer's parameters.
 //!
 //! This table is the checker's own. A test holds it against the kernels by executing plans with every primitive, in an
-//! arena between guards whose released rows hold no numbers (`tests/run/layouts.rs`).
+//! arena between guards whose released rows hold no numbers (`tests/run/layouts.rs`). Its second part, of primitives that
+//! are families, is `families`.
 
 use crate::format::Layout;
 use crate::format::Layout::{Chw, Hcw, Hwc};
@@ -9,19 +10,20 @@ use crate::operator::{Conv, Function, Operator};
 use crate::plan::Layer;
 use crate::shape::Shape;
 
+use super::families;
 use super::index::{CnnIndex, Index, LayerIndex};
 use super::{Findings, Violation, parameters};
 
 /// A row of the table.
 pub(super) struct Primitive {
-    name: &'static str,
-    computes: fn(&Operator, &[&Shape]) -> bool,
+    pub name: &'static str,
+    pub computes: fn(&Operator, &[&Shape]) -> bool,
     /// Layout that it reads, and layout that it writes.
-    layouts: [Layout; 2],
+    pub layouts: [Layout; 2],
     /// Bytes that it keeps of a layer's parameters, from the shapes of what the layer reads; none beyond 64 bits.
     pub stored: fn(&Operator, &[&Shape]) -> Option<u64>,
     /// Bytes of workspace, from the shapes of what the layer reads and makes; none beyond 64 bits.
-    workspace: fn(&Operator, &[&Shape], &Shape) -> Option<u64>,
+    pub workspace: fn(&Operator, &[&Shape], &Shape) -> Option<u64>,
 }
 
 impl Primitive {
@@ -90,9 +92,14 @@ fn is_other(operator: &Operator, _: &[&Shape]) -> bool {
     !["conv", "conv_transpose", "gemm", "convert"].contains(&operator.kind())
 }
 
+/// All primitives.
+fn all() -> impl Iterator<Item = &'static Primitive> {
+    PRIMITIVES.iter().chain(families::all())
+}
+
 /// The primitive of a layer, if it is one that computes it. `inputs` are the operands as seen.
 pub(super) fn find(layer: &Layer, inputs: &[&Shape]) -> Option<&'static Primitive> {
-    PRIMITIVES.iter().find(|row| row.name == layer.primitive && (row.computes)(&layer.operator, inputs))
+    all().find(|row| row.name == layer.primitive && (row.computes)(&layer.operator, inputs))
 }
 
 /// Bytes of workspace that a layer needs; none beyond 64 bits, or if its primitive is not known.
@@ -153,7 +160,7 @@ mod tests {
     /// No name is in one table and not in the other.
     #[test]
     fn all_primitives_are_known() {
-        let names: Vec<&str> = PRIMITIVES.iter().map(|row| row.name).collect();
+        let names: Vec<&str> = all().map(|row| row.name).collect();
         let bound: Vec<&str> = bind::Primitive::all().map(bind::Primitive::name).collect();
         assert_eq!(names, bound);
     }
@@ -206,7 +213,7 @@ mod tests {
                 for (operator, seen) in [(conv, &image), (transposed, &image), (gemm, &vector)] {
                     let count = parameters::elements(&operator, &[seen]).unwrap();
                     let bound = bind::Primitive::of(&operator, &[seen]);
-                    let row = PRIMITIVES.iter().find(|row| row.name == bound.name()).unwrap();
+                    let row = all().find(|row| row.name == bound.name()).unwrap();
                     let kept = bound.stored_bytes(&operator, &[seen], count);
                     assert_eq!((row.stored)(&operator, &[seen]), Some(kept), "{operator:?}");
                     compared += 1;
@@ -224,7 +231,7 @@ mod tests {
             for cnn in &index.cnns {
                 for l in 0..cnn.layers.len() {
                     let (operator, inputs) = (&cnn.layers[l].layer.operator, cnn.seen_all(l));
-                    for row in PRIMITIVES {
+                    for row in all() {
                         let bound = bind::Primitive::find(row.name).unwrap();
                         let computes = (row.computes)(operator, &inputs);
                         assert_eq!(computes, bound.computes(operator, &inputs), "{name}, {}", row.name);

@@ -12,13 +12,15 @@ pub(super) fn files(modules: &BTreeSet<&str>) -> Vec<(PathBuf, Vec<u8>)> {
     let mut files: Vec<(PathBuf, Vec<u8>)> = SOURCES
         .iter()
         .filter(|(path, _)| needed.contains(module(path)))
-        .map(|(path, text)| (PathBuf::from("src/kernels").join(path), adapt(text).into_bytes()))
+        .map(|(path, text)| {
+            (PathBuf::from("src/kernels").join(path), adapt(module(path), text, &needed).into_bytes())
+        })
         .collect();
     let mut head = String::from(
         "//! The kernels that the models use: every operator in rows, without allocation.\n\
          #![allow(clippy::all, clippy::pedantic, dead_code, unused_imports, reason = \"only a part is in use\")]\n\n",
     );
-    for module in &needed {
+    for module in needed.iter().filter(|module| !module.contains('/')) {
         head += &format!("pub mod {module};\n");
     }
     files.push(("src/kernels/mod.rs".into(), head.into_bytes()));
@@ -33,31 +35,47 @@ fn closure<'a>(modules: &BTreeSet<&'a str>) -> BTreeSet<&'a str> {
         if !needed.insert(next) {
             continue;
         }
+        open.extend(next.split_once('/').map(|(folder, _)| folder));
         for (path, text) in SOURCES.iter().filter(|(path, _)| module(path) == next) {
             let text = without_tests(text);
-            let depth = path.matches('/').count() - usize::from(path.ends_with("mod.rs"));
-            let roots = ["crate::".to_owned(), "super::".repeat(depth + 1)];
-            for (other, _) in SOURCES.iter() {
-                let other = module(other);
-                if roots.iter().any(|root| uses(&text, root, other)) {
-                    open.push(other);
-                }
-            }
+            let others = SOURCES.iter().map(|(other, _)| module(other));
+            open.extend(others.filter(|other| names(path, &text, other)));
         }
     }
     needed
 }
 
+/// Whether the text of a file names another module.
+fn names(path: &str, text: &str, other: &str) -> bool {
+    let (own, _) = path.split_once('/').unwrap_or_default();
+    let is_head = path.ends_with("/mod.rs");
+    // From the module of this file to the kernels' crate.
+    let up = "super::".repeat(if own.is_empty() || is_head { 1 } else { 2 });
+    match other.split_once('/') {
+        None => ["crate::", &up].iter().any(|root| uses(text, root, other)),
+        Some((folder, name)) if folder == own && is_head => uses(text, "", &format!("{name}::")),
+        Some((folder, name)) if folder == own => uses(text, "super::", name),
+        Some((folder, name)) => {
+            ["crate::", &up].iter().any(|root| uses(text, &format!("{root}{folder}::"), name))
+        }
+    }
+}
+
 /// Whether a text names a module by a path that begins so.
 fn uses(text: &str, root: &str, module: &str) -> bool {
-    text.match_indices(root).any(|(at, _)| {
+    let start = if root.is_empty() { module } else { root };
+    text.match_indices(start).any(|(at, _)| {
+        if text[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ':') {
+            return false;
+        }
         let rest = &text[at + root.len()..];
         let names = rest.strip_prefix('{').map_or(rest, |list| list.split('}').next().unwrap_or(list));
         let is_list = rest.starts_with('{');
-        names
-            .split(|c: char| !(c.is_alphanumeric() || c == '_'))
-            .take(if is_list { usize::MAX } else { 1 })
-            .any(|name| name == module)
+        root.is_empty()
+            || names
+                .split(|c: char| !(c.is_alphanumeric() || c == '_'))
+                .take(if is_list { usize::MAX } else { 1 })
+                .any(|name| name == module)
     })
 }
 
@@ -80,19 +98,25 @@ pub(super) fn module_of(name: &str) -> &'static str {
 /// A type of the kernels as an emitted crate names it.
 pub(super) fn path_of(name: &str) -> String {
     let file = TYPES.get(name).copied().unwrap_or_default();
-    let module = file.strip_suffix("/mod.rs").or(file.strip_suffix(".rs")).unwrap_or_default();
-    format!("kernels::{}::{name}", module.replace('/', "::"))
+    format!("kernels::{}::{name}", module(file).replace('/', "::"))
 }
 
-/// The module of a file: `conv` for `conv.rs`, `conv/mod.rs` and `conv/depthwise.rs`.
+/// The module of a file: `conv` for `conv.rs` and `conv/mod.rs`, `conv/depthwise` for `conv/depthwise.rs`.
 fn module(path: &str) -> &str {
-    path.split(['/', '.']).next().unwrap_or(path)
+    path.strip_suffix("/mod.rs").or(path.strip_suffix(".rs")).unwrap_or(path)
 }
 
-/// A file of the kernels' crate as one of the module `kernels`; nothing writes down parameters there.
-fn adapt(text: &str) -> String {
+/// The file of a module of the kernels' crate as one of the module `kernels`, in which there are these modules; nothing
+/// writes down parameters there.
+fn adapt(module: &str, text: &str, needed: &BTreeSet<&str>) -> String {
     let text = without_tests(text).replace("crate::", "crate::kernels::");
-    text.split_inclusive('\n').filter(|line| !line.starts_with("#[cfg_attr(feature = \"serde\"")).collect()
+    let is_absent = |line: &str| {
+        let name = line.strip_prefix("pub ").unwrap_or(line).strip_prefix("mod ");
+        let name = name.and_then(|name| name.trim_end().strip_suffix(';'));
+        name.is_some_and(|name| !needed.contains(format!("{module}/{name}").as_str()))
+    };
+    let is_kept = |line: &&str| !line.starts_with("#[cfg_attr(feature = \"serde\"") && !is_absent(line);
+    text.split_inclusive('\n').filter(is_kept).collect()
 }
 
 /// The text without the modules of its tests, in the file or beside it.
@@ -110,4 +134,44 @@ fn without_tests(text: &str) -> String {
         lines.by_ref().find(|line| end(line));
     }
     kept.trim_end().to_owned() + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The modules that come with some.
+    fn with(modules: &[&'static str]) -> Vec<&'static str> {
+        closure(&modules.iter().copied().collect()).into_iter().collect()
+    }
+
+    #[test]
+    fn a_crate_has_the_files_that_its_kernels_use() {
+        let conv = with(&["conv"]);
+        for part in ["arch/avx2", "conv/dense", "conv/depthwise", "conv/pre", "conv/window", "indirect"] {
+            assert!(conv.contains(&part), "{part} is missing of {conv:?}");
+        }
+        for family in ["conv/direct", "conv/mec", "conv/im2row", "conv/transpose", "product", "layout"] {
+            assert!(!conv.contains(&family), "{family} is not used");
+            assert!(with(&[family]).contains(&family));
+        }
+        let mec = with(&["conv/mec"]);
+        for part in ["conv", "conv/scenario", "product", "layout"] {
+            assert!(mec.contains(&part), "{part} is missing of {mec:?}");
+        }
+        assert!(!mec.contains(&"conv/direct"));
+        assert_eq!(with(&["convert"]).contains(&"conv"), false);
+    }
+
+    #[test]
+    fn a_folder_declares_the_modules_that_are_there() {
+        let heads = |modules: &[&'static str]| -> String {
+            let files = files(&modules.iter().copied().collect());
+            let head = files.iter().find(|(path, _)| path.ends_with("conv/mod.rs")).unwrap();
+            String::from_utf8(head.1.clone()).unwrap()
+        };
+        let head = heads(&["conv/kn2"]);
+        assert!(head.contains("\npub mod kn2;\n") && head.contains("\nmod dense;\n"));
+        assert!(!head.contains("mod mec;") && !head.contains("mod tests;"));
+    }
 }

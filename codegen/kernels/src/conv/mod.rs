@@ -13,8 +13,14 @@
 
 mod dense;
 mod depthwise;
+pub mod direct;
 pub mod im2row;
+pub mod kn2;
+pub mod lowered;
+pub mod mec;
+pub mod pointwise;
 pub mod pre;
+pub mod scenario;
 #[cfg(test)]
 mod tests;
 pub mod transpose;

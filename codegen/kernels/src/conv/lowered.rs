@@ -1,0 +1,92 @@
+//! Convolution as a matrix product whose patch matrix, the windows of the pixels, is made: im2col and im2row ("High
+//! performance convolutional neural networks for document processing", Chellapilla et al., 2006), all at once or a
+//! strip of rows at a time, between any layouts.
+
+use core::ops::Range;
+
+use super::super::kernel::{Context, RowKernel};
+use super::super::layout::Line;
+use super::super::rows::{Rows, RowsMut};
+use super::scenario::{Patches, Scenario, Steps};
+
+/// A convolution by a patch matrix.
+#[derive(Debug, Clone, Copy)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct Lowered {
+    /// The convolution.
+    pub scenario: Scenario,
+    /// How the patch matrix lies; as rows only where the output is HWC.
+    pub patches: PatchMatrix,
+    /// Rows of the output whose windows are there at a time.
+    pub strip: usize,
+}
+
+/// How a patch matrix lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub enum PatchMatrix {
+    /// `[kernel_y · kernel_x · channels, pixels]`: im2col.
+    Columns,
+    /// `[pixels, kernel_y · kernel_x · channels]`: im2row.
+    Rows,
+}
+
+impl Lowered {
+    /// Elements of the workspace: the windows of a strip.
+    pub const fn workspace_len(&self) -> usize {
+        let [_, width] = self.scenario.output;
+        self.strip * width * self.scenario.steps()
+    }
+}
+
+/// One operand; the constant is packed by [`Scenario::pack`], its filters as lines or steps, or, for an output in HWC, as
+/// steps or panels. The workspace has [`Lowered::workspace_len`] elements.
+impl RowKernel for Lowered {
+    #[inline]
+    fn rows(
+        &self,
+        context: &mut Context<'_>,
+        y: Range<usize>,
+        operands: &[Rows<'_>],
+        constants: &[Rows<'_>],
+        output: &mut RowsMut<'_>,
+    ) {
+        let scenario = &self.scenario;
+        let (bias, filters) = scenario.constants(constants);
+        let workspace = &mut context.workspace[..self.workspace_len()];
+        let ([_, width], steps) = (scenario.output, scenario.steps());
+        let all = Steps { filters, first: 0, count: steps, bias: Some(bias) };
+        let y = scenario.output_rows(y);
+        for start in y.clone().step_by(self.strip) {
+            let strip = start..y.end.min(start + self.strip);
+            let [step, pixel] = match self.patches {
+                PatchMatrix::Columns => [strip.len() * width, 1],
+                PatchMatrix::Rows => [1, steps],
+            };
+            for (row, y) in strip.clone().enumerate() {
+                self.lower(&operands[0], y, &mut workspace[row * width * pixel..], [step, pixel]);
+            }
+            let mut y = strip.clone();
+            while !y.is_empty() {
+                let (line, rows) = scenario.layouts[1].lines_mut(output, width, &y);
+                let elements = &workspace[(y.start - strip.start) * width * pixel..];
+                scenario.multiply(context.isa, all, Patches { elements, step, pixel }, rows * width, line);
+                y.start += rows;
+            }
+        }
+    }
+}
+
+impl Lowered {
+    /// Copies the windows of the pixels of output row `y`.
+    fn lower(&self, input: &Rows<'_>, y: usize, to: &mut [f32], strides: [usize; 2]) {
+        let Scenario { conv, .. } = self.scenario;
+        for ky in 0..conv.kernel[0] {
+            let line: Option<Line<&[f32]>> = self.scenario.input_row(input, y, ky);
+            for kx in 0..conv.kernel[1] {
+                let first = (ky * conv.kernel[1] + kx) * conv.channels;
+                self.scenario.lower(line, kx, &mut to[first * strides[0]..], strides);
+            }
+        }
+    }
+}

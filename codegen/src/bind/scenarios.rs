@@ -1,0 +1,256 @@
+//! Primitives of convolutions that read and write several layouts: a family is a kernel with one of its variants, and has
+//! a primitive for each pair of a layout that it reads and one that it writes.
+
+use std::sync::LazyLock;
+
+use csdfc_kernels::conv::Conv;
+use csdfc_kernels::conv::direct::{Direct, LoopOrder};
+use csdfc_kernels::conv::kn2::{Kn2Accumulate, Kn2Separate};
+use csdfc_kernels::conv::lowered::{Lowered, PatchMatrix};
+use csdfc_kernels::conv::mec::{self, Mec, Solution};
+use csdfc_kernels::conv::pointwise::Pointwise;
+use csdfc_kernels::conv::scenario::{Filters, Scenario};
+use csdfc_kernels::layout;
+
+use crate::format::Layout::{self, Chw, Hcw, Hwc};
+use crate::operator::{Function, Operator};
+use crate::shape::Shape;
+
+use super::choice::Choice;
+use super::constants::Packing;
+use super::kernel::Site;
+use super::layouts::rows;
+use super::seen::Input;
+use super::translate::activation;
+
+/// A family: `<family>-<variant>`.
+struct Family {
+    name: &'static str,
+    reads: &'static [Layout],
+    writes: &'static [Layout],
+    filters: Filters,
+    algorithm: Algorithm,
+}
+
+/// What computes a scenario.
+#[derive(Debug, Clone, Copy)]
+enum Algorithm {
+    Direct(LoopOrder),
+    /// A patch matrix, of all or of a strip of rows.
+    Lowered(PatchMatrix, Rows),
+    Kn2Accumulate,
+    Kn2Separate,
+    Mec(Solution, Rows),
+    Pointwise,
+}
+
+/// Rows of the output that are lowered at a time.
+#[derive(Debug, Clone, Copy)]
+enum Rows {
+    All,
+    Strip,
+}
+
+/// One of them.
+pub(super) struct Member {
+    pub name: String,
+    pub layouts: [Layout; 2],
+    filters: Filters,
+    algorithm: Algorithm,
+}
+
+const ANY: &[Layout] = &[Chw, Hcw, Hwc];
+/// Layouts whose columns lie on end.
+const LINES: &[Layout] = &[Chw, Hcw];
+const PLANES: &[Layout] = &[Chw];
+const PIXELS: &[Layout] = &[Hwc];
+
+const fn family(
+    name: &'static str,
+    [reads, writes]: [&'static [Layout]; 2],
+    filters: Filters,
+    algorithm: Algorithm,
+) -> Family {
+    Family { name, reads, writes, filters, algorithm }
+}
+
+const FAMILIES: &[Family] = &[
+    family("direct-sum2d", [PLANES, PLANES], Filters::Planes, Algorithm::Direct(LoopOrder::Sum2d)),
+    family("direct-shift", [PLANES, PLANES], Filters::Planes, Algorithm::Direct(LoopOrder::Shift)),
+    family("direct-row", [LINES, LINES], Filters::Planes, Algorithm::Direct(LoopOrder::Row)),
+    family("direct-columns", [LINES, LINES], Filters::Planes, Algorithm::Direct(LoopOrder::Columns)),
+    family("direct-filters", [ANY, ANY], Filters::Steps, Algorithm::Direct(LoopOrder::FilterTile)),
+    family("direct-pixel", [ANY, PIXELS], Filters::Steps, Algorithm::Direct(LoopOrder::Pixel)),
+    family("direct-dot", [PIXELS, ANY], Filters::Lines, Algorithm::Direct(LoopOrder::Dot)),
+    family("im2col-lines", [ANY, LINES], Filters::Lines, Algorithm::Lowered(PatchMatrix::Columns, Rows::All)),
+    family("im2col-steps", [ANY, ANY], Filters::Steps, Algorithm::Lowered(PatchMatrix::Columns, Rows::All)),
+    family(
+        "im2col-panels",
+        [ANY, PIXELS],
+        Filters::Panels,
+        Algorithm::Lowered(PatchMatrix::Columns, Rows::All),
+    ),
+    family(
+        "im2col-strip",
+        [ANY, LINES],
+        Filters::Lines,
+        Algorithm::Lowered(PatchMatrix::Columns, Rows::Strip),
+    ),
+    family("im2row-steps", [ANY, PIXELS], Filters::Steps, Algorithm::Lowered(PatchMatrix::Rows, Rows::All)),
+    family("im2row-panels", [ANY, PIXELS], Filters::Panels, Algorithm::Lowered(PatchMatrix::Rows, Rows::All)),
+    // From HWC there is an older one, whose strips are single rows.
+    family(
+        "im2row-strip",
+        [LINES, PIXELS],
+        Filters::Panels,
+        Algorithm::Lowered(PatchMatrix::Rows, Rows::Strip),
+    ),
+    family("kn2row-lines", [LINES, LINES], Filters::Lines, Algorithm::Kn2Accumulate),
+    family("kn2row-steps", [LINES, LINES], Filters::Steps, Algorithm::Kn2Accumulate),
+    family("kn2row-separate", [LINES, LINES], Filters::Taps, Algorithm::Kn2Separate),
+    family("kn2col-steps", [ANY, PIXELS], Filters::Steps, Algorithm::Kn2Accumulate),
+    family("kn2col-panels", [ANY, PIXELS], Filters::Panels, Algorithm::Kn2Accumulate),
+    family("mec-a", [ANY, LINES], Filters::Panels, Algorithm::Mec(Solution::A, Rows::All)),
+    family("mec-b", [ANY, ANY], Filters::Steps, Algorithm::Mec(Solution::B, Rows::All)),
+    family("mec-strip", [ANY, ANY], Filters::Steps, Algorithm::Mec(Solution::B, Rows::Strip)),
+    family("pointwise-lines", [LINES, LINES], Filters::Lines, Algorithm::Pointwise),
+    family("pointwise-steps", [LINES, LINES], Filters::Steps, Algorithm::Pointwise),
+    family("pointwise-panels", [ANY, PIXELS], Filters::Panels, Algorithm::Pointwise),
+];
+
+static MEMBERS: LazyLock<Vec<Member>> = LazyLock::new(|| {
+    let members = |family: &Family| {
+        let Family { name, reads, writes, filters, algorithm } = *family;
+        let pairs = reads.iter().flat_map(|reads| writes.iter().map(|writes| [*reads, *writes]));
+        let member = move |layouts: [Layout; 2]| {
+            let [reads, writes] = layouts.map(|layout| layout.to_string().to_lowercase());
+            Member { name: format!("{name}-{reads}-{writes}"), layouts, filters, algorithm }
+        };
+        pairs.map(member)
+    };
+    FAMILIES.iter().flat_map(members).collect()
+});
+
+/// All members of all families.
+pub(super) fn members() -> &'static [Member] {
+    &MEMBERS
+}
+
+impl Member {
+    /// The scenario of an operator of these operands, as seen, if it is one that such kernels know.
+    fn scenario(&self, operator: &Operator, inputs: &[&Shape]) -> Option<(Scenario, bool)> {
+        let (Operator::Conv(conv), [x]) = (operator, inputs) else { return None };
+        let has_slopes = matches!(conv.activation, Some(Function::PRelu { .. }));
+        if conv.groups != 1 || conv.pre.is_some() || conv.residual || has_slopes || !x.is_image() {
+            return None;
+        }
+        let (kernel, stride, dilation, pads) = (conv.kernel, conv.stride, conv.dilation, conv.pads);
+        let input = [x.rows(), x.dims[x.column_axis()?]];
+        let made = |axis: usize| {
+            let reach = (kernel[axis].checked_sub(1)?).checked_mul(dilation[axis])?.checked_add(1)?;
+            let padded = input[axis].checked_add(pads[axis])?.checked_add(pads[axis + 2])?;
+            Some(padded.checked_sub(reach)?.checked_div(stride[axis])? + 1)
+        };
+        let output = [made(0)?, made(1)?];
+        let kernel = Conv {
+            channels: x.channels(),
+            filters: conv.filters,
+            kernel,
+            stride,
+            dilation,
+            pads,
+            groups: 1,
+            pre: None,
+            residual: false,
+            activation: activation(conv.activation.as_ref()),
+        };
+        let layouts = self.layouts.map(of);
+        Some((Scenario { conv: kernel, input, output, layouts, filters: self.filters }, conv.bias))
+    }
+
+    /// Whether it computes an operator of these operands, as seen.
+    pub fn computes(&self, operator: &Operator, inputs: &[&Shape]) -> bool {
+        let Some((scenario, _)) = self.scenario(operator, inputs) else { return false };
+        let Conv { kernel, stride, dilation, pads, .. } = scenario.conv;
+        match self.algorithm {
+            Algorithm::Direct(_) | Algorithm::Lowered(..) => true,
+            Algorithm::Kn2Accumulate | Algorithm::Kn2Separate => stride == [1, 1],
+            Algorithm::Mec(Solution::A, rows) => {
+                dilation[0] == 1 && mec(scenario, Solution::A, rows).suits_a(mec::T)
+            }
+            Algorithm::Mec(Solution::B, _) => dilation[0] == 1,
+            Algorithm::Pointwise => [kernel, stride] == [[1, 1]; 2] && pads == [0; 4],
+        }
+    }
+
+    /// Elements of workspace for operands as seen.
+    pub fn workspace_len(&self, operator: &Operator, inputs: &[&Shape]) -> usize {
+        let Some((scenario, _)) = self.scenario(operator, inputs) else { return 0 };
+        match self.algorithm {
+            Algorithm::Direct(_) | Algorithm::Kn2Accumulate | Algorithm::Pointwise => 0,
+            Algorithm::Lowered(patches, rows) => lowered(scenario, patches, rows).workspace_len(),
+            Algorithm::Kn2Separate => Kn2Separate { scenario }.workspace_len(),
+            Algorithm::Mec(solution, rows) => mec(scenario, solution, rows).workspace_len(),
+        }
+    }
+
+    /// Elements that it keeps of the parameters, for operands as seen.
+    pub fn stored_len(&self, operator: &Operator, inputs: &[&Shape]) -> usize {
+        self.scenario(operator, inputs).map_or(0, |(scenario, _)| scenario.packed_len())
+    }
+
+    pub fn kernel(&self, site: &Site<'_>) -> Result<Choice, String> {
+        let [x] = site.inputs.as_slice() else { return site.unsupported() };
+        let input = match x.layout {
+            Hwc => x.image(),
+            layout => rows(x.own, layout, x.ring_rows).filter(|_| x.own == x.seen).map(Input::of),
+        };
+        let output = rows(site.output, site.layout, site.ring_rows);
+        let scenario = self.scenario(site.operator, &[x.seen]);
+        let (Some(input), Some(output), Some((scenario, bias))) = (input, output, scenario) else {
+            return site.unsupported();
+        };
+        if [x.layout, site.layout] != self.layouts {
+            return site.unsupported();
+        }
+        let inputs = vec![input];
+        let choice = match self.algorithm {
+            Algorithm::Direct(order) => Choice::by_rows(Direct { scenario, order }, inputs, output),
+            Algorithm::Lowered(patches, rows) => {
+                Choice::by_rows(lowered(scenario, patches, rows), inputs, output)
+            }
+            Algorithm::Kn2Accumulate => Choice::by_rows(Kn2Accumulate { scenario }, inputs, output),
+            Algorithm::Kn2Separate => Choice::by_rows(Kn2Separate { scenario }, inputs, output),
+            Algorithm::Mec(solution, rows) => Choice::by_rows(mec(scenario, solution, rows), inputs, output),
+            Algorithm::Pointwise => Choice::by_rows(Pointwise { scenario }, inputs, output),
+        };
+        Ok(choice.with(Packing::Scenario { scenario, bias }, 0..1 + usize::from(bias)))
+    }
+}
+
+fn lowered(scenario: Scenario, patches: PatchMatrix, rows: Rows) -> Lowered {
+    Lowered { scenario, patches, strip: rows.of(&scenario) }
+}
+
+fn mec(scenario: Scenario, solution: Solution, rows: Rows) -> Mec {
+    Mec { scenario, solution, strip: rows.of(&scenario) }
+}
+
+impl Rows {
+    /// How many they are.
+    fn of(self, scenario: &Scenario) -> usize {
+        match self {
+            Rows::All => scenario.output[0],
+            Rows::Strip => scenario.strip(),
+        }
+    }
+}
+
+/// A layout as kernels take it.
+fn of(layout: Layout) -> layout::Layout {
+    match layout {
+        Chw => layout::Layout::Chw,
+        Hcw => layout::Layout::Hcw,
+        Hwc => layout::Layout::Hwc,
+    }
+}

@@ -1,0 +1,334 @@
+//! Every primitive of a convolution against its definition, each in at least [`SCENARIOS`] random scenarios: rows in any
+//! division, rings that hold what a firing reads and nothing else, a workspace of exactly the stated bytes.
+
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use csdfc_kernels::Isa;
+use csdfc_kernels::kernel::Context;
+use rand::RngExt;
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+
+use super::*;
+use crate::format::{Element, Format, Layout};
+use crate::operator::{Conv, Function, Operator, Pre};
+use crate::shape::Shape;
+
+/// Scenarios of each primitive.
+const SCENARIOS: usize = 200;
+
+/// What is before and after memory that nothing may touch.
+const GUARD: usize = 16;
+
+/// A convolution, its operand and parameters, and what it should make.
+struct Scenario {
+    conv: Conv,
+    operator: Operator,
+    input: Shape,
+    output: Shape,
+    /// `[C, H, W]`.
+    image: Vec<f32>,
+    parameters: Vec<Vec<f32>>,
+    /// `[M, H', W']`: sums, and what their terms are in size.
+    sums: Vec<[f64; 2]>,
+}
+
+fn floats(random: &mut ChaCha8Rng, count: usize) -> Vec<f32> {
+    (0..count).map(|_| random.random_range(-1.0..1.0)).collect()
+}
+
+impl Scenario {
+    fn draw(random: &mut ChaCha8Rng) -> Self {
+        let up_to = |random: &mut ChaCha8Rng, most: usize| match random.random_range(0..4) {
+            0 => 1,
+            1 => random.random_range(1..=most),
+            _ => random.random_range(1..=9),
+        };
+        let (channels, filters) = (up_to(random, 20), up_to(random, 40));
+        let is_pointwise = random.random_range(0..4) == 0;
+        let mut kernel = [(); 2].map(|()| random.random_range(1..6usize));
+        let (mut stride, mut dilation) = ([1usize; 2], [1usize; 2]);
+        if random.random_range(0..2) == 0 {
+            stride = stride.map(|_| random.random_range(1..5));
+        }
+        if random.random_range(0..3) == 0 {
+            dilation = dilation.map(|_| random.random_range(1..4));
+        }
+        if random.random_range(0..3) == 0 {
+            kernel = [[3, 3], [5, 5], [3, 1]][random.random_range(0..3)];
+        }
+        let mut reach = [0, 1].map(|axis| (kernel[axis] - 1) * dilation[axis] + 1);
+        let mut pads = [0, 1, 0, 1].map(|axis: usize| random.random_range(0..=reach[axis]));
+        if is_pointwise {
+            (kernel, stride, reach, pads) = ([1, 1], [1, 1], [1, 1], [0; 4]);
+        }
+        let size = [0, 1].map(|axis| {
+            let least = reach[axis].saturating_sub(pads[axis] + pads[axis + 2]).max(1);
+            least + random.random_range(0..[9, 20][axis])
+        });
+        let made =
+            [0, 1].map(|axis| (size[axis] + pads[axis] + pads[axis + 2] - reach[axis]) / stride[axis] + 1);
+        let activation = [
+            None,
+            Some(Function::Relu),
+            Some(Function::Clip { min: Some(-0.5), max: Some(0.75) }),
+            Some(Function::LeakyRelu { alpha: 0.1 }),
+        ];
+        let activation = activation[random.random_range(0..4)].clone();
+        let bias = random.random_range(0..2) == 0;
+        let image = floats(random, channels * size[0] * size[1]);
+        let weights = floats(random, filters * channels * kernel[0] * kernel[1]);
+        let biases = if bias { floats(random, filters) } else { vec![] };
+        let mut sums = Vec::new();
+        for (m, y, x) in indices([filters, made[0], made[1]]) {
+            let start = biases.get(m).map_or(0.0, |bias| f64::from(*bias));
+            let mut sum = [start, start.abs()];
+            for (c, ky, kx) in indices([channels, kernel[0], kernel[1]]) {
+                let row = (y * stride[0] + ky * dilation[0]).wrapping_sub(pads[0]);
+                let column = (x * stride[1] + kx * dilation[1]).wrapping_sub(pads[1]);
+                if row < size[0] && column < size[1] {
+                    let weight = weights[((m * channels + c) * kernel[0] + ky) * kernel[1] + kx];
+                    let term = f64::from(image[(c * size[0] + row) * size[1] + column]) * f64::from(weight);
+                    sum = [sum[0] + term, sum[1] + term.abs()];
+                }
+            }
+            sums.push(sum);
+        }
+        let (groups, pre, residual) = (1, None, false);
+        let conv = Conv { filters, kernel, stride, dilation, pads, groups, bias, pre, residual, activation };
+        let mut parameters = vec![weights];
+        parameters.extend(bias.then_some(biases));
+        Scenario {
+            operator: Operator::Conv(conv.clone()),
+            conv,
+            input: Shape::image(channels, size[0], size[1]),
+            output: Shape::image(filters, made[0], made[1]),
+            image,
+            parameters,
+            sums,
+        }
+    }
+}
+
+fn indices([a, b, c]: [usize; 3]) -> impl Iterator<Item = (usize, usize, usize)> {
+    (0..a).flat_map(move |i| (0..b).flat_map(move |j| (0..c).map(move |k| (i, j, k))))
+}
+
+/// Rows of a tensor in this layout, as it lies.
+fn rows_of(image: &[f32], shape: &Shape, layout: Layout) -> Vec<Vec<f32>> {
+    let [_, c, h, w] = shape.dims[..] else { panic!("no image") };
+    let at = |c: usize, y: usize, x: usize| image[(c * h + y) * w + x];
+    match layout {
+        Layout::Chw => vec![image.to_vec()],
+        Layout::Hcw => (0..h).map(|y| indices([1, c, w]).map(|(_, c, x)| at(c, y, x)).collect()).collect(),
+        Layout::Hwc => (0..h).map(|y| indices([1, w, c]).map(|(_, x, c)| at(c, y, x)).collect()).collect(),
+    }
+}
+
+/// A primitive with a scenario among rings of these rows.
+struct Bench<'a> {
+    primitive: Primitive,
+    scenario: &'a Scenario,
+    /// Rows of the operand as they lie.
+    input: Vec<Vec<f32>>,
+    isa: Isa,
+}
+
+impl<'a> Bench<'a> {
+    fn new(primitive: Primitive, scenario: &'a Scenario, isa: Isa) -> Self {
+        let input = rows_of(&scenario.image, &scenario.input, primitive.layouts()[0]);
+        Bench { primitive, scenario, input, isa }
+    }
+
+    fn workspace_len(&self) -> usize {
+        let Scenario { operator, input, output, .. } = self.scenario;
+        (self.primitive.workspace_bytes(operator, &[input], output) / 4) as usize
+    }
+
+    /// Rows of the operand that rows `y` of the output's tensor are made from.
+    fn read(&self, y: &std::ops::Range<usize>) -> std::ops::Range<usize> {
+        let (conv, rows) = (&self.scenario.conv, self.input.len());
+        if self.primitive.layouts().contains(&Layout::Chw) {
+            return 0..rows;
+        }
+        let reach = (conv.kernel[0] - 1) * conv.dilation[0] + 1;
+        let start = (y.start * conv.stride[0]).saturating_sub(conv.pads[0]).min(rows);
+        let end = ((y.end - 1) * conv.stride[0] + reach).saturating_sub(conv.pads[0]).min(rows);
+        start..end.max(start)
+    }
+
+    /// Rows of the output as they lie, made `rows` at a time with a workspace of so many elements.
+    fn make(&self, random: &mut ChaCha8Rng, rows: usize, workspace_len: usize) -> Vec<f32> {
+        let [reads, writes] = self.primitive.layouts();
+        let Scenario { operator, input, output, parameters, .. } = self.scenario;
+        let format = Format { layout: writes, element: Element::F32 };
+        let (height, row) = (format.rows(output), format.row_elements(output));
+        let mut made = Vec::new();
+        for start in (0..height).step_by(rows) {
+            let y = start..height.min(start + rows);
+            let read = self.read(&y);
+            let rings = [read.len().max(1), y.len()].map(|rows| rows + random.random_range(0..2));
+            // A tensor of one row has a ring of one.
+            let rings = [
+                if reads == Layout::Chw { 1 } else { rings[0] },
+                if writes == Layout::Chw { 1 } else { rings[1] },
+            ];
+            let first = rings.map(|rows| random.random_range(0..rows));
+            let width = self.input[0].len();
+            let mut ring = vec![f32::NAN; rings[0] * width];
+            for y in read {
+                ring[(first[0] + y) % rings[0] * width..][..width].copy_from_slice(&self.input[y]);
+            }
+            let operand = Operand { own: input, seen: input, layout: reads, ring_rows: rings[0] };
+            let site = Site { operator, inputs: vec![operand], output, layout: writes, ring_rows: rings[1] };
+            let call = bind(self.primitive, &site).unwrap();
+            let last = call.constants.last().unwrap().range.end;
+            let elements = parameters.iter().map(|parameter| parameter.len() as u64).sum();
+            let stored = self.primitive.stored_bytes(operator, &[input], elements);
+            assert_eq!(stored, last.next_multiple_of(LINE) as u64 * 4, "{:?}", self.primitive);
+            let mut weights = vec![f32::NAN; last];
+            for constant in &call.constants {
+                let of = &parameters[constant.parameters.clone()];
+                constant.packing.pack(of, &mut weights[constant.range.clone()]).unwrap();
+            }
+            let guarded = |len: usize| vec![f32::NAN; len + 2 * GUARD];
+            let (mut target, mut workspace) = (guarded(rings[1] * row), guarded(workspace_len));
+            let mut context =
+                Context { isa: self.isa, workers: None, workspace: &mut workspace[GUARD..][..workspace_len] };
+            let source = Source { data: &ring, slots: Slots::Ring(first[0]) };
+            let len = rings[1] * row;
+            let to =
+                Target { data: TargetData::F32(&mut target[GUARD..][..len]), slots: Slots::Ring(first[1]) };
+            call.fire(&mut context, y.clone(), &[source], &weights, to).unwrap();
+            for (memory, what) in [(&target, "output"), (&workspace, "workspace")] {
+                let guards = memory[..GUARD].iter().chain(&memory[memory.len() - GUARD..]);
+                assert!(guards.into_iter().all(|x| x.is_nan()), "{:?} leaves its {what}", self.primitive);
+            }
+            let mut others = vec![true; rings[1]];
+            for y in y {
+                let slot = (first[1] + y) % rings[1];
+                others[slot] = false;
+                made.extend_from_slice(&target[GUARD + slot * row..][..row]);
+            }
+            for slot in (0..rings[1]).filter(|slot| others[*slot]) {
+                let left = &target[GUARD + slot * row..][..row];
+                assert!(left.iter().all(|x| x.is_nan()), "{:?} writes other rows", self.primitive);
+            }
+        }
+        made
+    }
+
+    /// That the output is near the definition's, by as much of the size of what is summed.
+    fn compare(&self, made: &[f32], tolerance: f64) {
+        let Scenario { conv, output, sums, .. } = self.scenario;
+        let activation = translate::activation(conv.activation.as_ref());
+        let column = |part: usize| sums.iter().map(|sum| sum[part] as f32).collect::<Vec<f32>>();
+        let lie = |image: &[f32]| rows_of(image, output, self.primitive.layouts()[1]).concat();
+        let (want, size) = (lie(&column(0)), lie(&column(1)));
+        assert_eq!(made.len(), want.len());
+        for ((got, want), size) in made.iter().zip(&want).zip(&size) {
+            let want = activation.apply(*want, 0.0);
+            let error = f64::from((got - want).abs());
+            assert!(
+                error <= tolerance * f64::from(*size),
+                "{:?} by {}: {got}, not {want}, of terms of {size}, in {conv:?} of {}",
+                self.primitive,
+                self.isa.name(),
+                self.scenario.input
+            );
+        }
+    }
+}
+
+/// How near to its definition a primitive computes, relative to the sum of the sizes of all products.
+fn tolerance(_: Primitive) -> f64 {
+    1e-5
+}
+
+fn bits(values: &[f32]) -> Vec<u32> {
+    values.iter().map(|x| x.to_bits()).collect()
+}
+
+#[test]
+fn every_primitive_computes_its_definition() {
+    let mut random = ChaCha8Rng::seed_from_u64(15);
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut drawn = 0;
+    while drawn < SCENARIOS || counts.values().any(|count| *count < SCENARIOS) {
+        drawn += 1;
+        assert!(drawn < 40 * SCENARIOS, "{counts:?}");
+        let scenario = Scenario::draw(&mut random);
+        let Scenario { operator, input, output, .. } = &scenario;
+        for primitive in Primitive::all().filter(|primitive| primitive.computes(operator, &[input])) {
+            let count = counts.entry(primitive.name()).or_default();
+            *count += 1;
+            if *count > SCENARIOS {
+                continue;
+            }
+            let isa = if drawn % 2 == 0 { Isa::detect() } else { Isa::PORTABLE };
+            let bench = Bench::new(primitive, &scenario, isa);
+            let len = bench.workspace_len();
+            let format = Format { layout: primitive.layouts()[1], element: Element::F32 };
+            let rows = format.rows(output);
+            let whole = bench.make(&mut random, rows, len);
+            bench.compare(&whole, tolerance(primitive));
+            for part in [1, 2, 3, rows] {
+                if part < rows {
+                    let parts = bench.make(&mut random, part, len);
+                    assert_eq!(bits(&parts), bits(&whole), "{primitive:?} by {part} rows of {operator:?}");
+                }
+            }
+            if len > 0 && *count <= 3 {
+                let short = AssertUnwindSafe(|| bench.make(&mut random, rows, len - 1));
+                assert!(catch_unwind(short).is_err(), "{primitive:?} in less than its workspace");
+            }
+        }
+    }
+}
+
+/// What families that are generic over layouts do not compute, and what only some of them do.
+#[test]
+fn other_scenarios_are_refused() {
+    let image = Shape::image(6, 9, 8);
+    let (kernel, stride, dilation, pads) = ([3, 3], [1, 1], [1, 1], [1; 4]);
+    let (filters, groups, bias, pre, residual, activation) = (6, 1, true, None, false, None);
+    let plain = Conv { filters, kernel, stride, dilation, pads, groups, bias, pre, residual, activation };
+    let slopes = Some(Function::PRelu { slope: vec![1] });
+    let computes = |conv: &Conv, inputs: &[&Shape]| -> Vec<&str> {
+        let operator = Operator::Conv(conv.clone());
+        let all = scenarios::members().iter();
+        all.filter(|member| member.computes(&operator, inputs)).map(|member| member.name.as_str()).collect()
+    };
+    let all = computes(&plain, &[&image]);
+    for other in [
+        Conv { groups: 2, ..plain.clone() },
+        Conv { pre: Some(Pre { affine: false, activation: Some(Function::Relu) }), ..plain.clone() },
+        Conv { activation: slopes, ..plain.clone() },
+    ] {
+        assert_eq!(computes(&other, &[&image]), [""; 0], "{other:?}");
+    }
+    assert_eq!(computes(&Conv { residual: true, ..plain.clone() }, &[&image; 2]), [""; 0]);
+    assert_eq!(computes(&plain, &[&image; 2]), [""; 0]);
+    assert_eq!(computes(&plain, &[&Shape::new([6, 9, 8])]), [""; 0]);
+    // What does not fit into the image.
+    assert_eq!(computes(&Conv { kernel: [12, 3], ..plain.clone() }, &[&image]), [""; 0]);
+    let families = |names: &[&str]| -> Vec<String> {
+        let mut families: Vec<String> =
+            names.iter().filter_map(|name| Some(name.split_once('-')?.0.to_owned())).collect();
+        families.dedup();
+        families
+    };
+    assert_eq!(families(&all), ["direct", "im2col", "im2row", "kn2row", "kn2col", "mec"]);
+    let strided = computes(&Conv { stride: [2, 1], ..plain.clone() }, &[&image]);
+    assert_eq!(families(&strided), ["direct", "im2col", "im2row", "mec"]);
+    let dilated = computes(&Conv { dilation: [2, 1], ..plain.clone() }, &[&image]);
+    assert_eq!(families(&dilated), ["direct", "im2col", "im2row", "kn2row", "kn2col"]);
+    let pointwise = computes(&Conv { kernel: [1, 1], pads: [0; 4], ..plain.clone() }, &[&image]);
+    assert_eq!(families(&pointwise).last().unwrap(), "pointwise");
+    assert_eq!(pointwise.len(), scenarios::members().len());
+    let wide = computes(&plain, &[&Shape::image(6, 9, 101)]);
+    assert_eq!(all.len() - wide.len(), 6, "solution A has no more than 100 columns");
+    let large = computes(&Conv { filters: 1000, ..plain }, &[&image]);
+    assert_eq!(all.len() - large.len(), 6, "nor more elements than the lowered matrix");
+}

@@ -1,0 +1,217 @@
+//! Primitives of convolutions that read and write several layouts, by families: each has a primitive for each pair of a
+//! layout that it reads and one that it writes. All keep the biases of all filters, or zeros, and then the filters.
+
+use std::sync::LazyLock;
+
+use crate::format::Layout::{self, Chw, Hcw, Hwc};
+use crate::operator::{Conv, Function, Operator};
+use crate::shape::Shape;
+
+use super::primitives::Primitive;
+
+/// `<family>-<variant>`, layouts that it reads and that it writes, whether it computes an operator, and the bytes of its
+/// workspace.
+type Family = (
+    &'static str,
+    &'static [Layout],
+    &'static [Layout],
+    fn(&Operator, &[&Shape]) -> bool,
+    fn(&Operator, &[&Shape], &Shape) -> Option<u64>,
+);
+
+const ALL: &[Layout] = &[Chw, Hcw, Hwc];
+const BY_COLUMNS: &[Layout] = &[Chw, Hcw];
+
+const FAMILIES: &[Family] = &[
+    ("direct-sum2d", &[Chw], &[Chw], is_simple, nothing),
+    ("direct-shift", &[Chw], &[Chw], is_simple, nothing),
+    ("direct-row", BY_COLUMNS, BY_COLUMNS, is_simple, nothing),
+    ("direct-columns", BY_COLUMNS, BY_COLUMNS, is_simple, nothing),
+    ("direct-filters", ALL, ALL, is_simple, nothing),
+    ("direct-pixel", ALL, &[Hwc], is_simple, nothing),
+    ("direct-dot", &[Hwc], ALL, is_simple, nothing),
+    ("im2col-lines", ALL, BY_COLUMNS, is_simple, windows),
+    ("im2col-steps", ALL, ALL, is_simple, windows),
+    ("im2col-panels", ALL, &[Hwc], is_simple, windows),
+    ("im2col-strip", ALL, BY_COLUMNS, is_simple, windows_of_strip),
+    ("im2row-steps", ALL, &[Hwc], is_simple, windows),
+    ("im2row-panels", ALL, &[Hwc], is_simple, windows),
+    ("im2row-strip", BY_COLUMNS, &[Hwc], is_simple, windows_of_strip),
+    ("kn2row-lines", BY_COLUMNS, BY_COLUMNS, is_of_stride_1, nothing),
+    ("kn2row-steps", BY_COLUMNS, BY_COLUMNS, is_of_stride_1, nothing),
+    ("kn2row-separate", BY_COLUMNS, BY_COLUMNS, is_of_stride_1, products),
+    ("kn2col-steps", ALL, &[Hwc], is_of_stride_1, nothing),
+    ("kn2col-panels", ALL, &[Hwc], is_of_stride_1, nothing),
+    ("mec-a", ALL, BY_COLUMNS, fits_in_lowered, lowered),
+    ("mec-b", ALL, ALL, has_no_rows_between, lowered),
+    ("mec-strip", ALL, ALL, has_no_rows_between, lowered_strip),
+    ("pointwise-lines", BY_COLUMNS, BY_COLUMNS, is_pointwise, nothing),
+    ("pointwise-steps", BY_COLUMNS, BY_COLUMNS, is_pointwise, nothing),
+    ("pointwise-panels", ALL, &[Hwc], is_pointwise, nothing),
+];
+
+static PRIMITIVES: LazyLock<Vec<Primitive>> = LazyLock::new(|| {
+    let mut all = Vec::new();
+    for &(name, reads, writes, computes, workspace) in FAMILIES {
+        for (read, write) in reads.iter().flat_map(|read| writes.iter().map(move |write| (*read, *write))) {
+            all.push(Primitive {
+                name: format!("{name}-{read}-{write}").to_lowercase().leak(),
+                computes,
+                layouts: [read, write],
+                stored,
+                workspace,
+            });
+        }
+    }
+    all
+});
+
+/// The primitives of all families.
+pub(super) fn all() -> impl Iterator<Item = &'static Primitive> {
+    PRIMITIVES.iter()
+}
+
+/// The sizes of a convolution.
+struct Sizes {
+    channels: u64,
+    filters: u64,
+    kernel: [u64; 2],
+    stride: [u64; 2],
+    /// Height and width of the input with its padding, and without.
+    padded: [u64; 2],
+    input: [u64; 2],
+    output: [u64; 2],
+}
+
+impl Sizes {
+    fn of(conv: &Conv, input: &Shape) -> Option<Self> {
+        let columns = input.dims[input.column_axis()?];
+        let input_size = [input.rows() as u64, columns as u64];
+        let (mut padded, mut output) = ([0; 2], [0; 2]);
+        for axis in 0..2 {
+            let pads = (conv.pads[axis] as u64).checked_add(conv.pads[axis + 2] as u64)?;
+            padded[axis] = input_size[axis].checked_add(pads)?;
+            let between =
+                (conv.kernel[axis] as u64).checked_sub(1)?.checked_mul(conv.dilation[axis] as u64)?;
+            let steps = padded[axis].checked_sub(between.checked_add(1)?)?;
+            output[axis] = steps.checked_div(conv.stride[axis] as u64)? + 1;
+        }
+        Some(Sizes {
+            channels: input.channels() as u64,
+            filters: conv.filters as u64,
+            kernel: conv.kernel.map(|size| size as u64),
+            stride: conv.stride.map(|stride| stride as u64),
+            padded,
+            input: input_size,
+            output,
+        })
+    }
+
+    /// Rows of a strip: of 64 pixels, or all.
+    fn strip(&self) -> u64 {
+        self.output[0].min(64u64.div_ceil(self.output[1]))
+    }
+
+    /// Elements of the lowered matrix: `o_w · i_h · k_w · i_c`, i_h with the padding.
+    fn lowered(&self) -> Option<u64> {
+        product(&[self.output[1], self.padded[0], self.kernel[1], self.channels])
+    }
+
+    /// Elements of the windows of some rows of the output.
+    fn windows_of(&self, rows: u64) -> Option<u64> {
+        product(&[self.channels, self.kernel[0], self.kernel[1], self.output[1], rows])
+    }
+}
+
+fn product(factors: &[u64]) -> Option<u64> {
+    factors.iter().try_fold(1u64, |product, factor| product.checked_mul(*factor))
+}
+
+/// A convolution of one image, one group, and without what happens beside it but for functions without parameters.
+fn simple<'a>(operator: &'a Operator, inputs: &[&'a Shape]) -> Option<(&'a Conv, Sizes)> {
+    match (operator, inputs) {
+        (Operator::Conv(conv), [x])
+            if conv.groups == 1
+                && conv.pre.is_none()
+                && !conv.residual
+                && !matches!(conv.activation, Some(Function::PRelu { .. }))
+                && x.is_image() =>
+        {
+            Sizes::of(conv, x).map(|sizes| (conv, sizes))
+        }
+        _ => None,
+    }
+}
+
+fn is_simple(operator: &Operator, inputs: &[&Shape]) -> bool {
+    simple(operator, inputs).is_some()
+}
+
+fn is_of_stride_1(operator: &Operator, inputs: &[&Shape]) -> bool {
+    simple(operator, inputs).is_some_and(|(conv, _)| conv.stride == [1, 1])
+}
+
+fn is_pointwise(operator: &Operator, inputs: &[&Shape]) -> bool {
+    let is_of_pixels = |conv: &Conv| conv.kernel == [1, 1] && conv.pads == [0; 4];
+    is_of_stride_1(operator, inputs) && simple(operator, inputs).is_some_and(|(conv, _)| is_of_pixels(conv))
+}
+
+/// A window's rows follow each other.
+fn has_no_rows_between(operator: &Operator, inputs: &[&Shape]) -> bool {
+    simple(operator, inputs).is_some_and(|(conv, _)| conv.dilation[0] == 1)
+}
+
+/// The output has no more columns than 100, and no more elements than the lowered matrix.
+fn fits_in_lowered(operator: &Operator, inputs: &[&Shape]) -> bool {
+    let Some((_, sizes)) = simple(operator, inputs) else { return false };
+    let elements = product(&[sizes.filters, sizes.output[0], sizes.output[1]]);
+    let fits = elements.zip(sizes.lowered()).is_some_and(|(elements, lowered)| elements <= lowered);
+    has_no_rows_between(operator, inputs) && sizes.output[1] <= 100 && fits
+}
+
+/// Bytes that are kept of a layer's parameters: a bias and the weights of each filter.
+fn stored(operator: &Operator, inputs: &[&Shape]) -> Option<u64> {
+    let (_, Sizes { channels, filters, kernel, .. }) = simple(operator, inputs)?;
+    let each = product(&[channels, kernel[0], kernel[1]])?.checked_add(1)?;
+    product(&[filters, each, 4])?.checked_next_multiple_of(64)
+}
+
+fn nothing(_: &Operator, _: &[&Shape], _: &Shape) -> Option<u64> {
+    Some(0)
+}
+
+/// Bytes of so many elements.
+fn bytes(operator: &Operator, inputs: &[&Shape], elements: fn(&Sizes) -> Option<u64>) -> Option<u64> {
+    let (_, sizes) = simple(operator, inputs)?;
+    elements(&sizes)?.checked_mul(4)
+}
+
+/// `i_c · k_h · k_w · o_h · o_w`.
+fn windows(operator: &Operator, inputs: &[&Shape], _: &Shape) -> Option<u64> {
+    bytes(operator, inputs, |sizes| sizes.windows_of(sizes.output[0]))
+}
+
+fn windows_of_strip(operator: &Operator, inputs: &[&Shape], _: &Shape) -> Option<u64> {
+    bytes(operator, inputs, |sizes| sizes.windows_of(sizes.strip()))
+}
+
+/// `k_w · o_c · i_w`.
+fn products(operator: &Operator, inputs: &[&Shape], _: &Shape) -> Option<u64> {
+    bytes(operator, inputs, |sizes| product(&[sizes.kernel[1], sizes.filters, sizes.input[1]]))
+}
+
+fn lowered(operator: &Operator, inputs: &[&Shape], _: &Shape) -> Option<u64> {
+    bytes(operator, inputs, Sizes::lowered)
+}
+
+/// `o_w · ((r − 1) · s + k_h) · k_w · i_c` for r rows that are not all.
+fn lowered_strip(operator: &Operator, inputs: &[&Shape], _: &Shape) -> Option<u64> {
+    bytes(operator, inputs, |sizes| {
+        let rows = sizes.strip();
+        if rows == sizes.output[0] {
+            return sizes.lowered();
+        }
+        let read = (rows - 1).checked_mul(sizes.stride[0])?.checked_add(sizes.kernel[0])?;
+        product(&[sizes.output[1], read, sizes.kernel[1], sizes.channels])
+    })
+}
