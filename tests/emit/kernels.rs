@@ -458,37 +458,59 @@ fn lines() -> Vec<Group> {
     groups
 }
 
-/// Layers by each primitive that nothing chooses by itself, and the conversions that they need.
+/// Layers by primitives that nothing chooses by itself, with all kernels and most of their parameters, and the conversions
+/// that they need.
 fn by_primitives() -> Network {
-    let mut operators: Vec<Operator> = [Function::Relu, Function::Tanh, Function::Abs, Function::Sigmoid]
-        .map(|function| Operator::ElementWise(ElementWise { function }))
-        .into();
-    operators.extend([None, slopes(&[5, 1, 1])].map(|activation| {
-        let (kernel, pads, stride, dilation) = ([3, 2], [1, 0, 2, 1], [2, 1], [1, 2]);
-        let (bias, pre, residual) = (true, None, false);
-        Operator::Conv(Conv {
-            filters: 5,
-            kernel,
-            stride,
-            dilation,
-            pads,
-            groups: 1,
-            bias,
-            pre,
-            residual,
-            activation,
-        })
-    }));
+    let functions = [Function::Relu, Function::Tanh, Function::Abs]
+        .map(|function| Operator::ElementWise(ElementWise { function }));
+    let conv = |kernel, stride, dilation, pads, activation| {
+        let (filters, groups, bias, pre, residual) = (5, 1, true, None, false);
+        let conv = Conv { filters, kernel, stride, dilation, pads, groups, bias, pre, residual, activation };
+        Operator::Conv(conv)
+    };
+    let strided = |activation| conv([3, 2], [2, 1], [1, 2], [1, 0, 2, 1], activation);
+    let windows = || conv([3, 2], [1, 1], [1, 1], [1, 0, 2, 1], Some(Function::Relu));
+    let mut layers: Vec<(Operator, &str)> = functions
+        .into_iter()
+        .zip(["element-wise-hcw-hcw", "element-wise-chw-chw", "element-wise-hcw-hcw"])
+        .chain([None, slopes(&[5, 1, 1])].map(|activation| (strided(activation), "im2row-strip-hwc-hwc")))
+        .collect();
+    layers.extend(
+        [
+            "direct-sum2d-chw-chw",
+            "direct-row-hcw-chw",
+            "direct-filters-hwc-hcw",
+            "direct-dot-hwc-chw",
+            "im2col-strip-chw-chw",
+            "im2col-panels-hcw-hwc",
+            "im2row-steps-chw-hwc",
+            "mec-a-hwc-chw",
+        ]
+        .map(|name| (strided(Some(Function::Swish)), name)),
+    );
+    layers.extend(
+        [
+            "direct-shift-chw-chw",
+            "direct-columns-chw-hcw",
+            "direct-pixel-hcw-hwc",
+            "kn2row-lines-hcw-hcw",
+            "kn2row-separate-chw-hcw",
+            "kn2col-panels-hwc-hwc",
+            "mec-b-chw-hcw",
+            "mec-strip-hwc-hwc",
+        ]
+        .map(|name| (windows(), name)),
+    );
+    layers.extend(
+        ["pointwise-steps-chw-chw", "pointwise-panels-hcw-hwc"]
+            .map(|name| (conv([1, 1], [1, 1], [1, 1], [0; 4], None), name)),
+    );
+    let (operators, names): (Vec<Operator>, Vec<&str>) = layers.into_iter().unzip();
     let group = Group { name: "primitives", inputs: vec![plain(image())], operators };
     let mut network = network(&group, true);
-    let mut functions = ["element-wise-hcw-hcw", "element-wise-chw-chw"].iter().cycle().take(3);
-    for layer in &mut network.layers {
-        let name = match layer.operator.kind() {
-            "element_wise" => functions.next(),
-            "conv" => Some(&"im2row-strip-hwc-hwc"),
-            _ => None,
-        };
-        layer.primitive = name.map(|name| Primitive::find(name).expect("a primitive"));
+    let first = network.layers.len() - names.len();
+    for (layer, name) in network.layers[first..].iter_mut().zip(names) {
+        layer.primitive = Some(Primitive::find(name).expect("a primitive"));
     }
     csdfc::pass::legalise(network)
 }

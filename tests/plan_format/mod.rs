@@ -7,12 +7,18 @@ mod replay;
 
 use std::collections::BTreeSet;
 
+use csdfc::app::partition::Partition;
+use csdfc::app::resolve::RowsChoice;
 use csdfc::app::spec::{Method, RowsSpec};
+use csdfc::network::{Network, NetworkOutput};
+use csdfc::pass::legalise;
 use csdfc::units::MemoryGoal;
+use csdfc_codegen::bind::Primitive;
 use csdfc_codegen::check;
+use csdfc_codegen::operator::{Conv, Operator};
 use csdfc_codegen::plan::{Buffer, Layer, LayerInput, Plan, Step, StorageModel, Tensor};
 use csdfc_codegen::shape::Shape;
-use csdfc_tests::generate::application;
+use csdfc_tests::generate::{self, application};
 use csdfc_tests::together::pushed;
 use csdfc_tests::{app, outcome, root};
 use rand::{RngExt, SeedableRng};
@@ -199,6 +205,47 @@ fn applications_are_accepted() {
         assert_eq!(checked, Ok(()), "{name}");
         let replayed = replayed.unwrap_or_else(|why| panic!("{name}: {why}"));
         assert!(replayed.firings > 0 && replayed.rows_read > 0, "{name}");
+    }
+}
+
+/// A convolution 1×1 and one of larger windows, by each primitive that computes them.
+#[test]
+fn every_primitive_is_as_the_page_says() {
+    let page = page();
+    for (kernel, pads) in [([1, 1], [0; 4]), ([3, 2], [1, 0, 2, 1])] {
+        let (filters, stride, dilation, groups) = (4, [1, 1], [1, 1], 1);
+        let (bias, pre, residual, activation) = (true, None, false, None);
+        let conv = Operator::Conv(Conv {
+            filters,
+            kernel,
+            stride,
+            dilation,
+            pads,
+            groups,
+            bias,
+            pre,
+            residual,
+            activation,
+        });
+        let image = Shape::image(5, 30, 8);
+        for primitive in Primitive::all().filter(|primitive| primitive.computes(&conv, &[&image])) {
+            let name = primitive.name();
+            let family = name.rsplitn(3, '-').nth(2).unwrap();
+            assert!([name, family].iter().any(|name| page.contains(&format!("`{name}`"))), "{name}");
+            let mut network = Network::default();
+            let x = generate::input(&mut network, image.clone());
+            let operand = generate::push(&mut network, conv.clone(), vec![x]).unwrap();
+            network.layers[operand.layer.0].primitive = Some(primitive);
+            network.outputs.push(NetworkOutput { name: "out".into(), operand });
+            let network = legalise(network);
+            let (layers, processor) = (network.ids().collect(), "cpu".into());
+            let whole = Partition { name: "p".into(), layers, processor, schedule: None };
+            let cnns = vec![generate::of_network("cnn", network, vec![whole])];
+            let parallel = vec![vec!["p".into()]];
+            let application = generate::of_cnns(cnns, parallel, StorageModel::Tensors, RowsChoice::All);
+            let (replayed, checked) = verdicts(&outcome(&application).plan);
+            assert_eq!((replayed.map(|_| ()), checked), (Ok(()), Ok(())), "{name}");
+        }
     }
 }
 

@@ -22,11 +22,7 @@ use super::{Value, bits, compare, run_plan};
 const NETWORKS: u64 = 160;
 
 /// Chooses a primitive for each layer among those that compute it: of two, the one that was chosen less often.
-fn chosen(
-    mut network: Network,
-    random: &mut ChaCha8Rng,
-    executed: &mut BTreeMap<&str, u64>,
-) -> Network {
+fn chosen(mut network: Network, random: &mut ChaCha8Rng, executed: &mut BTreeMap<&str, u64>) -> Network {
     for layer in &mut network.layers {
         let inputs: Vec<&Shape> = layer.inputs.iter().map(|operand| &operand.shape).collect();
         let suits = |primitive: &Primitive| primitive.computes(&layer.operator, &inputs);

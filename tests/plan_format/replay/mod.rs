@@ -3,6 +3,7 @@
 
 mod arena;
 mod bound;
+mod families;
 mod model;
 mod rows;
 mod sums;

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
+use super::families;
 use super::rows::{Held, Shape, rates, spans};
 use super::{Refusal, list, names, number, same, text};
 
@@ -35,6 +36,7 @@ pub struct Cnn {
 pub struct Layer {
     pub name: String,
     pub op: String,
+    pub primitive: String,
     pub attributes: Value,
     pub operands: Vec<Operand>,
     pub shape: Shape,
@@ -402,13 +404,20 @@ fn layers(plan: &Value, cnn: &Value, partitions: &BTreeMap<&str, usize>) -> Resu
         let partition = *partitions.get(text(stated, "partition")?).ok_or("an unknown partition")?;
         let room = stated.get("workspace").ok_or("no workspace")?;
         let workspace = [number(room, "offset")?, number(room, "bytes")?];
-        let needed = match text(stated, "primitive")? {
+        let primitive = text(stated, "primitive")?;
+        let needed = match primitive {
             "im2row-strip-hwc-hwc" => {
                 let seen: &Operand = operands.first().ok_or("a convolution of nothing")?;
                 let kernel = list(&stated["attributes"], "kernel")?.iter().filter_map(Value::as_u64);
                 4 * shape.dims[3] * kernel.product::<u64>() * seen.seen.channels()
             }
-            _ => 0,
+            _ => match operands.first() {
+                Some(image) => {
+                    let floats = families::workspace(primitive, &stated["attributes"], &image.seen, &shape)?;
+                    4 * floats.unwrap_or(0)
+                }
+                None => 0,
+            },
         };
         same("bytes of a workspace", workspace[1], needed)?;
         if workspace[0] % 4 != 0 || needed == 0 && workspace[0] != 0 {
@@ -416,6 +425,7 @@ fn layers(plan: &Value, cnn: &Value, partitions: &BTreeMap<&str, usize>) -> Resu
         }
         let mut layer = Layer {
             op: text(stated, "op")?.to_owned(),
+            primitive: primitive.to_owned(),
             attributes: stated.get("attributes").cloned().unwrap_or_default(),
             operands,
             shape,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::arena::check_apart;
 use super::bound::bound;
+use super::families;
 use super::model::{Kind, Layer, Plan, Ring};
 use super::rows::Shape;
 use super::{Refusal, list, names, number, same};
@@ -186,6 +187,9 @@ fn parameters(_: &Plan<'_>, layer: &Layer) -> Result<u64, Refusal> {
 
 /// What a layer keeps of them, in bytes.
 fn stored(plan: &Plan<'_>, layer: &Layer) -> Result<u64, Refusal> {
+    if let Some(bytes) = families::stored(layer)? {
+        return Ok(bytes);
+    }
     let a = &layer.attributes;
     let (groups, filters, products) = match layer.op.as_str() {
         "conv" | "conv_transpose" => {
