@@ -21,7 +21,6 @@ pub mod gemm;
 mod indirect;
 pub mod instance_norm;
 pub mod kernel;
-#[allow(dead_code, reason = "primitives that use all of it follow")]
 pub mod layout;
 pub mod lrn;
 pub mod mat_mul;
@@ -30,7 +29,6 @@ pub mod pad;
 mod panel;
 mod pixels;
 pub mod pool;
-#[allow(dead_code, reason = "the primitives that are made of it follow")]
 mod product;
 pub mod reduce;
 pub mod resize;

@@ -35,47 +35,58 @@ fn closure<'a>(modules: &BTreeSet<&'a str>) -> BTreeSet<&'a str> {
         if !needed.insert(next) {
             continue;
         }
-        open.extend(next.split_once('/').map(|(folder, _)| folder));
-        for (path, text) in SOURCES.iter().filter(|(path, _)| module(path) == next) {
+        open.extend(parent(next));
+        for (_, text) in SOURCES.iter().filter(|(path, _)| module(path) == next) {
             let text = without_tests(text);
             let others = SOURCES.iter().map(|(other, _)| module(other));
-            open.extend(others.filter(|other| names(path, &text, other)));
+            open.extend(others.filter(|other| names(next, &text, other)));
         }
     }
     needed
 }
 
-/// Whether the text of a file names another module.
-fn names(path: &str, text: &str, other: &str) -> bool {
-    let (own, _) = path.split_once('/').unwrap_or_default();
-    let is_head = path.ends_with("/mod.rs");
-    // From the module of this file to the kernels' crate.
-    let up = "super::".repeat(if own.is_empty() || is_head { 1 } else { 2 });
-    match other.split_once('/') {
-        None => ["crate::", &up].iter().any(|root| uses(text, root, other)),
-        Some((folder, name)) if folder == own && is_head => uses(text, "", &format!("{name}::")),
-        Some((folder, name)) if folder == own => uses(text, "super::", name),
-        Some((folder, name)) => {
-            ["crate::", &up].iter().any(|root| uses(text, &format!("{root}{folder}::"), name))
+/// The folder of a module, a module itself, unless that is the crate.
+fn parent(module: &str) -> Option<&str> {
+    module.rsplit_once('/').map(|(folder, _)| folder)
+}
+
+/// Whether the text of a module names another one: by a path from the crate, from itself, or from a module that it is in.
+fn names(module: &str, text: &str, other: &str) -> bool {
+    let name = other.rsplit('/').next().unwrap_or(other);
+    let (mut from, mut up) = (Some(module), String::new());
+    loop {
+        // Where a path begins, as a folder, and how that is written.
+        let (place, written) = match from {
+            Some(place) => (format!("{place}/"), up.as_str()),
+            None => (String::new(), up.as_str()),
+        };
+        if let Some(rest) = other.strip_prefix(&place) {
+            let folders = rest.strip_suffix(name).unwrap_or_default().replace('/', "::");
+            let is_root = from.is_none() && uses(text, &format!("crate::{folders}"), name);
+            if is_root || uses(text, &format!("{written}{folders}"), name) {
+                return true;
+            }
         }
+        let Some(place) = from else { return false };
+        from = parent(place);
+        up += "super::";
     }
 }
 
-/// Whether a text names a module by a path that begins so.
+/// Whether a text names a module by a path that begins so; without a beginning, a path follows it.
 fn uses(text: &str, root: &str, module: &str) -> bool {
-    let start = if root.is_empty() { module } else { root };
-    text.match_indices(start).any(|(at, _)| {
-        if text[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ':') {
-            return false;
-        }
+    let starts = |at: usize| !text[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ':');
+    if root.is_empty() {
+        return text.match_indices(&format!("{module}::")).any(|(at, _)| starts(at));
+    }
+    text.match_indices(root).filter(|(at, _)| starts(*at)).any(|(at, _)| {
         let rest = &text[at + root.len()..];
         let names = rest.strip_prefix('{').map_or(rest, |list| list.split('}').next().unwrap_or(list));
         let is_list = rest.starts_with('{');
-        root.is_empty()
-            || names
-                .split(|c: char| !(c.is_alphanumeric() || c == '_'))
-                .take(if is_list { usize::MAX } else { 1 })
-                .any(|name| name == module)
+        names
+            .split(|c: char| !(c.is_alphanumeric() || c == '_'))
+            .take(if is_list { usize::MAX } else { 1 })
+            .any(|name| name == module)
     })
 }
 
@@ -155,12 +166,13 @@ mod tests {
             assert!(!conv.contains(&family), "{family} is not used");
             assert!(with(&[family]).contains(&family));
         }
+        assert!(with(&["conv/winograd"]).contains(&"conv/winograd/transform"));
         let mec = with(&["conv/mec"]);
         for part in ["conv", "conv/scenario", "product", "layout"] {
             assert!(mec.contains(&part), "{part} is missing of {mec:?}");
         }
         assert!(!mec.contains(&"conv/direct"));
-        assert_eq!(with(&["convert"]).contains(&"conv"), false);
+        assert!(!with(&["convert"]).contains(&"conv"));
     }
 
     #[test]

@@ -179,8 +179,10 @@ mod tests {
         Mec { scenario, solution: Solution::B, strip: output[0] }
     }
 
+    type Layer = (&'static str, usize, [usize; 4], usize, usize, bool);
+
     /// Table 2, with L's elements by Eq. 3, those of a patch matrix by Eq. 2, and whether solution A is possible.
-    const TABLE_2: [(&str, usize, [usize; 4], usize, usize, bool); 12] = [
+    const TABLE_2: [Layer; 12] = [
         ("cv1", 227, [3, 96, 11, 4], 412_005, 1_098_075, true),
         ("cv2", 231, [3, 96, 11, 4], 426_888, 1_138_368, true),
         ("cv3", 227, [3, 64, 7, 2], 529_137, 1_811_187, false),
