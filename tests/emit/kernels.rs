@@ -505,6 +505,10 @@ fn by_primitives() -> Network {
         ["pointwise-steps-chw-chw", "pointwise-panels-hcw-hwc"]
             .map(|name| (conv([1, 1], [1, 1], [1, 1], [0; 4], None), name)),
     );
+    layers.extend(
+        [("winograd-f4x4-3x3-chw-hwc", [3, 3]), ("winograd-f2-5-hcw-hcw", [3, 5])]
+            .map(|(name, kernel)| (conv(kernel, [1, 1], [1, 1], [1, 1, 0, 2], Some(Function::Tanh)), name)),
+    );
     let (operators, names): (Vec<Operator>, Vec<&str>) = layers.into_iter().unzip();
     let group = Group { name: "primitives", inputs: vec![plain(image())], operators };
     let mut network = network(&group, true);

@@ -1,4 +1,4 @@
-//! Every primitive, executed: random networks compute what the textbook says, whichever primitives compute their layers,
+//! Every primitive but those of transformed tiles (`tiles`), executed: random networks compute what the textbook says, whichever primitives compute their layers,
 //! and the same bytes however they are planned. So the checker's table of primitives is held against the kernels: debug
 //! builds put guards around the arena, and fill with what is not a number each row that is released and each workspace
 //! before it is used.
@@ -21,11 +21,13 @@ use super::{Value, bits, compare, run_plan};
 /// Networks drawn.
 const NETWORKS: u64 = 160;
 
-/// Chooses a primitive for each layer among those that compute it: of two, the one that was chosen less often.
+/// Chooses a primitive for each layer among those that compute it, but for transformed tiles: of two, the one that was chosen less often.
 fn chosen(mut network: Network, random: &mut ChaCha8Rng, executed: &mut BTreeMap<&str, u64>) -> Network {
     for layer in &mut network.layers {
         let inputs: Vec<&Shape> = layer.inputs.iter().map(|operand| &operand.shape).collect();
-        let suits = |primitive: &Primitive| primitive.computes(&layer.operator, &inputs);
+        let suits = |primitive: &Primitive| {
+            !primitive.name().starts_with("winograd") && primitive.computes(&layer.operator, &inputs)
+        };
         let all: Vec<Primitive> = Primitive::all().filter(suits).collect();
         let two = [(); 2].map(|()| all[random.random_range(0..all.len())]);
         layer.primitive = two.into_iter().min_by_key(|primitive| executed[primitive.name()]);
@@ -35,7 +37,12 @@ fn chosen(mut network: Network, random: &mut ChaCha8Rng, executed: &mut BTreeMap
 }
 
 /// The network in one partition, or cut into two that run at the same time.
-fn application(network: &Network, cut: bool, storage: StorageModel, rows: RowsChoice) -> Application {
+pub(super) fn application(
+    network: &Network,
+    cut: bool,
+    storage: StorageModel,
+    rows: RowsChoice,
+) -> Application {
     let ids: Vec<LayerId> = network.ids().collect();
     let middle = if cut { ids.len() / 2 } else { ids.len() };
     let (first, second) = ids.split_at(middle);
@@ -54,7 +61,8 @@ fn application(network: &Network, cut: bool, storage: StorageModel, rows: RowsCh
 
 #[test]
 fn any_primitives_compute_the_same() {
-    let mut executed: BTreeMap<&str, u64> = Primitive::all().map(|primitive| (primitive.name(), 0)).collect();
+    let names = Primitive::all().map(Primitive::name).filter(|name| !name.starts_with("winograd"));
+    let mut executed: BTreeMap<&str, u64> = names.map(|name| (name, 0)).collect();
     for stream in 0..NETWORKS {
         let mut random = random(stream);
         let bytes: Vec<u8> = (0..random.random_range(20..200)).map(|_| random.random()).collect();

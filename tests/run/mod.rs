@@ -6,6 +6,7 @@ mod layouts;
 mod lines;
 mod sums;
 mod textbook;
+mod tiles;
 mod together;
 
 use csdfc::app::open;

@@ -4,8 +4,9 @@
 //! the last panel of a group of as many as are left. A panel holds as many biases (zeros where there are none), the
 //! weights, step by step of the sum, and the slopes of a PRelu that has one per channel. A narrow last panel is followed by
 //! as many zeros as it has channels less than 16, so that kernels may read whole vectors. Primitives of convolutions
-//! that read several layouts keep the biases of all filters, or zeros, and then the filters in an order of their own. All
-//! other parameters are kept as they are, or as the pixels of an image. The parameters of each layer begin at a multiple of 64 bytes, and what a layer
+//! that read several layouts keep the biases of all filters, or zeros, and then the filters in an order of their own, or
+//! transformed. All other parameters are kept as they are, or as the pixels of an image. The parameters of each layer
+//! begin at a multiple of 64 bytes, and what a layer
 //! keeps is rounded up to that.
 
 use std::ops::Range;
@@ -13,6 +14,7 @@ use std::ops::Range;
 use csdfc_kernels::activation::Activation;
 use csdfc_kernels::conv::scenario::Scenario;
 use csdfc_kernels::conv::transpose::ConvTranspose;
+use csdfc_kernels::conv::winograd::Winograd;
 use csdfc_kernels::conv::{Conv, Pre};
 use csdfc_kernels::elements::{ElementShape, MAX_RANK};
 use csdfc_kernels::gemm::Gemm;
@@ -72,6 +74,13 @@ pub enum Packing {
         /// Whether there are biases.
         bias: bool,
     },
+    /// Biases, zeros where there are none, and transformed filters.
+    Winograd {
+        /// The convolution that reads them.
+        winograd: Winograd,
+        /// Whether there are biases.
+        bias: bool,
+    },
     /// A constant `[C, H, W]` as rows of pixels.
     Image {
         /// Height, width and channels.
@@ -97,6 +106,7 @@ impl Packing {
             Packing::ConvTranspose { conv, .. } => conv.packed_len(),
             Packing::Gemm { gemm, .. } => gemm.packed_len(),
             Packing::Scenario { scenario, .. } => scenario.packed_len(),
+            Packing::Winograd { winograd, .. } => winograd.packed_len(),
             Packing::Image { rows } | Packing::Row { rows } => rows.height * rows.row_stride(),
             Packing::Plain { dims } => dims.iter().product(),
         }
@@ -177,6 +187,12 @@ impl Packing {
                 expect(0, filters * channels * kernel[0] * kernel[1])?;
                 let [bias, _] = after_weights(*bias, filters, activation)?;
                 scenario.pack(parameter(0), bias, packed);
+            }
+            Packing::Winograd { winograd, bias } => {
+                let Conv { channels, filters, kernel, activation, .. } = winograd.conv;
+                expect(0, filters * channels * kernel[0] * kernel[1])?;
+                let [bias, _] = after_weights(*bias, filters, activation)?;
+                winograd.pack(parameter(0), bias, packed);
             }
             Packing::Image { rows } => {
                 expect(0, self.len())?;

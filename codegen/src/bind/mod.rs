@@ -26,6 +26,7 @@ mod seen;
 #[cfg(test)]
 mod tests;
 mod translate;
+mod winograd;
 
 pub(crate) use constants::LINE;
 pub use constants::{Packing, Part};

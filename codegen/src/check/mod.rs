@@ -71,6 +71,7 @@ mod sums;
 #[cfg(test)]
 pub(crate) mod tests;
 mod violation;
+mod winograd;
 
 use serde::Serialize;
 

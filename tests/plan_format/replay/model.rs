@@ -54,6 +54,28 @@ pub struct Layer {
     pub readers: Vec<usize>,
 }
 
+/// The tiles of a primitive `winograd-f…`: m, their rows, r, and their values.
+pub struct Tiles {
+    pub high: u64,
+    pub m: u64,
+    pub r: u64,
+    pub v: u64,
+}
+
+/// Of `winograd-fm×m-r×r-…` or `winograd-fm-r-…`.
+pub fn tiles(primitive: &str) -> Result<Tiles, Refusal> {
+    let mut parts = primitive.split('-').skip(1);
+    let mut next = || parts.next().ok_or_else(|| format!("{primitive} has no tiles"));
+    let (tile, taps) = (next()?, next()?);
+    let size = |text: &str| text.split('x').next_back().and_then(|size| size.parse::<u64>().ok());
+    let (Some(m), Some(r)) = (size(tile.trim_start_matches('f')), size(taps)) else {
+        return Err(format!("{primitive} has no tiles"));
+    };
+    let a = m + r - 1;
+    let (high, v) = if tile.contains('x') { (m, a * a) } else { (1, a) };
+    Ok(Tiles { high, m, r, v })
+}
+
 #[derive(Debug)]
 pub struct Operand {
     pub tensor: usize,
@@ -406,6 +428,17 @@ fn layers(plan: &Value, cnn: &Value, partitions: &BTreeMap<&str, usize>) -> Resu
         let workspace = [number(room, "offset")?, number(room, "bytes")?];
         let primitive = text(stated, "primitive")?;
         let needed = match primitive {
+            name if name.starts_with("winograd") => {
+                let Tiles { high, m, r, v } = tiles(name)?;
+                let rows = stated["attributes"]["kernel"].get(0).and_then(Value::as_u64);
+                let k = if high == 1 { rows.ok_or("a kernel without rows")? } else { 1 };
+                let seen: &Operand = operands.first().ok_or("a convolution of nothing")?;
+                let side_by_side = shape.dims[3].div_ceil(m);
+                let s = 32_u64.div_ceil(side_by_side).min(shape.dims[2].div_ceil(high));
+                let filters = number(&stated["attributes"], "filters")?;
+                let rows = (s + k - 1) * seen.seen.channels() + s * filters.min(64);
+                4 * (v * side_by_side * rows + v / (m + r - 1) * (8 * m + r - 1) * 16)
+            }
             "im2row-strip-hwc-hwc" => {
                 let seen: &Operand = operands.first().ok_or("a convolution of nothing")?;
                 let kernel = list(&stated["attributes"], "kernel")?.iter().filter_map(Value::as_u64);

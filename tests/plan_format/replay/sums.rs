@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::Value;
+
 use super::arena::check_apart;
 use super::bound::bound;
 use super::families;
-use super::model::{Kind, Layer, Plan, Ring};
+use super::model::{Kind, Layer, Plan, Ring, Tiles, tiles};
 use super::rows::Shape;
 use super::{Refusal, list, names, number, same};
 
@@ -191,6 +193,12 @@ fn stored(plan: &Plan<'_>, layer: &Layer) -> Result<u64, Refusal> {
         return Ok(bytes);
     }
     let a = &layer.attributes;
+    if layer.primitive.starts_with("winograd") {
+        let Tiles { high, v, .. } = tiles(&layer.primitive)?;
+        let rows = a["kernel"].get(0).and_then(Value::as_u64).ok_or("a kernel without rows")?;
+        let k = if high == 1 { rows } else { 1 };
+        return Ok((4 * number(a, "filters")? * (1 + v * k * channels(layer))).next_multiple_of(64));
+    }
     let (groups, filters, products) = match layer.op.as_str() {
         "conv" | "conv_transpose" => {
             let (groups, filters, channels) = (number(a, "groups")?, number(a, "filters")?, channels(layer));

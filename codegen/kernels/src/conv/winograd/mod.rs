@@ -26,7 +26,7 @@ use super::super::layout::{Layout, Line};
 use super::super::product::{Left, Product, Right, Start};
 use super::super::rows::{Rows, RowsMut};
 use super::Conv;
-use transform::{Backward, Forward, filter_factor};
+use transform::{Backward, Forward, Move, filter_factor};
 
 /// Tiles of a strip, or somewhat more: fewer would read the filters too often.
 const STRIP: usize = 32;
@@ -36,6 +36,10 @@ const FILTERS: usize = 64;
 
 /// Tiles of a block that is transformed at a time.
 const BLOCK: usize = 8;
+
+/// Values of the largest tile along an axis, and taps of the longest filter.
+const MOST_VALUES: usize = 8;
+const MOST_TAPS: usize = 5;
 
 /// F(2×2, 3×3), F(4×4, 3×3), F(6×6, 3×3), F(2×2, 5×5), or F(2, 3), F(4, 3), F(2, 5), along x.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -139,30 +143,49 @@ impl Winograd {
         } else {
             biases.copy_from_slice(bias);
         }
+        let mut factors = [[0.0; MOST_TAPS]; MOST_VALUES];
+        for (at, factors) in factors[..columns].iter_mut().enumerate() {
+            for (tap, factor) in factors[..kernel[1]].iter_mut().enumerate() {
+                *factor = filter_factor(columns, kernel[1], at, tap);
+            }
+        }
+        let mut along_x = [[0.0; MOST_TAPS]; MOST_VALUES];
         for (i, weights) in weights.chunks_exact(kernel[0] * kernel[1]).enumerate() {
             let (filter, channel) = (i / channels, i % channels);
             let first = filter / PANEL * PANEL;
             let width = PANEL.min(filters - first);
             let place = first * channels + channel * width + filter - first;
-            for at in 0..rows * columns * taps {
-                let (position, tap) = (at / taps, at % taps);
-                let (y, x) = (position / columns, position % columns);
-                let mut sum = 0.0;
-                for (tap_at, weight) in weights.iter().enumerate() {
-                    let (ky, kx) = (tap_at / kernel[1], tap_at % kernel[1]);
-                    let along_y = match rows {
-                        1 => f64::from(u8::from(ky == tap)),
-                        _ => filter_factor(rows, kernel[0], y, ky),
-                    };
-                    sum += along_y * filter_factor(columns, kernel[1], x, kx) * f64::from(*weight);
+            let mut put = |at: usize, value: f64| packed[at * channels * filters + place] = value as f32;
+            for (x, factors) in factors[..columns].iter().enumerate() {
+                for (ky, weights) in weights.chunks_exact(kernel[1]).enumerate() {
+                    let sum = weights.iter().zip(factors).map(|(w, factor)| f64::from(*w) * factor).sum();
+                    if rows == 1 {
+                        put(x * taps + ky, sum);
+                    } else {
+                        along_x[x][ky] = sum;
+                    }
                 }
-                packed[at * channels * filters + place] = sum as f32;
+            }
+            if rows > 1 {
+                for (y, factors) in factors[..rows].iter().enumerate() {
+                    for (x, values) in along_x[..columns].iter().enumerate() {
+                        let terms = values[..kernel[0]].iter().zip(factors);
+                        put(y * columns + x, terms.map(|(value, factor)| value * factor).sum());
+                    }
+                }
             }
         }
     }
 
     /// Copies `channels` of the pixels of a row from column `first` of the padded input on; zeros beyond it.
-    fn load(&self, line: Option<Line<&[f32]>>, first: usize, channels: Range<usize>, to: &mut [f32]) {
+    fn load(
+        &self,
+        isa: Isa,
+        line: Option<Line<&[f32]>>,
+        first: usize,
+        channels: Range<usize>,
+        to: &mut [f32],
+    ) {
         let left = self.conv.pads[1];
         let columns = to.len() / PANEL;
         let (start, end) = match line {
@@ -178,9 +201,13 @@ impl Winograd {
         let from = &data[channels.start * channel + (first + start - left) * column..];
         let to = &mut to[start * PANEL..end * PANEL];
         if channel == 1 {
-            for (x, to) in to.chunks_exact_mut(PANEL).enumerate() {
-                move_pixel(&from[x * column..], to, channels.len());
-            }
+            isa.run(Move {
+                from,
+                to,
+                strides: [column, PANEL],
+                pixels: end - start,
+                channels: channels.len(),
+            });
         } else {
             for c in 0..channels.len() {
                 let from = &from[c * channel..][..end - start];
@@ -217,7 +244,7 @@ impl Winograd {
                     let is_read = (y.start..y.end + kernel[0] - 1).contains(&padded);
                     let row = padded.checked_sub(pads[0]).filter(|row| is_read && *row < self.input[0]);
                     let line = row.map(|row| self.layouts[0].line(input, self.input[1], row));
-                    self.load(line, first * self.tile[1], some.clone(), pixels);
+                    self.load(isa, line, first * self.tile[1], some.clone(), pixels);
                 }
                 let to = &mut values[(i * tiles + first) * channels + channel..];
                 self.forward(isa, block, [width, count], some.len(), to, position);
@@ -327,7 +354,8 @@ impl Winograd {
                         let row = line * high + row;
                         if y.contains(&row) {
                             let line = self.layouts[1].line_mut(output, self.output[1], row);
-                            store(&pixels[..columns * PANEL], line, column, filters.start + some, end - some);
+                            let pixels = &pixels[..columns * PANEL];
+                            store(isa, pixels, line, column, filters.start + some, end - some);
                         }
                     }
                 }
@@ -337,26 +365,16 @@ impl Winograd {
 }
 
 /// Copies pixels of 16 channels, of which `channels` are taken, to a row, from this column and channel on.
-fn store(pixels: &[f32], line: Line<&mut [f32]>, column: usize, first: usize, channels: usize) {
+fn store(isa: Isa, pixels: &[f32], line: Line<&mut [f32]>, column: usize, first: usize, channels: usize) {
     let to = &mut line.data[first * line.channel + column * line.column..];
     if line.channel == 1 {
-        for (x, pixel) in pixels.chunks_exact(PANEL).enumerate() {
-            move_pixel(pixel, &mut to[x * line.column..], channels);
-        }
+        let (strides, count) = ([PANEL, line.column], pixels.len() / PANEL);
+        isa.run(Move { from: pixels, to, strides, pixels: count, channels });
     } else {
         for c in 0..channels {
             let from = pixels.iter().skip(c).step_by(PANEL);
             to[c * line.channel..].iter_mut().zip(from).for_each(|(to, from)| *to = *from);
         }
-    }
-}
-
-/// Copies so many channels of a pixel, 16 as a rule.
-#[inline(always)]
-fn move_pixel(from: &[f32], to: &mut [f32], channels: usize) {
-    match (from.first_chunk::<PANEL>(), to.first_chunk_mut::<PANEL>()) {
-        (Some(from), Some(to)) if channels == PANEL => *to = *from,
-        _ => to[..channels].copy_from_slice(&from[..channels]),
     }
 }
 

@@ -130,6 +130,39 @@ fn places<S: Simd>(tiles: usize, channels: usize) -> impl Iterator<Item = (usize
     (0..tiles * vectors).map(move |at| (at / vectors, at % vectors * S::LANES))
 }
 
+/// Copies 16 channels or fewer of pixels, which are `strides` apart from each other.
+pub(super) struct Move<'a> {
+    pub from: &'a [f32],
+    pub to: &'a mut [f32],
+    pub strides: [usize; 2],
+    pub pixels: usize,
+    pub channels: usize,
+}
+
+impl Job for Move<'_> {
+    #[inline(always)]
+    fn run<S: Simd>(self) {
+        let Move { from, to, strides, pixels, channels } = self;
+        let reach = |stride: usize| pixels.saturating_sub(1) * stride + channels;
+        assert!(reach(strides[0]) <= from.len() && reach(strides[1]) <= to.len(), "pixels");
+        for x in 0..pixels {
+            for lane in (0..channels).step_by(S::LANES) {
+                let left = channels - lane;
+                // SAFETY: this is within a job of this instruction set; all pixels have been seen to be within the slices.
+                unsafe {
+                    let from = from.as_ptr().add(x * strides[0] + lane);
+                    let to = to.as_mut_ptr().add(x * strides[1] + lane);
+                    if left >= S::LANES {
+                        S::store(to, S::load(from));
+                    } else {
+                        S::store_part(to, left, S::load_part(from, left));
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// The transform of tiles that overlap in a block of pixels, of `ROWS` rows by `A` columns each; one row is not
 /// transformed along y.
 pub(super) struct Forward<'a, const ROWS: usize, const A: usize> {
@@ -173,9 +206,11 @@ impl<const ROWS: usize, const A: usize> Job for Forward<'_, ROWS, A> {
                         rows[y][x] = column[y];
                     }
                 }
+                let left = channels - lane;
                 for (y, row) in rows.iter().enumerate() {
                     for (x, value) in forward::<S, A>(row).into_iter().enumerate() {
-                        S::store_part(to.add((y * A + x) * position), channels - lane, value);
+                        let to = to.add((y * A + x) * position);
+                        if left >= S::LANES { S::store(to, value) } else { S::store_part(to, left, value) }
                     }
                 }
             }
