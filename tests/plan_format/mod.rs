@@ -208,11 +208,12 @@ fn applications_are_accepted() {
     }
 }
 
-/// A convolution 1×1 and one of larger windows, by each primitive that computes them.
+/// A convolution 1×1 and some of larger windows, by each primitive that computes them.
 #[test]
 fn every_primitive_is_as_the_page_says() {
     let page = page();
-    for (kernel, pads) in [([1, 1], [0; 4]), ([3, 2], [1, 0, 2, 1])] {
+    let larger = [[3, 2], [3, 3], [5, 5]].map(|kernel| (kernel, [1, 0, 2, 1]));
+    for (kernel, pads) in [([1, 1], [0; 4])].into_iter().chain(larger) {
         let (filters, stride, dilation, groups) = (4, [1, 1], [1, 1], 1);
         let (bias, pre, residual, activation) = (true, None, false, None);
         let conv = Operator::Conv(Conv {
