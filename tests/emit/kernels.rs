@@ -490,6 +490,8 @@ fn by_primitives() -> Network {
     );
     layers.extend(
         [
+            "fft1d-kept-hwc-chw",
+            "fft1d-made-chw-hcw",
             "direct-shift-chw-chw",
             "direct-columns-chw-hcw",
             "direct-pixel-hcw-hwc",

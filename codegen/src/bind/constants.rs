@@ -12,6 +12,7 @@
 use std::ops::Range;
 
 use csdfc_kernels::activation::Activation;
+use csdfc_kernels::conv::fft::Fft1d;
 use csdfc_kernels::conv::scenario::Scenario;
 use csdfc_kernels::conv::transpose::ConvTranspose;
 use csdfc_kernels::conv::winograd::Winograd;
@@ -81,6 +82,13 @@ pub enum Packing {
         /// Whether there are biases.
         bias: bool,
     },
+    /// Biases, zeros where there are none, cosines and sines, and filters or their spectra.
+    Fft1d {
+        /// The convolution that reads them.
+        fft: Fft1d,
+        /// Whether there are biases.
+        bias: bool,
+    },
     /// A constant `[C, H, W]` as rows of pixels.
     Image {
         /// Height, width and channels.
@@ -107,6 +115,7 @@ impl Packing {
             Packing::Gemm { gemm, .. } => gemm.packed_len(),
             Packing::Scenario { scenario, .. } => scenario.packed_len(),
             Packing::Winograd { winograd, .. } => winograd.packed_len(),
+            Packing::Fft1d { fft, .. } => fft.packed_len(),
             Packing::Image { rows } | Packing::Row { rows } => rows.height * rows.row_stride(),
             Packing::Plain { dims } => dims.iter().product(),
         }
@@ -193,6 +202,12 @@ impl Packing {
                 expect(0, filters * channels * kernel[0] * kernel[1])?;
                 let [bias, _] = after_weights(*bias, filters, activation)?;
                 winograd.pack(parameter(0), bias, packed);
+            }
+            Packing::Fft1d { fft, bias } => {
+                let Conv { channels, filters, kernel, activation, .. } = fft.scenario.conv;
+                expect(0, filters * channels * kernel[0] * kernel[1])?;
+                let [bias, _] = after_weights(*bias, filters, activation)?;
+                fft.pack(parameter(0), bias, packed, &mut vec![0.0; 2 * fft.points()]);
             }
             Packing::Image { rows } => {
                 expect(0, self.len())?;

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 
 use csdfc_kernels::conv::Conv;
 use csdfc_kernels::conv::direct::{Direct, LoopOrder};
+use csdfc_kernels::conv::fft::{Fft1d, Spectra};
 use csdfc_kernels::conv::kn2::{Kn2Accumulate, Kn2Separate};
 use csdfc_kernels::conv::lowered::{Lowered, PatchMatrix};
 use csdfc_kernels::conv::mec::{self, Mec, Solution};
@@ -41,6 +42,7 @@ enum Algorithm {
     Kn2Accumulate,
     Kn2Separate,
     Mec(Solution, Rows),
+    Fft1d(Spectra),
     Pointwise,
 }
 
@@ -113,6 +115,8 @@ const FAMILIES: &[Family] = &[
     family("mec-a", [ANY, LINES], Filters::Panels, Algorithm::Mec(Solution::A, Rows::All)),
     family("mec-b", [ANY, ANY], Filters::Steps, Algorithm::Mec(Solution::B, Rows::All)),
     family("mec-strip", [ANY, ANY], Filters::Steps, Algorithm::Mec(Solution::B, Rows::Strip)),
+    family("fft1d-kept", [ANY, ANY], Filters::Planes, Algorithm::Fft1d(Spectra::Kept)),
+    family("fft1d-made", [ANY, ANY], Filters::Planes, Algorithm::Fft1d(Spectra::Made)),
     family("pointwise-lines", [LINES, LINES], Filters::Lines, Algorithm::Pointwise),
     family("pointwise-steps", [LINES, LINES], Filters::Steps, Algorithm::Pointwise),
     family("pointwise-panels", [ANY, PIXELS], Filters::Panels, Algorithm::Pointwise),
@@ -174,7 +178,7 @@ impl Member {
         let Conv { kernel, stride, dilation, pads, .. } = scenario.conv;
         match self.algorithm {
             Algorithm::Direct(_) | Algorithm::Lowered(..) => true,
-            Algorithm::Kn2Accumulate | Algorithm::Kn2Separate => stride == [1, 1],
+            Algorithm::Kn2Accumulate | Algorithm::Kn2Separate | Algorithm::Fft1d(_) => stride == [1, 1],
             Algorithm::Mec(Solution::A, rows) => {
                 dilation[0] == 1 && mec(scenario, Solution::A, rows).suits_a(mec::T)
             }
@@ -191,12 +195,21 @@ impl Member {
             Algorithm::Lowered(patches, rows) => lowered(scenario, patches, rows).workspace_len(),
             Algorithm::Kn2Separate => Kn2Separate { scenario }.workspace_len(),
             Algorithm::Mec(solution, rows) => mec(scenario, solution, rows).workspace_len(),
+            Algorithm::Fft1d(spectra) => Fft1d { scenario, spectra }.workspace_len(),
         }
     }
 
     /// Elements that it keeps of the parameters, for operands as seen.
     pub fn stored_len(&self, operator: &Operator, inputs: &[&Shape]) -> usize {
-        self.scenario(operator, inputs).map_or(0, |(scenario, _)| scenario.packed_len())
+        self.scenario(operator, inputs).map_or(0, |(scenario, bias)| self.packing(scenario, bias).len())
+    }
+
+    /// How the parameters are packed.
+    fn packing(&self, scenario: Scenario, bias: bool) -> Packing {
+        match self.algorithm {
+            Algorithm::Fft1d(spectra) => Packing::Fft1d { fft: Fft1d { scenario, spectra }, bias },
+            _ => Packing::Scenario { scenario, bias },
+        }
     }
 
     pub fn kernel(&self, site: &Site<'_>) -> Result<Choice, String> {
@@ -222,9 +235,10 @@ impl Member {
             Algorithm::Kn2Accumulate => Choice::by_rows(Kn2Accumulate { scenario }, inputs, output),
             Algorithm::Kn2Separate => Choice::by_rows(Kn2Separate { scenario }, inputs, output),
             Algorithm::Mec(solution, rows) => Choice::by_rows(mec(scenario, solution, rows), inputs, output),
+            Algorithm::Fft1d(spectra) => Choice::by_rows(Fft1d { scenario, spectra }, inputs, output),
             Algorithm::Pointwise => Choice::by_rows(Pointwise { scenario }, inputs, output),
         };
-        Ok(choice.with(Packing::Scenario { scenario, bias }, 0..1 + usize::from(bias)))
+        Ok(choice.with(self.packing(scenario, bias), 0..1 + usize::from(bias)))
     }
 }
 

@@ -45,6 +45,8 @@ const FAMILIES: &[Family] = &[
     ("mec-a", ALL, BY_COLUMNS, fits_in_lowered, lowered),
     ("mec-b", ALL, ALL, has_no_rows_between, lowered),
     ("mec-strip", ALL, ALL, has_no_rows_between, lowered_strip),
+    ("fft1d-kept", ALL, ALL, is_of_stride_1, spectra),
+    ("fft1d-made", ALL, ALL, is_of_stride_1, spectra_with_filter),
     ("pointwise-lines", BY_COLUMNS, BY_COLUMNS, is_pointwise, nothing),
     ("pointwise-steps", BY_COLUMNS, BY_COLUMNS, is_pointwise, nothing),
     ("pointwise-panels", ALL, &[Hwc], is_pointwise, nothing),
@@ -58,7 +60,11 @@ static PRIMITIVES: LazyLock<Vec<Primitive>> = LazyLock::new(|| {
                 name: format!("{name}-{read}-{write}").to_lowercase().leak(),
                 computes,
                 layouts: [read, write],
-                stored,
+                stored: match name {
+                    "fft1d-kept" => stored_spectra,
+                    "fft1d-made" => stored_beside_turns,
+                    _ => stored,
+                },
                 workspace,
             });
         }
@@ -77,6 +83,7 @@ struct Sizes {
     filters: u64,
     kernel: [u64; 2],
     stride: [u64; 2],
+    dilation: [u64; 2],
     /// Height and width of the input with its padding, and without.
     padded: [u64; 2],
     input: [u64; 2],
@@ -101,10 +108,30 @@ impl Sizes {
             filters: conv.filters as u64,
             kernel: conv.kernel.map(|size| size as u64),
             stride: conv.stride.map(|stride| stride as u64),
+            dilation: conv.dilation.map(|dilation| dilation as u64),
             padded,
             input: input_size,
             output,
         })
+    }
+
+    /// Points of the transform of a row: the least power of two, but 1, that is no less than what a window sees of a row that
+    /// is between the first and the last of its columns.
+    fn points(&self) -> Option<u64> {
+        let between = (self.kernel[1] - 1).checked_mul(self.dilation[1])?;
+        Some(self.input[1].checked_add(between)?.checked_next_power_of_two()?.max(2))
+    }
+
+    /// Floats of the spectra of all rows and channels of the input, of so many more and of a sum, and of a transform.
+    fn transforms(&self, more: u64) -> Option<u64> {
+        let rows = product(&[self.channels, self.input[0]])?;
+        let spectra = self.spectra(rows.checked_add(more)?.checked_add(1)?)?;
+        spectra.checked_add(self.points()?.checked_mul(2)?)
+    }
+
+    /// Floats of so many spectra of n points, each of n / 2 + 1 complex numbers.
+    fn spectra(&self, count: u64) -> Option<u64> {
+        count.checked_mul(self.points()?.checked_add(2)?)
     }
 
     /// Rows of a strip: of 64 pixels, or all.
@@ -174,6 +201,32 @@ fn stored(operator: &Operator, inputs: &[&Shape]) -> Option<u64> {
     let (_, Sizes { channels, filters, kernel, .. }) = simple(operator, inputs)?;
     let each = product(&[channels, kernel[0], kernel[1]])?.checked_add(1)?;
     product(&[filters, each, 4])?.checked_next_multiple_of(64)
+}
+
+/// A bias for each filter, a half-turn's cosines and sines, and the spectra of all rows of filters.
+fn stored_spectra(operator: &Operator, inputs: &[&Shape]) -> Option<u64> {
+    let (_, sizes) = simple(operator, inputs)?;
+    let spectra = sizes.spectra(product(&[sizes.filters, sizes.channels, sizes.kernel[0]])?)?;
+    let all = spectra.checked_add(sizes.points()?)?.checked_add(sizes.filters)?;
+    all.checked_mul(4)?.checked_next_multiple_of(64)
+}
+
+/// The same with the filters as they are.
+fn stored_beside_turns(operator: &Operator, inputs: &[&Shape]) -> Option<u64> {
+    let (_, sizes) = simple(operator, inputs)?;
+    let filters = product(&[sizes.filters, sizes.channels, sizes.kernel[0], sizes.kernel[1]])?;
+    let all = filters.checked_add(sizes.points()?)?.checked_add(sizes.filters)?;
+    all.checked_mul(4)?.checked_next_multiple_of(64)
+}
+
+/// Spectra of the rows of all channels, of a sum, and a transform of n complex numbers.
+fn spectra(operator: &Operator, inputs: &[&Shape], _: &Shape) -> Option<u64> {
+    bytes(operator, inputs, |sizes| sizes.transforms(0))
+}
+
+/// With those of a filter.
+fn spectra_with_filter(operator: &Operator, inputs: &[&Shape], _: &Shape) -> Option<u64> {
+    bytes(operator, inputs, |sizes| sizes.transforms(sizes.channels.checked_mul(sizes.kernel[0])?))
 }
 
 fn nothing(_: &Operator, _: &[&Shape], _: &Shape) -> Option<u64> {

@@ -40,11 +40,19 @@ fn family(primitive: &str) -> Option<&str> {
         "mec-a",
         "mec-b",
         "mec-strip",
+        "fft1d-kept",
+        "fft1d-made",
         "pointwise-lines",
         "pointwise-steps",
         "pointwise-panels",
     ];
     (all.contains(&family) && primitive != "im2row-strip-hwc-hwc").then_some(family)
+}
+
+/// n of a transform.
+fn points(attributes: &Value, w: u64) -> Result<u64, Refusal> {
+    let ([_, kernel_x], [_, dilation_x]) = (pair(attributes, "kernel")?, pair(attributes, "dilation")?);
+    Ok((w + (kernel_x - 1) * dilation_x).next_power_of_two().max(2))
 }
 
 /// Floats of workspace of a convolution of such an image and output by this primitive; none if it is of no family.
@@ -63,6 +71,8 @@ pub fn workspace(
     Ok(Some(match family {
         "im2col-strip" | "im2row-strip" => c * kernel_y * kernel_x * r * ow,
         "mec-strip" if r < oh => ow * ((r - 1) * stride_y + kernel_y) * kernel_x * c,
+        "fft1d-kept" => (points(attributes, w)? + 2) * (c * h + 1) + 2 * points(attributes, w)?,
+        "fft1d-made" => (points(attributes, w)? + 2) * (c * (h + kernel_y) + 1) + 2 * points(attributes, w)?,
         "kn2row-separate" => kernel_x * number(attributes, "filters")? * w,
         _ if family.starts_with("mec-") => ow * padded * kernel_x * c,
         _ if family.starts_with("im2") => c * kernel_y * kernel_x * oh * ow,
@@ -72,10 +82,10 @@ pub fn workspace(
 
 /// Bytes that a layer stores if its primitive is of a family.
 pub fn stored(layer: &Layer) -> Result<Option<u64>, Refusal> {
-    if family(&layer.primitive).is_none() {
-        return Ok(None);
-    }
+    let Some(family) = family(&layer.primitive) else { return Ok(None) };
     let [y, x] = pair(&layer.attributes, "kernel")?;
-    let each = 1 + layer.operands[0].seen.channels() * y * x;
-    Ok(Some((4 * number(&layer.attributes, "filters")? * each).next_multiple_of(64)))
+    let (image, filters) = (&layer.operands[0].seen, number(&layer.attributes, "filters")?);
+    let n = if family.starts_with("fft1d") { points(&layer.attributes, image.dims[3])? } else { 0 };
+    let line = if family == "fft1d-kept" { n + 2 } else { x };
+    Ok(Some((4 * (filters * (1 + image.channels() * y * line) + n)).next_multiple_of(64)))
 }

@@ -14,6 +14,7 @@
 mod dense;
 mod depthwise;
 pub mod direct;
+pub mod fft;
 pub mod im2row;
 pub mod kn2;
 pub mod lowered;

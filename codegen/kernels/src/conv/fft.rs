@@ -1,0 +1,283 @@
+//! Convolution by spectra of rows: a row of the output is a sum of 1-D convolutions, one for each channel and row of a
+//! filter, and their spectra are summed before one transform leads back ("sum of 1-D" in "Optimal DNN primitive selection
+//! with partitioned boolean quadratic programming", Anderson and Gregg, 2018).
+
+use core::ops::Range;
+
+use super::super::arch::{Job, Simd};
+use super::super::kernel::{Context, RowKernel};
+use super::super::rows::{Rows, RowsMut};
+use super::scenario::Scenario;
+
+/// A convolution of stride 1 by spectra. How [`Scenario::filters`] are kept is of no account.
+#[derive(Debug, Clone, Copy)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct Fft1d {
+    /// The convolution.
+    pub scenario: Scenario,
+    /// Where the spectra of the filters come from.
+    pub spectra: Spectra,
+}
+
+/// Where the spectra of filters come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub enum Spectra {
+    /// They are kept in place of the filters.
+    Kept,
+    /// They are made at each firing, filter by filter.
+    Made,
+}
+
+impl Fft1d {
+    /// Points of a transform: no two columns of a whole convolution of a row fall together.
+    pub const fn points(&self) -> usize {
+        let Scenario { conv, input, .. } = &self.scenario;
+        let whole = (input[1] + (conv.kernel[1] - 1) * conv.dilation[1]).next_power_of_two();
+        if whole < 2 { 2 } else { whole }
+    }
+
+    /// Elements of the spectrum of real numbers: real parts and then imaginary parts.
+    const fn spectrum(&self) -> usize {
+        self.points() + 2
+    }
+
+    /// Rows of all filters, of one channel each.
+    const fn lines(&self) -> usize {
+        let conv = &self.scenario.conv;
+        conv.filters * conv.channels * conv.kernel[0]
+    }
+
+    /// Elements of what is kept: biases, cosines and sines, and rows of filters or their spectra.
+    pub const fn packed_len(&self) -> usize {
+        let each = match self.spectra {
+            Spectra::Kept => self.spectrum(),
+            Spectra::Made => self.scenario.conv.kernel[1],
+        };
+        self.scenario.conv.filters + self.points() + self.lines() * each
+    }
+
+    /// Elements of the workspace: spectra of the rows of the input and of a sum, those of a filter if they are made, and a
+    /// transform.
+    pub const fn workspace_len(&self) -> usize {
+        let Scenario { conv, input, .. } = &self.scenario;
+        let filter = match self.spectra {
+            Spectra::Kept => 0,
+            Spectra::Made => conv.channels * conv.kernel[0],
+        };
+        self.spectrum() * (input[0] * conv.channels + filter + 1) + 2 * self.points()
+    }
+
+    /// Packs `weights` (`[filters, channels, kernel_y, kernel_x]`) and `bias` (`[filters]`, or empty) into `out`, which
+    /// holds [`Fft1d::packed_len`] elements. `transform` is room for two transforms.
+    ///
+    /// # Panics
+    /// If a slice has another length than is said here.
+    pub fn pack(&self, weights: &[f32], bias: &[f32], out: &mut [f32], transform: &mut [f32]) {
+        let conv = &self.scenario.conv;
+        assert_eq!(out.len(), self.packed_len(), "length of packed filters");
+        let (biases, rest) = out.split_at_mut(conv.filters);
+        let (turns, lines) = rest.split_at_mut(self.points());
+        if bias.is_empty() {
+            biases.fill(0.0);
+        } else {
+            biases.copy_from_slice(bias);
+        }
+        let (cosines, sines) = turns.split_at_mut(turns.len() / 2);
+        let half = cosines.len() as f64;
+        for (k, (cosine, sine)) in cosines.iter_mut().zip(sines).enumerate() {
+            [*cosine, *sine] = cosine_and_sine(core::f64::consts::PI * k as f64 / half).map(|x| x as f32);
+        }
+        match self.spectra {
+            Spectra::Made => lines.copy_from_slice(weights),
+            Spectra::Kept => {
+                let spectra = lines.chunks_exact_mut(self.spectrum());
+                for (line, spectrum) in weights.chunks_exact(conv.kernel[1]).zip(spectra) {
+                    self.analyse(line.iter(), conv.dilation[1], turns, transform, spectrum);
+                }
+            }
+        }
+    }
+
+    /// The spectrum of numbers that lie so many points from each other.
+    #[inline(always)]
+    fn analyse<'a>(
+        &self,
+        numbers: impl Iterator<Item = &'a f32>,
+        distance: usize,
+        turns: &[f32],
+        room: &mut [f32],
+        spectrum: &mut [f32],
+    ) {
+        let (re, im) = room.split_at_mut(self.points());
+        re.fill(0.0);
+        im.fill(0.0);
+        re.iter_mut().step_by(distance).zip(numbers).for_each(|(point, number)| *point = *number);
+        transform(re, im, turns, -1.0);
+        let (real, imaginary) = spectrum.split_at_mut(self.spectrum() / 2);
+        real.copy_from_slice(&re[..real.len()]);
+        imaginary.copy_from_slice(&im[..imaginary.len()]);
+    }
+}
+
+/// Cosine and sine of an angle from 0 to π, by their series: the same on every machine, and exact to 14 digits.
+fn cosine_and_sine(angle: f64) -> [f64; 2] {
+    let (mut sums, mut term) = ([0.0; 2], 1.0);
+    for n in 0..32_u32 {
+        sums[n as usize % 2] += if n % 4 < 2 { term } else { -term };
+        term *= angle / f64::from(n + 1);
+    }
+    sums
+}
+
+/// The discrete Fourier transform in place, of as many points as a power of two says, with exponents of this sign (Cooley
+/// and Tukey, 1965). `turns` are cosines and sines of half a circle.
+#[inline(always)]
+fn transform(re: &mut [f32], im: &mut [f32], turns: &[f32], sign: f32) {
+    let points = re.len();
+    let (cosines, sines) = turns.split_at(points / 2);
+    let bits = points.trailing_zeros();
+    for i in 0..points {
+        let j = i.reverse_bits() >> (usize::BITS - bits);
+        if i < j {
+            re.swap(i, j);
+            im.swap(i, j);
+        }
+    }
+    let mut half = 1;
+    while half < points {
+        let stride = points / (2 * half);
+        for (re, im) in re.chunks_exact_mut(2 * half).zip(im.chunks_exact_mut(2 * half)) {
+            let ((low_re, high_re), (low_im, high_im)) = (re.split_at_mut(half), im.split_at_mut(half));
+            for k in 0..half {
+                let (cosine, sine) = (cosines[k * stride], sign * sines[k * stride]);
+                let turned_re = high_re[k] * cosine - high_im[k] * sine;
+                let turned_im = high_re[k] * sine + high_im[k] * cosine;
+                (high_re[k], high_im[k]) = (low_re[k] - turned_re, low_im[k] - turned_im);
+                (low_re[k], low_im[k]) = (low_re[k] + turned_re, low_im[k] + turned_im);
+            }
+        }
+        half *= 2;
+    }
+}
+
+/// One operand; the constant is packed by [`Fft1d::pack`]. The workspace has [`Fft1d::workspace_len`] elements.
+impl RowKernel for Fft1d {
+    #[inline]
+    fn rows(
+        &self,
+        context: &mut Context<'_>,
+        y: Range<usize>,
+        operands: &[Rows<'_>],
+        constants: &[Rows<'_>],
+        output: &mut RowsMut<'_>,
+    ) {
+        let rows = self.scenario.output_rows(y.clone());
+        let constants = &constants[0].row(0)[..self.packed_len()];
+        let workspace = &mut context.workspace[..self.workspace_len()];
+        context.isa.run(Work { p: self, rows, input: operands[0], constants, workspace, output });
+        self.scenario.activate(context.isa, y, output);
+    }
+}
+
+/// Rows of the output as work for an instruction set.
+struct Work<'a, 'o, 'd> {
+    p: &'a Fft1d,
+    rows: Range<usize>,
+    input: Rows<'a>,
+    constants: &'a [f32],
+    workspace: &'a mut [f32],
+    output: &'o mut RowsMut<'d>,
+}
+
+impl Job for Work<'_, '_, '_> {
+    #[inline(always)]
+    fn run<S: Simd>(self) {
+        let Work { p, rows, input, constants, workspace, output } = self;
+        let Scenario { conv, input: [height, read], output: [_, width], layouts, .. } = p.scenario;
+        let (each, points) = (p.spectrum(), p.points());
+        let (bias, rest) = constants.split_at(conv.filters);
+        let (turns, filters) = rest.split_at(points);
+        let (spectra, rest) = workspace.split_at_mut(each * height * conv.channels);
+        let (room, rest) = rest.split_at_mut(2 * points);
+        let (sum, made) = rest.split_at_mut(each);
+        // The rows of the input that are read.
+        let place = |y: usize, ky: usize| y * conv.stride[0] + ky * conv.dilation[0];
+        let Some(last) = rows.clone().last() else { return };
+        let first = place(rows.start, 0).saturating_sub(conv.pads[0]);
+        let end = (place(last, conv.kernel[0] - 1) + 1).saturating_sub(conv.pads[0]).min(height);
+        for row in first..end {
+            let line = layouts[0].line(&input, read, row);
+            for channel in 0..conv.channels {
+                let numbers = line.data[channel * line.channel..].iter().step_by(line.column).take(read);
+                let spectrum = &mut spectra[(row * conv.channels + channel) * each..][..each];
+                p.analyse(numbers, 1, turns, room, spectrum);
+            }
+        }
+        let lines = conv.channels * conv.kernel[0];
+        for filter in 0..conv.filters {
+            let own: &[f32] = match p.spectra {
+                Spectra::Kept => &filters[filter * lines * each..][..lines * each],
+                Spectra::Made => {
+                    let numbers = filters.chunks_exact(conv.kernel[1]).skip(filter * lines);
+                    for (line, spectrum) in numbers.zip(made.chunks_exact_mut(each)) {
+                        p.analyse(line.iter(), conv.dilation[1], turns, room, spectrum);
+                    }
+                    made
+                }
+            };
+            for y in rows.clone() {
+                sum.fill(0.0);
+                for (channel, ky) in
+                    (0..conv.channels).flat_map(|c| p.scenario.taps(0, y).map(move |ky| (c, ky)))
+                {
+                    let row = place(y, ky) - conv.pads[0];
+                    let of_image = &spectra[(row * conv.channels + channel) * each..][..each];
+                    let of_filter = &own[(channel * conv.kernel[0] + ky) * each..][..each];
+                    add_product(sum, of_image, of_filter);
+                }
+                let (re, im) = room.split_at_mut(points);
+                synthesise(sum, re, im, turns);
+                let scale = 1.0 / points as f32;
+                let line = layouts[1].line_mut(output, width, y);
+                let made = line.data[filter * line.channel..].iter_mut().step_by(line.column);
+                let reach = (conv.kernel[1] - 1) * conv.dilation[1];
+                for (x, made) in made.take(width).enumerate() {
+                    // Columns left of the input lie at the end of the transform.
+                    let at = x * conv.stride[1];
+                    let point = match at.checked_sub(conv.pads[1]) {
+                        Some(point) if point < read => Some(point),
+                        None if conv.pads[1] - at <= reach => Some(points + at - conv.pads[1]),
+                        _ => None,
+                    };
+                    *made = bias[filter] + point.map_or(0.0, |point| re[point] * scale);
+                }
+            }
+        }
+    }
+}
+
+/// Adds the product of a spectrum and the conjugate of another: a correlation, as convolutions of networks are.
+#[inline(always)]
+fn add_product(sum: &mut [f32], image: &[f32], filter: &[f32]) {
+    let half = sum.len() / 2;
+    let ((re, im), (a, b), (c, d)) = (sum.split_at_mut(half), image.split_at(half), filter.split_at(half));
+    for ((re, im), ((a, b), (c, d))) in re.iter_mut().zip(im).zip(a.iter().zip(b).zip(c.iter().zip(d))) {
+        *re += a * c + b * d;
+        *im += b * c - a * d;
+    }
+}
+
+/// The real numbers of a spectrum, times the number of points, in `re`.
+#[inline(always)]
+fn synthesise(spectrum: &[f32], re: &mut [f32], im: &mut [f32], turns: &[f32]) {
+    let points = re.len();
+    let (real, imaginary) = spectrum.split_at(spectrum.len() / 2);
+    for (k, (real, imaginary)) in real.iter().zip(imaginary).enumerate() {
+        (re[k], im[k]) = (*real, *imaginary);
+        if k > 0 && 2 * k < points {
+            (re[points - k], im[points - k]) = (*real, -*imaginary);
+        }
+    }
+    transform(re, im, turns, 1.0);
+}
