@@ -115,8 +115,7 @@ impl Sizes {
         })
     }
 
-    /// Points of the transform of a row: the least power of two, but 1, that is no less than what a window sees of a row that
-    /// is between the first and the last of its columns.
+    /// Points of the transform of a row: the least power of two, but 1, for which a window beside the row sees none of it.
     fn points(&self) -> Option<u64> {
         let between = (self.kernel[1] - 1).checked_mul(self.dilation[1])?;
         Some(self.input[1].checked_add(between)?.checked_next_power_of_two()?.max(2))

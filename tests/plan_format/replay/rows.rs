@@ -212,7 +212,7 @@ pub fn spans(layer: &Layer, own: &Shape, operand: usize) -> Result<Option<Vec<Sp
         "binary" | "mat_mul" if seen.dims.len() != output.dims.len() => None,
         "lrn" if axis == 1 && !seen.is_image() => None,
         "instance_norm" if axis == 1 && !seen.is_image() => same(),
-        "element_wise" | "batch_norm" | "binary" | "gemm" | "lrn" => same(),
+        "element_wise" | "batch_norm" | "binary" | "gemm" | "lrn" | "convert" => same(),
         "mat_mul" if operand == 0 => same(),
         "softmax" | "reduce" if !works_on_rows(list(attributes, "axes")?) => same(),
         "arg_max" if number(attributes, "axis")? != axis as u64 => same(),
