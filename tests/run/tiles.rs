@@ -34,17 +34,17 @@ fn network(primitive: Primitive, random: &mut ChaCha8Rng) -> Option<Network> {
         bias: pick(0, 1) == 0,
         pre: None,
         residual: false,
-        activation: [None, Some(Function::Relu), Some(Function::Tanh)].get(pick(0, 2))?.clone(),
+        activation: (pick(0, 1) == 0).then_some(Function::Relu),
     });
-    let absolute = || Operator::ElementWise(ElementWise { function: Function::Abs });
+    let relu = || Operator::ElementWise(ElementWise { function: Function::Relu });
     let mut x = generate::input(&mut network, image);
-    x = generate::push(&mut network, absolute(), vec![x])?;
+    x = generate::push(&mut network, relu(), vec![x])?;
     if !primitive.computes(&conv, &[&x.shape]) {
         return None;
     }
     x = generate::push(&mut network, conv, vec![x])?;
     network.layers[x.layer.0].primitive = Some(primitive);
-    x = generate::push(&mut network, absolute(), vec![x])?;
+    x = generate::push(&mut network, relu(), vec![x])?;
     network.outputs.push(NetworkOutput { name: "y".into(), operand: x });
     Some(network)
 }
