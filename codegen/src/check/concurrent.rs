@@ -56,7 +56,8 @@ pub(super) fn replay(
     let several = [ProducersFirst, ConsumersFirst, RoundRobin, Random(1), Random(2), Random(3)];
     let interleavings = if is_concurrent { &several[..] } else { &[ProducersFirst] };
     for &interleaving in interleavings {
-        let mut run = Run { index, replay: Replay::new(&tables), c, schedules, interleaving };
+        let turns = Turns::new(interleaving);
+        let mut run = Run { index, replay: Replay::new(&tables), c, schedules, turns };
         match cnn.groups.as_slice() {
             [group] if is_concurrent => run.group(group, CONCURRENT_FRAMES, report),
             groups => (0..FRAMES).flat_map(|_| groups).try_for_each(|group| run.group(group, 1, report)),
@@ -66,12 +67,48 @@ pub(super) fn replay(
     Ok(())
 }
 
+/// Whose turn it is.
+struct Turns {
+    interleaving: Interleaving,
+    /// The partition that fired last.
+    last: usize,
+    random: u64,
+}
+
+impl Turns {
+    fn new(interleaving: Interleaving) -> Self {
+        let random = match interleaving {
+            Interleaving::Random(seed) => seed,
+            _ => 0,
+        };
+        Turns { interleaving, last: 0, random }
+    }
+
+    /// Partitions `0..n`, in the order in which they are asked whether they can fire.
+    fn next(&mut self, n: usize) -> impl Iterator<Item = usize> + Clone + use<> {
+        let backward = matches!(self.interleaving, Interleaving::ConsumersFirst);
+        let start = match self.interleaving {
+            Interleaving::ProducersFirst | Interleaving::ConsumersFirst => 0,
+            Interleaving::RoundRobin => self.last + 1,
+            Interleaving::Random(_) => {
+                // Knuth's 64-bit linear congruential generator.
+                self.random = self
+                    .random
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1_442_695_040_888_963_407);
+                (self.random >> 33) as usize
+            }
+        };
+        (0..n).map(move |i| if backward { n - 1 - i } else { (start + i) % n })
+    }
+}
+
 struct Run<'a, 'b> {
     index: &'b Index<'a>,
     replay: Replay<'b, 'b>,
     c: usize,
     schedules: &'b [Vec<u32>],
-    interleaving: Interleaving,
+    turns: Turns,
 }
 
 impl Run<'_, '_> {
@@ -79,39 +116,16 @@ impl Run<'_, '_> {
     fn group(&mut self, group: &[usize], frames: u64, report: &mut Report) -> Result<(), Box<Violation>> {
         let mut done = vec![0u64; group.len()];
         let all: Vec<u64> = group.iter().map(|&p| self.schedules[p].len() as u64 * frames).collect();
-        let mut turn = 0;
-        let mut random = match self.interleaving {
-            Interleaving::Random(seed) => seed,
-            _ => 0,
-        };
         while done != all {
-            let n = group.len();
-            let start = match self.interleaving {
-                Interleaving::ProducersFirst | Interleaving::ConsumersFirst => 0,
-                Interleaving::RoundRobin => turn + 1,
-                Interleaving::Random(_) => {
-                    // Knuth's 64-bit linear congruential generator.
-                    random = random
-                        .wrapping_mul(6_364_136_223_846_793_005)
-                        .wrapping_add(1_442_695_040_888_963_407);
-                    (random >> 33) as usize
-                }
-            };
-            let order = (0..n).map(|i| match self.interleaving {
-                Interleaving::ConsumersFirst => n - 1 - i,
-                _ => (start + i) % n,
-            });
-            let mut next = order.filter(|&i| done[i] < all[i]);
+            let mut next = self.turns.next(group.len()).filter(|&i| done[i] < all[i]);
             let Some(i) = next.find(|&i| self.is_ready(group[i], done[i])) else {
                 let cnn = &self.index.cnns[self.c].cnn.name;
-                let waiting = (0..n).filter(|&i| done[i] < all[i]);
-                let frame = waiting.clone().map(|i| done[i] * frames / all[i]).min().unwrap_or(0);
+                let waiting = (0..group.len()).filter(|&i| done[i] < all[i]);
                 let name = |i: usize| self.index.partitions[group[i]].partition.name.clone();
                 return Err(Box::new(Violation::Deadlock {
                     cnn: cnn.clone(),
                     partitions: waiting.map(name).collect(),
-                    interleaving: self.interleaving.to_string(),
-                    frame,
+                    interleaving: self.turns.interleaving.to_string(),
                 }));
             };
             let p = group[i];
@@ -124,7 +138,7 @@ impl Run<'_, '_> {
                 report,
             )?;
             done[i] += 1;
-            turn = i;
+            self.turns.last = i;
         }
         Ok(())
     }
@@ -137,5 +151,29 @@ impl Run<'_, '_> {
     fn layer(&self, p: usize, done: u64) -> usize {
         let schedule = &self.schedules[p];
         schedule[(done % schedule.len() as u64) as usize] as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of three partitions, who is asked first and next, in three turns; each time, the second one asked fires.
+    #[test]
+    fn turns() {
+        let asked = |interleaving| {
+            let mut turns = Turns::new(interleaving);
+            [(); 3].map(|()| {
+                let order: Vec<usize> = turns.next(3).collect();
+                turns.last = order[1];
+                order
+            })
+        };
+        assert_eq!(asked(Interleaving::ProducersFirst), [[0, 1, 2]; 3]);
+        assert_eq!(asked(Interleaving::ConsumersFirst), [[2, 1, 0]; 3]);
+        assert_eq!(asked(Interleaving::RoundRobin), [[1, 2, 0], [0, 1, 2], [2, 0, 1]]);
+        // The numbers by which Knuth's generator turns the order, worked out apart.
+        assert_eq!(asked(Interleaving::Random(1)), [[2, 0, 1], [0, 1, 2], [0, 1, 2]]);
+        assert_eq!(asked(Interleaving::Random(3)), [[2, 0, 1], [1, 2, 0], [2, 0, 1]]);
     }
 }

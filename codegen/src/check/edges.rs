@@ -65,7 +65,7 @@ pub(super) fn check(index: &Index<'_>, findings: &mut Findings) -> Vec<Vec<Store
     all
 }
 
-/// The edges that buffers hold, by their names resolved.
+/// The edges that buffers hold, by their names resolved. Each buffer is aligned to the elements of its edges.
 fn held<'a>(index: &Index<'a>, findings: &mut Findings) -> BTreeMap<Key, Vec<(&'a Buffer, &'a Edge)>> {
     let mut keys: BTreeMap<(&str, &str, &str), Key> = BTreeMap::new();
     for (c, cnn) in index.cnns.iter().enumerate() {
@@ -81,7 +81,14 @@ fn held<'a>(index: &Index<'a>, findings: &mut Findings) -> BTreeMap<Key, Vec<(&'
         for edge in &buffer.holds {
             let (cnn, tensor, consumer) = (edge.cnn.clone(), edge.tensor.clone(), edge.consumer.clone());
             match keys.get(&(&*edge.cnn, &*edge.tensor, &*edge.consumer)) {
-                Some(&key) => held.entry(key).or_default().push((buffer, edge)),
+                Some(&key) => {
+                    let element = index.cnns[key.0].layers[key.1].tensor.format.element.bytes();
+                    if !buffer.offset.is_multiple_of(element) {
+                        let why = format!("its offset {} is no multiple of {element} bytes", buffer.offset);
+                        findings.push(Violation::Buffer { buffer: buffer.name.clone(), why });
+                    }
+                    held.entry(key).or_default().push((buffer, edge));
+                }
                 None => {
                     let why = format!("buffer `{}` holds it, but no layer reads so", buffer.name);
                     findings.push(Violation::Edge { cnn, tensor, consumer, why });
@@ -92,7 +99,7 @@ fn held<'a>(index: &Index<'a>, findings: &mut Findings) -> BTreeMap<Key, Vec<(&'
     held
 }
 
-/// That each buffer is as large as its largest edge, in the arena, aligned, and disjoint from the others.
+/// That each buffer is as large as its largest edge, in the arena, and disjoint from the others.
 fn check_buffers(index: &Index<'_>, findings: &mut Findings) {
     let arena = index.plan.memory.arena;
     let mut ranges = Vec::new();
@@ -108,14 +115,6 @@ fn check_buffers(index: &Index<'_>, findings: &mut Findings) {
                 "{} bytes from {} are beyond the arena of {arena}",
                 buffer.bytes, buffer.offset
             )),
-        }
-        for edge in &buffer.holds {
-            let tensor =
-                index.plan.tensors.iter().find(|tensor| tensor.cnn == edge.cnn && tensor.name == edge.tensor);
-            let element = tensor.map_or(1, |tensor| tensor.format.element.bytes());
-            if !buffer.offset.is_multiple_of(element) {
-                wrong(format!("its offset {} is no multiple of {element} bytes", buffer.offset));
-            }
         }
     }
     ranges.sort_unstable();

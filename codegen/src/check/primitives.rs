@@ -266,6 +266,55 @@ mod tests {
         assert_eq!(compared, 90);
     }
 
+    /// Of convolutions of all kinds, whatever is fused: the primitives that compute them, and their workspace.
+    #[test]
+    fn both_tables_take_the_same_convolutions() {
+        let image = Shape::image(4, 7, 6);
+        let output = Shape::image(4, 5, 5);
+        let mut lowered = 0;
+        for (channels, filters, groups) in [(4, 4, 1), (4, 4, 4), (4, 8, 4), (4, 4, 2), (1, 1, 1), (1, 4, 1)]
+        {
+            for (count, residual, affine) in (1..4)
+                .flat_map(|count| [false, true].map(|is| (count, is)))
+                .flat_map(|(count, is)| [false, true].map(|affine| (count, is, affine)))
+            {
+                let pre = affine.then_some(Pre { affine, activation: None });
+                let conv = Operator::Conv(Conv {
+                    filters,
+                    kernel: [3, 2],
+                    stride: [1, 1],
+                    dilation: [1, 1],
+                    pads: [0; 4],
+                    groups,
+                    bias: true,
+                    pre,
+                    residual,
+                    activation: None,
+                });
+                let first = Shape::image(channels, 7, 6);
+                let mut inputs = vec![&first];
+                inputs.resize(count, if residual { &output } else { &image });
+                // Refused by the rule on shapes, before primitives are looked at.
+                let is_depthwise = groups == channels && groups == filters;
+                if residual && (count == 1 || is_depthwise) || groups > 1 && count > 1 + usize::from(residual)
+                {
+                    continue;
+                }
+                for row in PRIMITIVES {
+                    let bound = bind::Primitive::find(row.name).unwrap();
+                    let computes = (row.computes)(&conv, &inputs);
+                    assert_eq!(computes, bound.computes(&conv, &inputs), "{} {conv:?}", row.name);
+                    if computes {
+                        let bytes = bound.workspace_bytes(&conv, &inputs, &output);
+                        assert_eq!((row.workspace)(&conv, &inputs, &output), Some(bytes));
+                        lowered += usize::from(bytes > 0);
+                    }
+                }
+            }
+        }
+        assert!(lowered > 0);
+    }
+
     /// Of every layer of the test plans, the primitives that compute it.
     #[test]
     fn both_tables_compute_the_same() {

@@ -137,7 +137,7 @@ fn windows(rows: u64, spans: &[Span], r: usize) -> (Vec<u32>, Vec<u32>) {
         keep[p] = lowest.clamp(0, rows as i64) as u32;
     }
     let mut highest = 0;
-    for (p, chunk) in chunks.iter().enumerate().take(firings - 1) {
+    for (p, chunk) in chunks.iter().enumerate() {
         highest = chunk.iter().map(|span| span.1).fold(highest, i64::max);
         // Rows between this window and the next, which nothing reads, pass through this firing.
         need[p] = (highest.clamp(0, rows as i64) as u32).max(keep[p + 1]);
@@ -218,11 +218,16 @@ mod tests {
         check("3,29*1", &[&[3][..], &[1; 29]].concat());
         check("30*1,2*0", &[&[1; 30][..], &[0, 0]].concat());
         check("3*(1,0),7", &[1, 0, 1, 0, 1, 0, 7]);
-        for bad in
-            ["", ",", "1,", "x", "-1", "+1", "2*", "*1", "(1", "1)", "()", "2*(1,,0)", "0*1,1", "2*2*1", "1 "]
-        {
+        for bad in [
+            "", ",", "1,", "x", "-1", "+1", "2*", "*1", "(1", "1)", "()", "2*(1,,0)", "0*1,1", "2*2*1", "1 ",
+            "(1)2",
+        ] {
             assert!(compare(bad, &mut [1].into_iter()).is_err(), "{bad}");
         }
+        let wrong = |text: &str| compare(text, &mut [1, 2, 3].into_iter()).unwrap_err();
+        assert_eq!(wrong("1,2,4"), "should be 3 in firing 2, not 4");
+        assert_eq!(wrong("1,2"), "end before firing 2");
+        assert_eq!(wrong("1,2,3,3"), "go on after firing 3, the last");
         assert!(compare("18446744073709551615*1", &mut [1, 1].into_iter()).is_err());
         assert!(compare("18446744073709551616*1", &mut [1, 1].into_iter()).is_err());
     }

@@ -388,6 +388,24 @@ mod tests {
         let blind = |replay: &mut Replay<'_, '_>| replay.free.fill(u64::MAX);
         assert_eq!(replayed(&plans::pair(), blind), Ok(()));
         let found = replayed(&short(), blind).unwrap_err();
-        assert!(matches!(*found, Violation::Overwritten { row: 0, .. }), "{found}");
+        assert_eq!(
+            found.to_string(),
+            "partition `p`, firing 14: layer `l2` reads row 0 of `pair/t_l1` at 1920..2944, where row 4 of \
+             `pair/t_l1`, frame 0, lies"
+        );
+    }
+
+    /// A producer that has fired for the last time frees nothing that is still to be read.
+    #[test]
+    fn rows_are_free_once_their_last_reader_has_released_them() {
+        let seen = std::cell::RefCell::new(Vec::new());
+        replayed(&plans::pair(), |replay| seen.borrow_mut().push(replay.free.clone())).unwrap();
+        let seen = seen.into_inner();
+        // Of the rows of the input and of the first layer, whose readers have windows of five rows, before each firing of
+        // [in]×3,[l1],([in],[l1])×2,[l2],[in].
+        assert_eq!(seen[..8], vec![[0, 0]; 8]);
+        assert_eq!(seen[8..10], [[1, 0], [1, 0]]);
+        // Before the last four: [l1],[l2]×3.
+        assert_eq!(seen[92..], [[29, 27], [32, 27], [32, 28], [32, 29]]);
     }
 }

@@ -131,7 +131,10 @@ fn padded(pad: &Pad, axis: usize, rows: i64, y: i64) -> Span {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::operator::{Binary, BinaryFunction, Concat, DepthToSpace, InstanceNorm, Lrn, Slice, Softmax};
+    use crate::operator::{
+        ArgMax, Binary, BinaryFunction, Concat, DepthToSpace, InstanceNorm, Lrn, Reduce, ReduceFunction,
+        Slice, Softmax, SpaceToDepth,
+    };
 
     fn table(operator: &Operator, inputs: &[&Shape], operand: usize, output: &Shape) -> Option<Vec<Span>> {
         spans(operator, inputs[operand], inputs, operand, output)
@@ -184,6 +187,8 @@ mod tests {
         let concat = Operator::Concat(Concat { axis: 2 });
         let inputs = [&image(2), &image(3)];
         assert_eq!(table(&concat, &inputs, 1, &image(5)).unwrap()[1..], [NOTHING, (0, 1), (1, 2), (2, 3)]);
+        let second = table(&concat, &[&image(2), &image(1), &image(2)], 1, &image(5)).unwrap();
+        assert_eq!(second, [NOTHING, NOTHING, (0, 1), NOTHING, NOTHING]);
         let slice = |start, step, length| {
             let (starts, steps, lengths) = (vec![0, 0, start, 0], vec![1, 1, step, 1], vec![1, 4, length, 6]);
             Operator::Slice(Slice { starts, steps, lengths })
@@ -195,12 +200,42 @@ mod tests {
         assert_eq!(rows(PadMode::Constant { value: None }), [NOTHING, NOTHING, (0, 1), (1, 2), (2, 3)]);
         assert_eq!(rows(PadMode::Edge)[..3], [(0, 1), (0, 1), (0, 1)]);
         assert_eq!(rows(PadMode::Reflect)[..3], [(2, 3), (1, 2), (0, 1)]);
+        // Two rows are cropped at one end, and rows are made again from what is left.
+        let pad = |mode, before, after| {
+            let (before, after) = (vec![0, 0, before, 0], vec![0, 0, after, 0]);
+            let height = (6 + before[2] + after[2]) as usize;
+            table(&Operator::Pad(Pad { mode, before, after }), &[&image(6)], 0, &image(height)).unwrap()
+        };
+        let read = |rows: &[i64]| rows.iter().map(|row| (*row, row + 1)).collect::<Vec<_>>();
+        assert_eq!(pad(PadMode::Edge, -2, 2), read(&[2, 3, 4, 5, 5, 5]));
+        assert_eq!(pad(PadMode::Reflect, -2, 2), read(&[2, 3, 4, 5, 4, 3]));
+        assert_eq!(pad(PadMode::Edge, 2, -2), read(&[0, 0, 0, 1, 2, 3]));
+        assert_eq!(pad(PadMode::Reflect, 2, -2), read(&[2, 1, 0, 1, 2, 3]));
+        assert_eq!(pad(PadMode::Constant { value: None }, -2, -1), read(&[2, 3, 4]));
         let blocks = Operator::DepthToSpace(DepthToSpace { block: 2, depth_first: true });
         let finer = Shape::image(1, 4, 12);
         assert_eq!(table(&blocks, &[&image(2)], 0, &finer).unwrap(), [(0, 1), (0, 1), (1, 2), (1, 2)]);
+        let blocks = Operator::SpaceToDepth(SpaceToDepth { block: 3 });
+        assert_eq!(table(&blocks, &[&image(6)], 0, &Shape::image(36, 2, 2)).unwrap(), [(0, 3), (3, 6)]);
+        assert_eq!(windows(3, 3, 2, 4, 1), [(-1, 8), (1, 10), (3, 12)]);
         // Rows of a reshape that mixes rows are not those of its tensor.
         let (own, seen) = (Shape::image(4, 6, 3), Shape::image(2, 6, 6));
         assert_eq!(spans(&concat, &own, &[&seen], 0, &seen), None);
+    }
+
+    /// Over the rows, all are read for each; over another axis, each row by itself.
+    #[test]
+    fn what_is_reduced_over_another_axis_keeps_its_rows() {
+        let (image, function) = (Shape::image(4, 3, 6), ReduceFunction::Sum);
+        let each = Some(vec![(0, 1), (1, 2), (2, 3)]);
+        for axis in 1..4 {
+            let expected = each.clone().filter(|_| axis != 2);
+            let reduce = Reduce { function: function.clone(), axes: vec![axis], keep_dims: true };
+            let arg_max = ArgMax { axis, keep_dims: true, select_last: false };
+            for operator in [Operator::Reduce(reduce), Operator::ArgMax(arg_max)] {
+                assert_eq!(table(&operator, &[&image], 0, &image), expected, "{operator:?}");
+            }
+        }
     }
 
     #[test]

@@ -34,7 +34,7 @@ fn same(a: &Shape, b: &Shape) -> bool {
     a.dims == b.dims && (a.rank() != 4 || a.order == b.order)
 }
 
-fn output_shape(operator: &Operator, inputs: &[&Shape], stated: &Shape) -> Result<Shape, String> {
+pub(super) fn output_shape(operator: &Operator, inputs: &[&Shape], stated: &Shape) -> Result<Shape, String> {
     let arity = match operator {
         Operator::Input(_) => 0..=0,
         Operator::MatMul => 2..=2,

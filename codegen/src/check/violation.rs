@@ -63,8 +63,8 @@ pub enum Violation {
     Overwritten { partition: String, firing: u64, layer: String, tensor: String, row: u64, addresses: Addresses, found: String },
     #[error("partition `{partition}`, firing {firing}: layer `{layer}` writes row {row} of `{tensor}` at {addresses:?} over row {lost_row} of `{lost_tensor}`, which is still needed")]
     OverwritesNeeded { partition: String, firing: u64, layer: String, tensor: String, row: u64, addresses: Addresses, lost_tensor: String, lost_row: u64 },
-    #[error("cnn `{cnn}`: with {interleaving}, every partition of {partitions:?} waits for another in frame {frame}")]
-    Deadlock { cnn: String, partitions: Vec<String>, interleaving: String, frame: u64 },
+    #[error("cnn `{cnn}`: with {interleaving}, every partition of {partitions:?} waits for another")]
+    Deadlock { cnn: String, partitions: Vec<String>, interleaving: String },
     #[error("{what} is {expected}, not {stated}")]
     Sum { what: String, stated: String, expected: String },
 }

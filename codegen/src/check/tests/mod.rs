@@ -1,8 +1,10 @@
 //! Right plans are accepted, wrong ones refused for the right reason, and nothing makes the checker panic or hang.
 
 mod hostile;
+mod limits;
 pub(crate) mod plans;
 mod refused;
+mod shapes;
 
 use super::check;
 use crate::plan::Plan;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::format::{Format, Layout};
-use crate::operator::{Concat, Conv, ElementWise, Function, Input, InputElement, Operator};
+use crate::operator::{Concat, Conv, ElementWise, Function, Input, InputElement, Operator, Slice};
 use crate::plan::*;
 use crate::shape::Shape;
 
@@ -113,7 +113,7 @@ impl Plan {
 
     /// Adds a layer, whose tensor is `t` and its name, to the last partition named so far.
     #[allow(clippy::too_many_arguments)]
-    fn add(
+    pub(super) fn add(
         &mut self,
         name: &str,
         partition: &str,
@@ -175,7 +175,7 @@ impl Plan {
         });
     }
 
-    fn output(&mut self, tensor: &str) {
+    pub(super) fn output(&mut self, tensor: &str) {
         let cnn = self.cnns.last_mut().unwrap();
         cnn.outputs.push(Output { name: format!("out_{tensor}"), tensor: tensor.into(), view: None });
         self.tensors.iter_mut().find(|t| t.name == tensor && t.cnn == cnn.name).unwrap().external = true;
@@ -369,6 +369,37 @@ pub fn operands() -> Plan {
     plan
 }
 
+/// Four partitions, of which the second and the third run at the same time. `t_z` passes by both; `t_w` is gone when they
+/// start, `t_c` comes after them.
+pub fn staged() -> Plan {
+    let mut plan = empty(StorageModel::Tensors);
+    plan.add_cnn("staged");
+    let (image, wide) = (|| Shape::image(2, 4, 4), || Shape::image(4, 4, 4));
+    let whole = |tensor| (tensor, "4", "4");
+    let join = || Operator::Concat(Concat { axis: 1 });
+    let half = Slice { starts: vec![0; 4], steps: vec![1; 4], lengths: vec![1, 2, 4, 4] };
+    plan.add("in", "q1", input(), &[], image(), 4, 0, None);
+    plan.add("z", "q1", relu(), &[whole("t_in")], image(), 4, 0, Some((4, 0)));
+    plan.add("w", "q1", relu(), &[whole("t_z")], image(), 4, 0, Some((4, 128)));
+    plan.add("y", "q1", relu(), &[whole("t_w")], image(), 4, 0, Some((4, 384)));
+    plan.add("a", "q2", join(), &[whole("t_y"), whole("t_y")], wide(), 4, 0, Some((4, 128)));
+    plan.add("b", "q3", Operator::Slice(half), &[whole("t_a")], image(), 4, 0, Some((4, 512)));
+    plan.add("c", "q4", join(), &[whole("t_b"), whole("t_z")], wide(), 4, 0, Some((4, 128)));
+    plan.add("d", "q4", relu(), &[whole("t_c")], wide(), 4, 0, None);
+    plan.output("t_d");
+    plan.add_partition("q1", &["in", "z", "w", "y"].map(fire), "[in],[z],[w],[y]");
+    plan.add_partition("q2", &[fire("a")], "[a]");
+    plan.add_partition("q3", &[fire("b")], "[b]");
+    plan.add_partition("q4", &["c", "d"].map(fire), "[c],[d]");
+    plan.parallel = [&["q1"][..], &["q2", "q3"], &["q4"]]
+        .map(|names| names.iter().map(|name| name.to_string()).collect())
+        .into();
+    // The tensor between partitions that run at the same time is stored twice, if nothing is saved. While a and b run:
+    // t_z, t_a, and the most of t_y and of t_b.
+    plan.memory(0, 640, 4 * 128 + 3 * 256, 128 + 256 + 128 + 128, (128, 256));
+    plan
+}
+
 /// Two CNNs that exclude each other in time and share the arena.
 pub fn two() -> Plan {
     let mut plan = pair();
@@ -438,6 +469,7 @@ pub fn all() -> Vec<(&'static str, Plan)> {
         ("follow", follow()),
         ("drain", drain()),
         ("operands", operands()),
+        ("staged", staged()),
         ("two", two()),
         ("edges", edges()),
         ("double_buffered", double_buffered()),
