@@ -23,4 +23,5 @@ mod rings;
 mod run;
 mod shares;
 mod tidy;
+mod walks;
 mod whole;

@@ -10,9 +10,8 @@ use crate::plan::Plan;
 
 use super::plans;
 
-/// Numbers that nothing in a plan depends on, and places: a ring may move to where nothing else is, and a slice may
-/// begin elsewhere.
-const FREE: &[&str] = &["seed", "evaluations", "latency_ns", "threads", "offset", "starts"];
+/// Numbers that nothing in a plan depends on, and offsets: a ring may move to where nothing else is.
+const FREE: &[&str] = &["seed", "evaluations", "latency_ns", "threads", "offset"];
 
 /// Calls `visit` with every value of the tree, depth first, until it returns true.
 fn walk(value: &mut Value, key: &str, visit: &mut dyn FnMut(&str, &mut Value) -> bool) -> bool {

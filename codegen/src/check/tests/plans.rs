@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use crate::format::{Format, Layout};
-use crate::operator::{Concat, Conv, ElementWise, Function, Input, InputElement, Operator, Slice};
+use crate::operator::{
+    Concat, Conv, ElementWise, Function, Input, InputElement, Operator, Reduce, ReduceFunction,
+};
 use crate::plan::*;
 use crate::shape::Shape;
 
@@ -374,18 +376,18 @@ pub fn operands() -> Plan {
 pub fn staged() -> Plan {
     let mut plan = empty(StorageModel::Tensors);
     plan.add_cnn("staged");
-    let (image, wide) = (|| Shape::image(2, 4, 4), || Shape::image(4, 4, 4));
+    let image = |channels| Shape::image(channels, 4, 4);
     let whole = |tensor| (tensor, "4", "4");
     let join = || Operator::Concat(Concat { axis: 1 });
-    let half = Slice { starts: vec![0; 4], steps: vec![1; 4], lengths: vec![1, 2, 4, 4] };
-    plan.add("in", "q1", input(), &[], image(), 4, 0, None);
-    plan.add("z", "q1", relu(), &[whole("t_in")], image(), 4, 0, Some((4, 0)));
-    plan.add("w", "q1", relu(), &[whole("t_z")], image(), 4, 0, Some((4, 128)));
-    plan.add("y", "q1", relu(), &[whole("t_w")], image(), 4, 0, Some((4, 384)));
-    plan.add("a", "q2", join(), &[whole("t_y"), whole("t_y")], wide(), 4, 0, Some((4, 128)));
-    plan.add("b", "q3", Operator::Slice(half), &[whole("t_a")], image(), 4, 0, Some((4, 512)));
-    plan.add("c", "q4", join(), &[whole("t_b"), whole("t_z")], wide(), 4, 0, Some((4, 128)));
-    plan.add("d", "q4", relu(), &[whole("t_c")], wide(), 4, 0, None);
+    let mean = Reduce { function: ReduceFunction::Mean, axes: vec![1], keep_dims: true };
+    plan.add("in", "q1", input(), &[], image(2), 4, 0, None);
+    plan.add("z", "q1", relu(), &[whole("t_in")], image(2), 4, 0, Some((4, 0)));
+    plan.add("w", "q1", relu(), &[whole("t_z")], image(2), 4, 0, Some((4, 128)));
+    plan.add("y", "q1", relu(), &[whole("t_w")], image(2), 4, 0, Some((4, 384)));
+    plan.add("a", "q2", join(), &[whole("t_y"), whole("t_y")], image(4), 4, 0, Some((4, 128)));
+    plan.add("b", "q3", Operator::Reduce(mean), &[whole("t_a")], image(1), 4, 0, Some((4, 512)));
+    plan.add("c", "q4", join(), &[whole("t_b"), whole("t_z")], image(3), 4, 0, Some((4, 128)));
+    plan.add("d", "q4", relu(), &[whole("t_c")], image(3), 4, 0, None);
     plan.output("t_d");
     plan.add_partition("q1", &["in", "z", "w", "y"].map(fire), "[in],[z],[w],[y]");
     plan.add_partition("q2", &[fire("a")], "[a]");
@@ -396,7 +398,7 @@ pub fn staged() -> Plan {
         .into();
     // The tensor between partitions that run at the same time is stored twice, if nothing is saved. While a and b run:
     // t_z, t_a, and the most of t_y and of t_b.
-    plan.memory(0, 640, 4 * 128 + 3 * 256, 128 + 256 + 128 + 128, (128, 256));
+    plan.memory(0, 576, 3 * 128 + 2 * 256 + 64 + 192, 128 + 256 + 128 + 64, (128, 192));
     plan
 }
 
