@@ -117,10 +117,10 @@ impl Run<'_, '_> {
         let mut done = vec![0u64; group.len()];
         let all: Vec<u64> = group.iter().map(|&p| self.schedules[p].len() as u64 * frames).collect();
         while done != all {
-            let mut next = self.turns.next(group.len()).filter(|&i| done[i] < all[i]);
+            let mut next = self.turns.next(group.len()).filter(|&i| done[i] != all[i]);
             let Some(i) = next.find(|&i| self.is_ready(group[i], done[i])) else {
                 let cnn = &self.index.cnns[self.c].cnn.name;
-                let waiting = (0..group.len()).filter(|&i| done[i] < all[i]);
+                let waiting = (0..group.len()).filter(|&i| done[i] != all[i]);
                 let name = |i: usize| self.index.partitions[group[i]].partition.name.clone();
                 return Err(Box::new(Violation::Deadlock {
                     cnn: cnn.clone(),

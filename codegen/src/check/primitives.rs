@@ -99,9 +99,8 @@ const PRIMITIVES: &[Primitive] = &[
 ];
 
 fn is_depthwise(operator: &Operator, inputs: &[&Shape]) -> bool {
-    let Operator::Conv(conv) = operator else { return false };
-    let alone = inputs.len() == 1 + usize::from(conv.residual);
-    alone && inputs.first().is_some_and(|x| [x.channels(), conv.filters] == [conv.groups; 2])
+    // The rule on shapes lets nothing be added to one.
+    matches!((operator, inputs), (Operator::Conv(conv), [x]) if [x.channels(), conv.filters] == [conv.groups; 2])
 }
 
 fn is_dense(operator: &Operator, inputs: &[&Shape]) -> bool {

@@ -67,7 +67,7 @@ fn parts(scale: Scale) -> (i128, i128) {
         Scale::Float(float) => {
             // IEEE 754: 23 bits below a leading one, times 2^(exponent − 150).
             let (exponent, fraction) = (float.to_bits() >> 23 & 0xff, float.to_bits() & 0x7f_ffff);
-            let significand = i128::from(fraction | 0x80_0000);
+            let significand = i128::from(fraction + 0x80_0000);
             match exponent {
                 150.. => (significand << (exponent - 150), 1),
                 _ => (significand, 1 << (150 - exponent)),

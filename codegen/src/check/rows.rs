@@ -114,16 +114,13 @@ fn conv_transpose(conv: &ConvTranspose, height: i64) -> Vec<Span> {
     (0..height).map(span).collect()
 }
 
+/// Rows that are cropped need no care: what is left begins and ends at them, and nothing is mirrored beyond it (rule 2).
 fn padded(pad: &Pad, axis: usize, rows: i64, y: i64) -> Span {
-    // Cropped rows are gone before the mode looks for the edge.
-    let (low, high) = ((-pad.before[axis]).max(0), rows - 1 - (-pad.after[axis]).max(0));
-    let at = y - pad.before[axis];
+    let (at, last) = (y - pad.before[axis], rows - 1);
     let row = match pad.mode {
-        _ if (low..=high).contains(&at) => at,
-        PadMode::Constant { .. } => return NOTHING,
-        PadMode::Edge => at.clamp(low, high),
-        PadMode::Reflect if at < low => 2 * low - at,
-        PadMode::Reflect => 2 * high - at,
+        PadMode::Constant { .. } if !(0..rows).contains(&at) => return NOTHING,
+        PadMode::Constant { .. } | PadMode::Edge => at.clamp(0, last),
+        PadMode::Reflect => last - (last - at.abs()).abs(),
     };
     (row, row + 1)
 }

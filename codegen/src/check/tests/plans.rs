@@ -379,13 +379,13 @@ pub fn staged() -> Plan {
     let image = |channels| Shape::image(channels, 4, 4);
     let whole = |tensor| (tensor, "4", "4");
     let join = || Operator::Concat(Concat { axis: 1 });
-    let mean = Reduce { function: ReduceFunction::Mean, axes: vec![1], keep_dims: true };
+    let mean = || Operator::Reduce(Reduce { function: ReduceFunction::Mean, axes: vec![1], keep_dims: true });
     plan.add("in", "q1", input(), &[], image(2), 4, 0, None);
     plan.add("z", "q1", relu(), &[whole("t_in")], image(2), 4, 0, Some((4, 0)));
-    plan.add("w", "q1", relu(), &[whole("t_z")], image(2), 4, 0, Some((4, 128)));
-    plan.add("y", "q1", relu(), &[whole("t_w")], image(2), 4, 0, Some((4, 384)));
-    plan.add("a", "q2", join(), &[whole("t_y"), whole("t_y")], image(4), 4, 0, Some((4, 128)));
-    plan.add("b", "q3", Operator::Reduce(mean), &[whole("t_a")], image(1), 4, 0, Some((4, 512)));
+    plan.add("w", "q1", mean(), &[whole("t_z")], image(1), 4, 0, Some((4, 128)));
+    plan.add("y", "q1", relu(), &[whole("t_w")], image(1), 4, 0, Some((4, 256)));
+    plan.add("a", "q2", join(), &[whole("t_y"), whole("t_y")], image(2), 4, 0, Some((4, 128)));
+    plan.add("b", "q3", mean(), &[whole("t_a")], image(1), 4, 0, Some((4, 320)));
     plan.add("c", "q4", join(), &[whole("t_b"), whole("t_z")], image(3), 4, 0, Some((4, 128)));
     plan.add("d", "q4", relu(), &[whole("t_c")], image(3), 4, 0, None);
     plan.output("t_d");
@@ -398,7 +398,7 @@ pub fn staged() -> Plan {
         .into();
     // The tensor between partitions that run at the same time is stored twice, if nothing is saved. While a and b run:
     // t_z, t_a, and the most of t_y and of t_b.
-    plan.memory(0, 576, 3 * 128 + 2 * 256 + 64 + 192, 128 + 256 + 128 + 64, (128, 192));
+    plan.memory(0, 384, 128 + 3 * 64 + 2 * 128 + 192, 128 + 128 + 64 + 64, (128, 192));
     plan
 }
 

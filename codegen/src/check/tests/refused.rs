@@ -1,6 +1,7 @@
 //! One corruption, one reason.
 
 use crate::check::check;
+use crate::format::Layout;
 use crate::operator::{Conv, Function, Operator, Pre};
 use crate::plan::{LayerInput, Plan, Step, Workspace};
 use crate::shape::Shape;
@@ -51,6 +52,28 @@ fn limits_may_be_met_exactly() {
     plan.constraints.fps = [(name.clone(), plan.cnns[0].fps)].into();
     plan.constraints.latency_ns = [(name, plan.cnns[0].latency_ns)].into();
     assert_eq!(check(&plan).err(), None);
+}
+
+/// A mistake is told with what it concerns.
+#[test]
+fn a_deadlock_names_who_waits() {
+    let mut plan = pipelined();
+    resized(&mut plan, 1, 4);
+    (plan.memory.buffers, plan.memory.arena) = (6016, 6016);
+    plan.memory.total = plan.memory.parameters_stored + 6016;
+    plan.memory.proven = true;
+    let found: Vec<String> = check(&plan).unwrap_err().iter().map(ToString::to_string).collect();
+    let waits = r#"cnn `pair`: with producers first, every partition of ["p1", "p2"] waits for another"#;
+    assert_eq!(found, [waits]);
+}
+
+#[test]
+fn an_overlap_says_where() {
+    let mut plan = drain();
+    moved(&mut plan, 3, 192);
+    let found: Vec<String> = check(&plan).unwrap_err().iter().map(ToString::to_string).collect();
+    let expected = "`drain/t_c` and `drain/t_e` are stored at the same time and share bytes 192..224";
+    assert_eq!(found.last().map(String::as_str), Some(expected));
 }
 
 /// Sets the rows of a ring, and every sum that follows from them.
@@ -157,6 +180,29 @@ fn shapes_and_rates() {
         ("early release", pair, |p| p.cnns[0].layers[1].inputs[0].release = "1*0,30*1,2".into(), "rate"),
         ("a rate too many", pair, |p| p.cnns[0].layers[1].inputs[0].release = "2*0,29*1,3,0".into(), "rate"),
         ("garbage", pair, |p| p.cnns[0].layers[1].inputs[0].acquire = "30*".into(), "rate"),
+    ];
+    table.iter().for_each(|&(name, plan, corrupt, variant)| refused(name, plan(), corrupt, variant));
+}
+
+#[test]
+fn primitives() {
+    let table: &[Case] = &[
+        ("no such primitive", pair, |p| p.cnns[0].layers[1].primitive = "magic-hwc-hwc".into(), "operator"),
+        (
+            "of another operator",
+            pair,
+            |p| p.cnns[0].layers[1].primitive = "own-kernel-hwc-hwc".into(),
+            "operator",
+        ),
+        ("another layout read", pair, |p| p.cnns[0].layers[1].layout_in = Layout::Hcw, "operator"),
+        ("another layout written", pair, |p| p.cnns[0].layers[1].layout_out = Layout::Hcw, "operator"),
+        ("another layout stored", pair, |p| p.tensors[1].format.layout = Layout::Hcw, "operator"),
+        (
+            "a primitive of other layouts",
+            branch,
+            |p| p.cnns[0].layers[1].primitive = "element-wise-hcw-hcw".into(),
+            "operator",
+        ),
     ];
     table.iter().for_each(|&(name, plan, corrupt, variant)| refused(name, plan(), corrupt, variant));
 }
@@ -348,6 +394,16 @@ fn storage() {
                 drop(p.buffers.remove(0))
             },
             "shared_by_concurrent",
+        ),
+        (
+            "buffers over each other",
+            edges,
+            |p| {
+                let holds = vec![p.buffers[1].holds.remove(1)];
+                p.buffers.push(crate::plan::Buffer { name: "B4".into(), offset: 256, bytes: 128, holds });
+                (p.memory.buffers, p.memory.arena, p.memory.total, p.memory.proven) = (640, 640, 640, false);
+            },
+            "overlap",
         ),
         ("buffers in model tensors", pair, |p| p.buffers = edges().buffers, "buffer"),
         ("a ring in model edges", edges, |p| p.tensors[1].ring = branch().tensors[1].ring, "tensor"),
