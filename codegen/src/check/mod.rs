@@ -91,6 +91,8 @@ const MAX_PARTITIONS: usize = 1_000;
 const MAX_THREADS: usize = 256;
 /// Most rows of one tensor.
 const MAX_ROWS: u64 = 1_000_000;
+/// Most dimensions of one tensor.
+const MAX_RANK: usize = 16;
 /// Most elements of one tensor.
 const MAX_ELEMENTS: u64 = 1 << 48;
 /// Most rows of all rings, rows of all operands, and firings of one frame, each.

@@ -153,10 +153,9 @@ mod tests {
 
     #[test]
     fn absurd_loops_are_refused_before_they_are_written_out() {
-        let mut deep = fire("a");
-        for _ in 0..100 {
-            deep = repeat(1, vec![deep]);
-        }
+        let nested = |depth| (0..depth).fold(fire("a"), |inner, _| repeat(1, vec![inner]));
+        assert_eq!(count(&[nested(MAX_DEPTH)]).unwrap()["a"], 1);
+        let deep = nested(MAX_DEPTH + 1);
         let square = repeat(u64::MAX, vec![repeat(u64::MAX, vec![fire("a")])]);
         for schedule in [deep, square, repeat(0, vec![fire("a")]), repeat(u64::MAX, vec![])] {
             assert!(count(&[schedule]).is_err());

@@ -8,7 +8,7 @@ use crate::plan::{Cnn, FORMAT, Partition, Plan, StorageModel, Tensor};
 use crate::shape::Shape;
 
 use super::index::{CnnIndex, Index, LayerIndex, PartitionIndex};
-use super::{Findings, MAX_ELEMENTS, MAX_NAMES, MAX_PARTITIONS, MAX_ROWS, MAX_THREADS, Violation};
+use super::{Findings, MAX_ELEMENTS, MAX_NAMES, MAX_PARTITIONS, MAX_RANK, MAX_ROWS, MAX_THREADS, Violation};
 
 /// Resolves all names and checks all lists and sizes.
 pub(super) fn check(plan: &Plan) -> Result<Index<'_>, Vec<Violation>> {
@@ -109,10 +109,11 @@ fn check_shapes(plan: &Plan) -> Result<(), Vec<Violation>> {
         let elements = shape.dims.iter().try_fold(1u64, |product, &dim| product.checked_mul(dim as u64));
         if shape.dims.contains(&0) {
             findings.push(Violation::Structure { place: place(), why: format!("{shape} has no elements") });
-        } else if shape.rank() > 16 || elements.is_none_or(|elements| elements > MAX_ELEMENTS) {
-            findings.limit(format!("elements of {}", place()), elements, MAX_ELEMENTS);
-            findings.limit(format!("rank of {}", place()), Some(shape.rank() as u64), 16);
-        } else {
+            return;
+        }
+        findings.limit(format!("rank of {}", place()), Some(shape.rank() as u64), MAX_RANK as u64);
+        findings.limit(format!("elements of {}", place()), elements, MAX_ELEMENTS);
+        if elements.is_some_and(|elements| elements <= MAX_ELEMENTS) {
             findings.limit(format!("rows of {}", place()), Some(shape.rows() as u64), MAX_ROWS);
         }
     };
@@ -160,7 +161,7 @@ fn resolve<'a>(
     partition_ids: &BTreeMap<&str, usize>,
     findings: &mut Findings,
 ) -> Option<CnnIndex<'a>> {
-    let before = findings.0.len();
+    let mut own = Findings::default();
     let tensors: BTreeMap<&str, &Tensor> = plan
         .tensors
         .iter()
@@ -176,7 +177,7 @@ fn resolve<'a>(
     };
     for tensor in tensors.values().filter(|tensor| !producers.contains_key(tensor.name.as_str())) {
         let why = "no layer produces it".into();
-        findings.push(Violation::Tensor { cnn: cnn.name.clone(), tensor: tensor.name.clone(), why });
+        own.push(Violation::Tensor { cnn: cnn.name.clone(), tensor: tensor.name.clone(), why });
     }
     let mut layers: Vec<LayerIndex<'a>> = Vec::new();
     for (l, layer) in cnn.layers.iter().enumerate() {
@@ -184,21 +185,21 @@ fn resolve<'a>(
         let tensor = tensors.get(layer.output.as_str());
         let partition = partition_ids.get(layer.partition.as_str()).filter(|p| partitions.contains(p));
         if tensor.is_none() {
-            findings.push(unknown("tensor", &layer.output, place()));
+            own.push(unknown("tensor", &layer.output, place()));
         }
         if partition.is_none() {
-            findings.push(unknown("partition of its CNN", &layer.partition, place()));
+            own.push(unknown("partition of its CNN", &layer.partition, place()));
         }
         let mut inputs = Vec::new();
         for input in &layer.inputs {
             match producers.get(input.tensor.as_str()) {
                 Some(&producer) if producer < l => inputs.push(producer),
-                Some(_) => findings.push(Violation::NotTopological {
+                Some(_) => own.push(Violation::NotTopological {
                     cnn: cnn.name.clone(),
                     layer: layer.name.clone(),
                     tensor: input.tensor.clone(),
                 }),
-                None => findings.push(unknown("tensor", &input.tensor, place())),
+                None => own.push(unknown("tensor", &input.tensor, place())),
             }
         }
         if let (Some(&tensor), Some(&partition)) = (tensor, partition) {
@@ -208,14 +209,11 @@ fn resolve<'a>(
     }
     for output in &cnn.outputs {
         if !producers.contains_key(output.tensor.as_str()) {
-            findings.push(unknown(
-                "tensor",
-                &output.tensor,
-                format!("output `{}/{}`", cnn.name, output.name),
-            ));
+            own.push(unknown("tensor", &output.tensor, format!("output `{}/{}`", cnn.name, output.name)));
         }
     }
-    if findings.0.len() > before || layers.len() < cnn.layers.len() {
+    if let Err(violations) = own.or(()) {
+        violations.into_iter().for_each(|violation| findings.push(violation));
         return None;
     }
     for l in 0..layers.len() {

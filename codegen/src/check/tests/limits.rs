@@ -2,8 +2,9 @@
 
 use super::plans;
 use crate::check::occupied::TimeLine;
-use crate::check::{Findings, MAX_TABLE, MAX_VIOLATIONS, Violation, resolve};
+use crate::check::{Findings, MAX_NAMES, MAX_RANK, MAX_ROWS, MAX_TABLE, MAX_VIOLATIONS, Violation, resolve};
 use crate::operator::{ElementWise, Function, Operator};
+use crate::plan::Plan;
 use crate::shape::Shape;
 
 fn wrong() -> Violation {
@@ -23,6 +24,61 @@ fn limits_may_be_reached() {
         let mut findings = Findings::default();
         findings.limit("it", value, 7);
         assert_eq!(findings.or(()).is_err(), is_wrong, "{value:?}");
+    }
+}
+
+/// What of a plan is beyond a limit, in words.
+fn beyond(plan: &Plan) -> Vec<String> {
+    let found = resolve(plan).err().unwrap_or_default();
+    found.iter().map(ToString::to_string).filter(|found| found.contains(", beyond the ")).collect()
+}
+
+#[test]
+fn names_are_limited() {
+    for (count, operands, edges) in [
+        (2 * MAX_NAMES, None, None),
+        (
+            2 * MAX_NAMES + 1,
+            Some("the number of operands is 40001, beyond the 40000 that can be checked"),
+            Some("the number of edges is 40001, beyond the 40000 that can be checked"),
+        ),
+    ] {
+        let mut plan = plans::pair();
+        let layer = &mut plan.cnns[0].layers[1];
+        layer.inputs = vec![layer.inputs[0].clone(); count - 1];
+        assert_eq!(beyond(&plan).first().map(String::as_str), operands);
+        let mut plan = plans::edges();
+        let edge = plan.buffers[0].holds[0].clone();
+        plan.buffers[0].holds = vec![edge; count - 3];
+        assert_eq!(beyond(&plan).first().map(String::as_str), edges);
+    }
+}
+
+#[test]
+fn shapes_are_limited() {
+    for (dims, found) in [
+        (vec![1; MAX_RANK], None),
+        (vec![1; MAX_RANK + 1], Some("rank of tensor `pair/t_l1` is 17, beyond the 16 that can be checked")),
+        (vec![1, 1, MAX_ROWS as usize, 1], None),
+        (
+            vec![1, 1, MAX_ROWS as usize + 1, 1],
+            Some("rows of tensor `pair/t_l1` is 1000001, beyond the 1000000 that can be checked"),
+        ),
+        (vec![1, 1 << 24, 1, 1 << 24], None),
+        (
+            vec![1, 1, 1 << 24, 1 << 24],
+            Some("rows of tensor `pair/t_l1` is 16777216, beyond the 1000000 that can be checked"),
+        ),
+        (
+            vec![1, 1 << 24, 2, 1 << 24],
+            Some(
+                "elements of tensor `pair/t_l1` is 562949953421312, beyond the 281474976710656 that can be checked",
+            ),
+        ),
+    ] {
+        let mut plan = plans::pair();
+        plan.tensors[1].shape = Shape::new(dims);
+        assert_eq!(beyond(&plan).first().map(String::as_str), found);
     }
 }
 

@@ -402,6 +402,33 @@ pub fn staged() -> Plan {
     plan
 }
 
+/// A relu in layout HCW, between a conversion there and one back; rows of 32 bytes in each.
+pub fn converted() -> Plan {
+    let mut plan = empty(StorageModel::Tensors);
+    plan.add_cnn("converted");
+    let image = || Shape::image(2, 4, 4);
+    let whole = |tensor| [(tensor, "4", "4")];
+    plan.add("in", "p", input(), &[], image(), 4, 0, None);
+    plan.add("k", "p", Operator::Convert, &whole("t_in"), image(), 4, 0, Some((4, 0)));
+    plan.add("r", "p", relu(), &whole("t_k"), image(), 4, 0, Some((4, 128)));
+    plan.add("b", "p", Operator::Convert, &whole("t_r"), image(), 4, 0, Some((4, 0)));
+    plan.add("d", "p", relu(), &whole("t_b"), image(), 4, 0, None);
+    plan.output("t_d");
+    for (l, primitive, layouts) in [
+        (1, "convert-swap-hwc-hcw", [Layout::Hwc, Layout::Hcw]),
+        (2, "element-wise-hcw-hcw", [Layout::Hcw; 2]),
+        (3, "convert-swap-hcw-hwc", [Layout::Hcw, Layout::Hwc]),
+    ] {
+        let layer = &mut plan.cnns[0].layers[l];
+        (layer.primitive, [layer.layout_in, layer.layout_out]) = (primitive.into(), layouts);
+        plan.tensors[l].format.layout = layouts[1];
+    }
+    plan.add_partition("p", &["in", "k", "r", "b", "d"].map(fire), "[in],[k],[r],[b],[d]");
+    plan.parallel = vec![vec!["p".into()]];
+    plan.memory(0, 256, 3 * 128, 160, (128, 128));
+    plan
+}
+
 /// Two CNNs that exclude each other in time and share the arena.
 pub fn two() -> Plan {
     let mut plan = pair();
@@ -472,6 +499,7 @@ pub fn all() -> Vec<(&'static str, Plan)> {
         ("drain", drain()),
         ("operands", operands()),
         ("staged", staged()),
+        ("converted", converted()),
         ("two", two()),
         ("edges", edges()),
         ("double_buffered", double_buffered()),

@@ -3,7 +3,7 @@
 use crate::check::check;
 use crate::format::Layout;
 use crate::operator::{Conv, Function, Operator, Pre};
-use crate::plan::{LayerInput, Plan, Step, Workspace};
+use crate::plan::{LayerInput, Plan, Ring, Step, Workspace};
 use crate::shape::Shape;
 
 use super::plans::{
@@ -116,6 +116,12 @@ fn structure() {
         ("CNN of a tensor", pair, |p| p.tensors[0].cnn = "x".into(), "unknown_name"),
         ("a tensor gone", pair, |p| drop(p.tensors.remove(0)), "unknown_name"),
         ("unknown output", pair, |p| p.cnns[0].outputs[0].tensor = "x".into(), "unknown_name"),
+        (
+            "a layer of itself",
+            pair,
+            |p| p.cnns[0].layers[1].inputs[0].tensor = "t_l1".into(),
+            "not_topological",
+        ),
         ("order of layers", pair, |p| p.cnns[0].layers.swap(1, 2), "not_topological"),
         ("backward cut", pipelined, |p| p.partitions.swap(0, 1), "backward_cut"),
         ("inputs", pair, |p| p.cnns[0].inputs.push("l1".into()), "structure"),
@@ -182,6 +188,48 @@ fn shapes_and_rates() {
         ("garbage", pair, |p| p.cnns[0].layers[1].inputs[0].acquire = "30*".into(), "rate"),
     ];
     table.iter().for_each(|&(name, plan, corrupt, variant)| refused(name, plan(), corrupt, variant));
+}
+
+/// What is wrong with where a tensor lies, in words.
+#[test]
+fn tensors_without_their_place() {
+    fn cut_output(plan: &mut Plan) {
+        plan.output("t_l1");
+        plan.tensors[1].ring = None;
+    }
+    let table: &[(fn() -> Plan, Corrupt, &str)] = &[
+        (pair, |p| p.tensors[2].external = false, "it is a network output, but not external"),
+        (pair, |p| p.tensors[1].external = true, "it is external, but neither input nor output"),
+        (pair, |p| p.tensors[0].external = true, "it is delivered whole, but has a ring"),
+        (pair, |p| p.tensors[1].ring = None, "it has neither a ring nor the caller's copy"),
+        (
+            pair,
+            |p| (p.tensors[0].ring, p.tensors[0].external) = (None, true),
+            "it is delivered whole, but 1 rows a firing",
+        ),
+        (pipelined, cut_output, "it goes to a partition that runs at the same time, but has no ring"),
+        (
+            edges,
+            |p| p.tensors[1].ring = branch().tensors[1].ring,
+            "it has a ring, which model `edges` does not have",
+        ),
+        (
+            branch,
+            |p| p.tensors[0].format.layout = Layout::Hcw,
+            "the caller holds it, so that it lies as HWC, not HCW",
+        ),
+        (
+            branch,
+            |p| (p.tensors[1].format.layout, p.tensors[1].shape) = (Layout::Hcw, Shape::new([4, 8])),
+            "it is no image, so that it lies as HWC, not HCW",
+        ),
+    ];
+    for &(plan, corrupt, why) in table {
+        let mut plan = plan();
+        corrupt(&mut plan);
+        let found: Vec<String> = check(&plan).expect_err(why).iter().map(ToString::to_string).collect();
+        assert!(found.iter().any(|found| found.ends_with(why)), "{why}: {found:#?}");
+    }
 }
 
 #[test]
@@ -272,6 +320,12 @@ fn operands_of_a_convolution() {
 fn storage() {
     let table: &[Case] = &[
         ("overlap", pair, |p| moved(p, 1, 1916), "overlap"),
+        (
+            "a ring of no rows",
+            pair,
+            |p| p.tensors[1].ring = Some(Ring { ring_rows: 0, offset: 0, bytes: 0 }),
+            "ring",
+        ),
         ("overlap of live rings", branch, |p| moved(p, 3, 0), "overwrites_needed"),
         ("in place, without a row between", follow, |p| moved(p, 1, 160), "overwrites_needed"),
         ("a ring that follows too closely", follow, |p| moved(p, 2, 156), "overwrites_needed"),
@@ -493,6 +547,17 @@ fn sums() {
             "unknown_name",
         ),
         ("no fps", pair, |p| p.cnns[0].fps = f64::NAN, "sum"),
+        ("fps of nothing at all", pair, |p| p.cnns[0].fps = 0.0, "sum"),
+        ("fps without end", pair, |p| p.cnns[0].fps = f64::INFINITY, "sum"),
+        (
+            "endless fps wanted",
+            two,
+            |p| {
+                p.constraints.fps = [("pair".into(), f64::INFINITY)].into();
+                p.constraints.met = false;
+            },
+            "sum",
+        ),
         ("witness", branch, |p| p.certificate.bound.as_mut().unwrap().bytes += 1, "sum"),
         (
             "tensors of the witness",
