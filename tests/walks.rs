@@ -26,7 +26,14 @@ fn each_search_goes_as_it_went() {
     let cases: &[(&str, &[Method])] = &[
         (
             r#"(name: "one", cnns: [(name: "a", model: "builtin:resnet8")])"#,
-            &[Method::Simple, Method::Extended, Method::Paper, Method::PaperPrinted, Method::Parts, Method::Reuse],
+            &[
+                Method::Simple,
+                Method::Extended,
+                Method::Paper,
+                Method::PaperPrinted,
+                Method::Parts,
+                Method::Reuse,
+            ],
         ),
         (&pipeline, &[Method::Simple, Method::Extended, Method::Paper, Method::Reuse]),
         (

@@ -156,7 +156,7 @@ fn dims(sizes: &[i128]) -> Result<Shape, String> {
     let wrong = || format!("it would make a tensor of dimensions {sizes:?}");
     let mut elements: i128 = 1;
     for &size in sizes {
-        elements = elements.checked_mul(size).filter(|&all| all > 0).ok_or_else(wrong)?;
+        elements = elements.checked_mul(size).ok_or_else(wrong)?;
         if size <= 0 || elements > i128::from(MAX_ELEMENTS) {
             return Err(wrong());
         }
@@ -355,7 +355,7 @@ fn padded(pad: &Pad, x: &Shape) -> Result<Shape, String> {
         let (before, after, size) = (i128::from(pad.before[axis]), i128::from(pad.after[axis]), dim as i128);
         let kept = size + before.min(0) + after.min(0);
         let mirrored = pad.mode == PadMode::Reflect && before.max(after) >= kept.max(1);
-        if kept <= 0 || (mirrored && before.max(after) > 0) {
+        if kept <= 0 || mirrored {
             return Err(format!("it pads {size} in dimension {axis} by {before} and {after}"));
         }
         sizes.push(size + before + after);

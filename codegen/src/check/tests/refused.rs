@@ -146,6 +146,15 @@ fn structure() {
             |p| p.cnns[0].layers[1].inputs[0].view = Some(Shape::image(4, 2, 4)),
             "output_shape",
         ),
+        (
+            "order",
+            branch,
+            |p| {
+                p.cnns[0].layers[5].output_shape.order = crate::shape::Order::ChannelsLast;
+                p.tensors[5].shape.order = crate::shape::Order::ChannelsLast;
+            },
+            "output_shape",
+        ),
         ("wrong view out", branch, |p| p.cnns[0].outputs[0].view = Some(Shape::new([1, 63])), "wrong_view"),
     ];
     table.iter().for_each(|&(name, plan, corrupt, variant)| refused(name, plan(), corrupt, variant));

@@ -101,6 +101,8 @@ fn convolutions_of_parts_and_sums() {
     assert_eq!(c(|c| c.residual = true, &[&[1, 4, 9, 8], &[1, 2, 9, 8], &[1, 6, 7, 7]]), some);
     assert_eq!(c(|c| c.residual = true, &[&[1, 4, 9, 8], &[1, 6, 7, 8]]), None);
     assert_eq!(c(|c| c.residual = true, &[&[1, 4, 9, 8]]), None);
+    let one = |c: &mut Conv| (c.residual, c.filters) = (true, 1);
+    assert_eq!(c(one, &[&[1, 4, 9, 8], &[1, 3, 9, 8], &[1, 1, 7, 7]]), Some(vec![1, 1, 7, 7]));
     // Nothing is added to a depthwise convolution, but it is to one of groups.
     let grouped = |c: &mut Conv| (c.residual, c.groups) = (true, 6);
     assert_eq!(c(grouped, &[&[1, 6, 9, 8], &[1, 6, 7, 7]]), None);
@@ -196,6 +198,31 @@ fn element_by_element() {
     assert_eq!(of(relu(&[2, 4, 3, 3]), &[1, 4, 3, 3]), None);
 }
 
+/// What is made lies as what is read, if all of that lies so and has as many dimensions.
+#[test]
+fn order_is_kept() {
+    let last = Shape { dims: vec![1, 3, 4, 2], order: Order::ChannelsLast };
+    let first = Shape::new([1, 3, 4, 2]);
+    let add = |constant: Option<&[usize]>, inputs: &[&Shape]| {
+        let constant = constant.map(|dims| ConstantOperand { dims: dims.to_vec(), left: false });
+        let add = Operator::Binary(Binary { function: BinaryFunction::Add, constant, activation: None });
+        output_shape(&add, inputs, &last).unwrap().order
+    };
+    assert_eq!(add(Some(&[2]), &[&last]), Order::ChannelsLast);
+    assert_eq!(add(Some(&[5, 1, 3, 4, 2]), &[&last]), Order::ChannelsFirst);
+    assert_eq!(add(None, &[&last, &last]), Order::ChannelsLast);
+    assert_eq!(add(None, &[&last, &first]), Order::ChannelsFirst);
+    assert_eq!(add(None, &[&first, &last]), Order::ChannelsFirst);
+    let concat =
+        |inputs: &[&Shape]| output_shape(&Operator::Concat(Concat { axis: 3 }), inputs, &last).unwrap().order;
+    assert_eq!(concat(&[&last, &last]), Order::ChannelsLast);
+    assert_eq!(concat(&[&first, &last]), Order::ChannelsFirst);
+    assert_eq!(
+        add(None, &[&last, &Shape { dims: vec![4, 2], order: Order::ChannelsLast }]),
+        Order::ChannelsFirst
+    );
+}
+
 #[test]
 fn axes() {
     let softmax = |axes: &[usize]| Operator::Softmax(Softmax { axes: axes.to_vec(), log: false });
@@ -273,6 +300,7 @@ fn blocks_and_sizes() {
     };
     assert_eq!(to_space(3, 18), Some(vec![1, 2, 6, 9]));
     assert_eq!(to_space(3, 15), None);
+    assert_eq!(to_space(3, 12), None);
     assert_eq!(to_space(0, 15), None);
     let to_depth =
         |block, height, width| of(Operator::SpaceToDepth(SpaceToDepth { block }), &[1, 2, height, width]);
