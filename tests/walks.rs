@@ -11,6 +11,7 @@ use csdfc::cost::DeviceProfile;
 use csdfc::driver;
 use csdfc::search::known::Start;
 use csdfc::search::watch::{Limit, Scope, Watch};
+use csdfc::units::MemoryGoal;
 use csdfc_tests::application;
 
 const PIPELINE: &str = r#"(name: "pipeline", cnns: [(name: "a", model: "builtin:resnet8",
@@ -42,7 +43,7 @@ fn each_search_goes_as_it_went() {
             &[Method::Simple, Method::Extended, Method::Paper],
         ),
         (
-            r#"(name: "at once", cnns: [(name: "a", model: "builtin:paper_cnn1"), (name: "b", model: "builtin:lenet5")],
+            r#"(name: "at-once", cnns: [(name: "a", model: "builtin:paper_cnn1"), (name: "b", model: "builtin:lenet5")],
                 parallel: [["a", "b"]], constraints: (fps: {"a": 500}))"#,
             &[Method::Extended, Method::Paper],
         ),
@@ -50,9 +51,12 @@ fn each_search_goes_as_it_went() {
     let device = DeviceProfile::find("generic", Path::new("")).expect("a profile that comes with csdfc");
     let mut walks = String::new();
     for (text, methods) in cases {
-        for &method in *methods {
+        for (&method, is_least) in methods.iter().flat_map(|method| [(method, false), (method, true)]) {
             let mut application = application(text);
             application.search.method = Some(method);
+            if is_least {
+                application.constraints.memory = Some(MemoryGoal::Min);
+            }
             (application.search.population, application.search.generations) = (24, 8);
             let paths = application.cnns.iter().map(|cnn| cnn.model.name.clone()).collect();
             let watch = Watch { limit: Limit::Evaluations(120), scope: Scope::Front, ..Watch::unwatched() };
@@ -63,9 +67,10 @@ fn each_search_goes_as_it_went() {
             let (search, memory) = (&plan.search, &plan.memory);
             let _ = writeln!(
                 walks,
-                "{}, {}: {} evaluations, {}; {} bytes of {}",
+                "{}, {}{}: {} evaluations, {}; {} bytes, bound {}",
                 application.name,
                 method.name(),
+                if is_least { ", least memory" } else { "" },
                 search.evaluations,
                 search.stopped,
                 memory.total,
