@@ -1,8 +1,6 @@
 //! What each search evaluates and finds, pinned: a change that makes a search go another way shows here, and is to be
 //! understood. Whether what a search finds is good is the business of `fronts`, `methods`, `extended` and `whole`.
 
-#![expect(clippy::expect_used, reason = "a panic is how a test fails")]
-
 use std::fmt::Write;
 use std::path::Path;
 

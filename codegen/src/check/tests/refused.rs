@@ -206,7 +206,8 @@ fn tensors_without_their_place() {
         plan.output("t_l1");
         plan.tensors[1].ring = None;
     }
-    let table: &[(fn() -> Plan, Corrupt, &str)] = &[
+    type Wrong = (fn() -> Plan, Corrupt, &'static str);
+    let table: &[Wrong] = &[
         (pair, |p| p.tensors[2].external = false, "it is a network output, but not external"),
         (pair, |p| p.tensors[1].external = true, "it is external, but neither input nor output"),
         (pair, |p| p.tensors[0].external = true, "it is delivered whole, but has a ring"),
