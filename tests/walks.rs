@@ -46,6 +46,7 @@ fn each_search_goes_as_it_went() {
                 Method::Parts,
                 Method::Reuse,
             ],
+            &TASKS,
         ),
         (&pipeline, &[Method::Simple, Method::Extended, Method::Paper, Method::Reuse], &TASKS),
         (
