@@ -4,8 +4,8 @@
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use csdfc::app::spec::RowsSpec;
-use csdfc::reproduce::{s1, table12};
 use csdfc_codegen::plan::{Edge, Plan};
+use csdfc_command::reproduce::{s1, table12};
 use csdfc_tests::{app, plan, root};
 
 const ELEMENT_BYTES: u64 = 4;

@@ -11,12 +11,13 @@ use csdfc_tests::root;
 const LONGEST: usize = 700;
 
 /// The crates of ours that each may depend on.
-const DIRECTION: [(&str, &[&str]); 5] = [
+const DIRECTION: [(&str, &[&str]); 6] = [
     ("csdf", &[]),
     ("ga", &[]),
     ("codegen/kernels", &[]),
     ("codegen", &["csdfc-kernels"]),
     ("compiler", &["csdf", "csdfc-ga", "csdfc-codegen"]),
+    ("command", &["csdf", "csdfc", "csdfc-codegen"]),
 ];
 
 /// Names of the crates that a manifest depends on, in any section.

@@ -14,11 +14,13 @@ use std::path::{Path, PathBuf};
 
 use miette::Diagnostic;
 
+use csdfc_codegen::emit::EmitError;
 use csdfc_codegen::run::RunError;
 
 use crate::app::AppError;
 use crate::app::load::LoadError;
 use crate::cost::DeviceError;
+use crate::offload::OffloadError;
 
 /// How a command ended that did what it was asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,6 +105,18 @@ impl Error {
             Error::Bug(_) => 3,
             _ => 1,
         }
+    }
+}
+
+impl From<EmitError> for Error {
+    fn from(error: EmitError) -> Self {
+        Error::Input { message: error.to_string(), help: None }
+    }
+}
+
+impl From<OffloadError> for Error {
+    fn from(error: OffloadError) -> Self {
+        Error::Input { message: error.to_string(), help: error.help() }
     }
 }
 

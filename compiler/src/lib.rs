@@ -5,13 +5,10 @@
 //!
 //! These modules make networks from an application: [`app`], [`import`], [`builtin`], [`network`], [`operators`],
 //! [`pass`]. These make a plan from networks: [`frame`], [`storage`], [`packing`], [`cost`], [`search`], [`driver`].
-//! [`saved`] reads plans and fronts again. The command is in [`cli`], [`commands`], [`report`], [`picture`] and
-//! [`reproduce`]. [`offload`] is independent of planning.
+//! [`saved`] reads plans and fronts again. [`offload`] is independent of planning. The command is a crate of its own.
 
 pub mod app;
 pub mod builtin;
-pub mod cli;
-pub mod commands;
 pub mod cost;
 pub mod driver;
 pub mod error;
@@ -22,9 +19,6 @@ pub mod offload;
 pub mod operators;
 pub mod packing;
 pub mod pass;
-pub mod picture;
-pub mod report;
-pub mod reproduce;
 pub mod saved;
 pub mod search;
 pub mod storage;

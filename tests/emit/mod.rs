@@ -12,12 +12,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use csdfc::app::resolve::Application;
-use csdfc::commands::{self, npy};
 use csdfc_codegen::emit::{self, Options};
 use csdfc_codegen::file_name::file_name;
 use csdfc_codegen::operator::{InputElement, Operator};
 use csdfc_codegen::plan::{Output, Plan};
 use csdfc_codegen::run::{Data, Runner, Value, input_dims};
+use csdfc_command::commands::{self, npy};
 use csdfc_tests::{app, application, plan, skipped};
 
 /// Frames of each run: enough for rings that run on, and for both halves of double buffers.

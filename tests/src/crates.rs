@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use csdfc::app::resolve::Application;
-use csdfc::commands;
 use csdfc_codegen::emit::{self, Options};
 use csdfc_codegen::plan::Plan;
+use csdfc_command::commands;
 
 /// The files of the crate `emitted` of a plan.
 pub fn emitted(application: &Application, plan: &Plan) -> Vec<(PathBuf, Vec<u8>)> {

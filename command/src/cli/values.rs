@@ -1,0 +1,78 @@
+//! The names by which the command line knows values of types that know nothing of it.
+
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use csdfc::app::spec::{Method, Prefer};
+use csdfc::offload::Unit;
+
+/// Values with their names and what help says of them.
+type Names<T> = &'static [(T, &'static str, &'static str)];
+
+const METHODS: Names<Method> = &[
+    (Method::None, "none", "No reduction: layer by layer, every edge in a buffer of its own"),
+    (
+        Method::Reuse,
+        "reuse",
+        "Layer by layer, buffers reused greedily within each CNN (Pisarchyk and Lee 2020, the paper's [23]). \
+         Partitions of a CNN run one after another",
+    ),
+    (
+        Method::Parts,
+        "parts",
+        "Every layer row by row, every edge in a buffer of its own (Minakova and Stefanov 2020, the paper's [17])",
+    ),
+    (
+        Method::Paper,
+        "paper",
+        "Algorithm 2: a genetic search for the layers that go row by row, buffers reused in the whole application",
+    ),
+    (
+        Method::PaperPrinted,
+        "paper-printed",
+        "Algorithm 2 and Algorithm 1 as they are printed: the search begins at random, and edges are visited in \
+         one order",
+    ),
+    (Method::Simple, "simple", "No parts, all parts, and every prefix of the layers by parts"),
+    (
+        Method::Extended,
+        "extended",
+        "Rows per firing for each layer, and where runs of layers that are streamed end: the exact front of what \
+         follows the network's blocks, and a genetic search from there",
+    ),
+];
+
+const PREFERENCES: Names<Prefer> = &[
+    (Prefer::Fps, "fps", "The plan with the most frames per second"),
+    (Prefer::Memory, "memory", "The plan that takes the least memory"),
+];
+
+const UNITS: Names<Unit> = &[
+    (
+        Unit::Pixels,
+        "pixels",
+        "2-D pixels with all their channels, as in the paper; a patch written back counts one",
+    ),
+    (Unit::Elements, "elements", "Every channel of a pixel, and every filter's result of a patch"),
+];
+
+/// Methods of `--method`.
+pub fn method() -> impl TypedValueParser<Value = Method> {
+    one_of(METHODS)
+}
+
+/// Preferences of `--prefer`.
+pub fn preference() -> impl TypedValueParser<Value = Prefer> {
+    one_of(PREFERENCES)
+}
+
+/// Units of `--unit`.
+pub fn unit() -> impl TypedValueParser<Value = Unit> {
+    one_of(UNITS)
+}
+
+fn one_of<T: Copy + Send + Sync + 'static>(names: Names<T>) -> impl TypedValueParser<Value = T> {
+    let values = names.iter().map(|&(_, name, help)| PossibleValue::new(name).help(help));
+    PossibleValuesParser::new(values).try_map(move |given| {
+        let found = names.iter().find(|&&(_, name, _)| name == given);
+        found.map(|&(value, ..)| value).ok_or("not one of the values")
+    })
+}

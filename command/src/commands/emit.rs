@@ -1,0 +1,133 @@
+//! `csdfc emit`: writes the crate of a plan into a folder. It leaves all other files there alone.
+
+use std::collections::BTreeMap;
+use std::path::{Component, Path, PathBuf};
+
+use csdfc::error::{Ending, Error};
+use csdfc::saved::reload;
+use csdfc_codegen::emit::{self, MANIFEST, Options};
+
+use super::output;
+use super::read::read_plan;
+use crate::cli::EmitArgs;
+
+/// Emits a plan.
+///
+/// # Errors
+/// When the plan or a model cannot be read, a layer cannot be emitted, a file of the folder is not csdfc's, or one
+/// cannot be written.
+pub fn emit(args: &EmitArgs) -> Result<Ending, Error> {
+    let (plan, _, folder) = read_plan(&args.plan)?;
+    let networks = reload::reload(&plan, &folder)?;
+    let parameters = |cnn, layer, parameter| networks.parameter(cnn, layer, parameter);
+    let options = Options { crate_name: args.crate_name.clone() };
+    let files = tracing::info_span!("emit").in_scope(|| emit::emit(&plan, &parameters, &options))?;
+    write(&args.output, &files)?;
+    super::device::warn_if_other(&plan);
+    for partition in plan.partitions.iter().filter(|partition| partition.processor != "cpu") {
+        tracing::warn!(
+            "partition {} is planned for the {}: the crate runs it as one more thread of the CPU",
+            partition.name,
+            partition.processor
+        );
+    }
+    tracing::info!(files = files.len(), "emitted");
+    Ok(Ending::Yes)
+}
+
+/// Updates a folder to hold these files. A file that csdfc wrote, and that nobody has changed since, is replaced, or
+/// removed if it is no longer part of the crate. Other files are left alone.
+///
+/// # Errors
+/// When a file is in the way, or one cannot be written.
+pub fn write(folder: &Path, files: &[(PathBuf, Vec<u8>)]) -> Result<(), Error> {
+    let known = known(folder)?;
+    let mut due = Vec::new();
+    for (path, content) in files {
+        let file = folder.join(path);
+        match std::fs::read(&file) {
+            Ok(present) if present == *content => {}
+            Ok(present) => {
+                let ours = path.as_os_str() == MANIFEST || known.get(path) == Some(&emit::hash(&present));
+                if !ours {
+                    return Err(Error::Input {
+                        message: format!("{} is not as csdfc wrote it", file.display()),
+                        help: Some("move or delete it, or emit into another folder".into()),
+                    });
+                }
+                due.push((file, content));
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => due.push((file, content)),
+            Err(error) => return Err(Error::read(file, error)),
+        }
+    }
+    for (path, hash) in &known {
+        let file = folder.join(path);
+        let stale = !files.iter().any(|(new, _)| new == path);
+        if stale && std::fs::read(&file).is_ok_and(|present| emit::hash(&present) == *hash) {
+            std::fs::remove_file(&file).map_err(|error| Error::write(&file, error))?;
+        }
+    }
+    // The manifest comes last. If the run stops before, the next run finds the very files that it would write.
+    due.sort_by_key(|(file, _)| file.ends_with(MANIFEST));
+    due.into_iter().try_for_each(|(file, content)| output::write_file(&file, content))
+}
+
+/// The files that csdfc wrote into a folder, and the hashes of their contents.
+fn known(folder: &Path) -> Result<BTreeMap<PathBuf, u64>, Error> {
+    let manifest = folder.join(MANIFEST);
+    let text = match std::fs::read_to_string(&manifest) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
+        Err(error) => return Err(Error::read(manifest, error)),
+    };
+    let entry = |line: &str| {
+        let (hash, path) = line.split_once(' ')?;
+        let path = PathBuf::from(path);
+        let inside = path.components().all(|part| matches!(part, Component::Normal(_)));
+        Some((path, u64::from_str_radix(hash, 16).ok()?)).filter(|_| inside)
+    };
+    text.lines().map(entry).collect::<Option<_>>().ok_or_else(|| Error::Input {
+        message: format!("{} is not as csdfc wrote it", manifest.display()),
+        help: Some("move or delete it, or emit into another folder".into()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn files(names: &[(&str, &str)]) -> Vec<(PathBuf, Vec<u8>)> {
+        let mut files: Vec<(PathBuf, Vec<u8>)> =
+            names.iter().map(|(name, text)| (name.into(), text.as_bytes().to_vec())).collect();
+        let list: String = files
+            .iter()
+            .map(|(path, text)| format!("{:016x} {}\n", emit::hash(text), path.display()))
+            .collect();
+        files.push((MANIFEST.into(), list.into_bytes()));
+        files
+    }
+
+    #[test]
+    fn only_files_of_our_own_are_replaced_or_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        let read = |name: &str| std::fs::read_to_string(folder.join(name)).ok();
+        std::fs::write(folder.join("notes.txt"), "mine").unwrap();
+        write(folder, &files(&[("a", "1"), ("src/b", "1"), ("src/c", "1")])).unwrap();
+        write(folder, &files(&[("a", "2"), ("src/b", "1")])).unwrap();
+        assert_eq!((read("a").unwrap(), read("src/b").unwrap()), ("2".into(), "1".into()));
+        assert_eq!((read("src/c"), read("notes.txt").unwrap()), (None, "mine".into()));
+
+        assert!(write(folder, &files(&[("notes.txt", "ours")])).is_err());
+        std::fs::write(folder.join("src/b"), "changed").unwrap();
+        assert!(write(folder, &files(&[("a", "3"), ("src/b", "2")])).is_err());
+        assert_eq!((read("a").unwrap(), read("src/b").unwrap()), ("2".into(), "changed".into()));
+        // No longer part of the crate, but changed: it stays.
+        write(folder, &files(&[("a", "3")])).unwrap();
+        assert_eq!(read("src/b").unwrap(), "changed");
+
+        std::fs::write(folder.join(MANIFEST), "0000000000000000 ../notes.txt\n").unwrap();
+        assert!(write(folder, &files(&[("a", "4")])).is_err());
+    }
+}

@@ -1,0 +1,31 @@
+//! `csdfc inspect`: the layers of an application and what they need.
+
+use csdfc::app::open::Opened;
+use csdfc::error::{Ending, Error};
+use csdfc_codegen::plan::StorageModel;
+
+use super::output;
+use crate::cli::{Format, InspectArgs};
+use crate::report;
+
+/// Shows the layers of an application and what they need.
+///
+/// # Errors
+/// When the application cannot be read or analysed or standard output cannot be written.
+pub fn inspect(args: &InspectArgs, mut app: Opened) -> Result<Ending, Error> {
+    let own = app.resolve()?;
+    // Which layers there are depends on the storage model.
+    app.spec.search.method = None;
+    app.spec.storage = Some(match own.storage {
+        StorageModel::Tensors => StorageModel::Edges,
+        StorageModel::Edges => StorageModel::Tensors,
+    });
+    let inspection = report::inspect::inspect(&own, &app.resolve()?)?;
+    let text = match args.format {
+        Format::Text => report::inspect::text(&inspection),
+        Format::Json => output::json(&inspection)?,
+        Format::Ron => output::ron(&inspection)?,
+    };
+    output::print(&text)?;
+    Ok(Ending::Yes)
+}

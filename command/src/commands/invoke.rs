@@ -1,0 +1,64 @@
+//! One call of the command: from its arguments to its exit code.
+
+use std::ffi::OsString;
+use std::io::Write;
+
+use csdfc::app::open;
+use csdfc::error::{Ending, Error};
+
+use super::{analyze, check, emit, inspect, logging, offload, pack, plan, reproduce, run as run_plan};
+use crate::cli::{Cli, Command};
+
+/// Runs the command as `main` does, and returns its exit code. The first argument is the program's name. Results go to
+/// standard output, everything else to standard error. A panic gives code 3, and does not affect later calls.
+pub fn invoke(arguments: impl IntoIterator<Item = OsString>) -> u8 {
+    let cli = match Cli::read(arguments) {
+        Ok(cli) => cli,
+        Err(code) => return code,
+    };
+    match std::panic::catch_unwind(|| run(&cli)) {
+        Ok(Ok(outcome)) => outcome.exit_code(),
+        Ok(Err(error)) => {
+            let code = error.exit_code();
+            report(&cli, error);
+            code
+        }
+        Err(_) => {
+            let bug = Error::Bug(
+                "csdfc stopped at a place that it should never reach; the message above names the place"
+                    .into(),
+            );
+            let code = bug.exit_code();
+            report(&cli, bug);
+            code
+        }
+    }
+}
+
+fn run(cli: &Cli) -> Result<Ending, Error> {
+    logging::start(&cli.global)?;
+    match &cli.command {
+        Command::Inspect(args) => {
+            let mut app = open::open(&args.model)?;
+            args.load.apply(&mut app.spec, &mut app.origin)?;
+            inspect::inspect(args, app)
+        }
+        Command::Plan(args) => plan::plan(args),
+        Command::Check(args) => check::check(args),
+        Command::Run(args) => run_plan::run(args),
+        Command::Emit(args) => emit::emit(args),
+        Command::Analyze(args) => analyze::analyze(args),
+        Command::Offload(args) => offload::offload(args),
+        Command::Pack(args) => pack::pack(args),
+        Command::Reproduce(args) => reproduce::reproduce(args),
+    }
+}
+
+fn report(cli: &Cli, error: Error) {
+    let colour = cli.global.colour();
+    // Fails only where a hook was set before.
+    let _ =
+        miette::set_hook(Box::new(move |_| Box::new(miette::MietteHandlerOpts::new().color(colour).build())));
+    let report = miette::Report::new(error);
+    let _ = writeln!(std::io::stderr(), "{report:?}");
+}

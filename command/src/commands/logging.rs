@@ -1,0 +1,50 @@
+//! What goes to standard error while a command works.
+
+use csdfc::error::Error;
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::fmt::format::FmtSpan;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+
+use crate::cli::{Global, LogFormat};
+
+/// The variable whose filter, a level or levels by module, replaces `-v` and `-q`.
+const VARIABLE: &str = "CSDFC_LOG";
+
+/// Starts the log. A second start in one process has no effect.
+///
+/// # Errors
+/// When `CSDFC_LOG` is no filter.
+pub fn start(global: &Global) -> Result<(), Error> {
+    let level = match (global.quiet, global.verbose) {
+        (true, _) => LevelFilter::ERROR,
+        (false, 0) => LevelFilter::WARN,
+        (false, 1) => LevelFilter::INFO,
+        (false, 2) => LevelFilter::DEBUG,
+        (false, _) => LevelFilter::TRACE,
+    };
+    let filter = match std::env::var(VARIABLE) {
+        Ok(filter) if !filter.is_empty() => filter.parse::<Targets>().map_err(|error| Error::Input {
+            message: format!("{VARIABLE} is no filter: {error}"),
+            help: Some(
+                "give a level (`debug`) or levels by module (`csdfc::frame::lower=trace,warn`)".into(),
+            ),
+        })?,
+        _ => Targets::new().with_default(level),
+    };
+    // With -vv each pass says on its end how long it took.
+    let spans = if level >= LevelFilter::DEBUG { FmtSpan::CLOSE } else { FmtSpan::NONE };
+    let log = tracing_subscriber::fmt::layer()
+        .with_writer(std::io::stderr)
+        .with_ansi(global.colour())
+        .with_span_events(spans);
+    let log = match global.log_format {
+        LogFormat::Text => log.with_timer(()).with_target(false).boxed(),
+        LogFormat::Json => log.json().boxed(),
+    };
+    // The error says no more than that a log was started before.
+    let _ = tracing_subscriber::registry().with(filter).with(log).try_init();
+    Ok(())
+}

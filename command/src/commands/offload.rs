@@ -1,0 +1,272 @@
+//! `csdfc offload`: maps a layer, or every convolution of a model, onto an accelerator that computes it in steps.
+
+use std::path::Path;
+
+use csdfc::app::open;
+use csdfc::error::{Ending, Error};
+use csdfc::offload::files::{self, FORMS, Form};
+use csdfc::offload::model::{self as mapping, convolutions};
+use csdfc::offload::optimise::{self, Answer, Budget};
+use csdfc::offload::problem::Options;
+use csdfc::offload::shapes::{self, KINDS};
+use csdfc::offload::simulate::{Data, Rules, Trace, convolve, simulate};
+use csdfc::offload::steps::Computation;
+use csdfc::offload::{Accelerator, Convolution, OffloadError, Problem, Spec, Strategy, Unit, bound};
+use csdfc::suggest;
+
+use super::output;
+use crate::cli::Format;
+use crate::cli::offload::OffloadArgs;
+use crate::picture::strategy;
+use crate::report::offload::{self as report, LayerReport, ModelReport};
+
+/// Strategies that are no heuristics.
+const METHODS: [&str; 3] = ["best", "exact", "program"];
+
+/// Largest file of an accelerator, in bytes.
+const LARGEST_FILE: u64 = 1 << 20;
+
+/// Most results of a layer that is replayed.
+const MOST_RESULTS: u64 = 1 << 26;
+
+/// Most multiply-accumulates of a layer that is computed.
+const MOST_MACS: u64 = 1 << 33;
+
+/// A layer with at most this many pixels, summed over its patches, is always replayed.
+const ALWAYS_REPLAYED: u64 = 1 << 20;
+
+/// Offloads what the arguments say.
+///
+/// # Errors
+/// When a file cannot be read or written, or the layer cannot be offloaded at all.
+pub fn offload(args: &OffloadArgs) -> Result<Ending, Error> {
+    let accelerator = accelerator(args)?;
+    if args.group.is_none() && accelerator.pe.is_none() {
+        return Err(Error::Input {
+            message: "it is not given how many patches a step computes".into(),
+            help: Some("give --group, or --pe for the multiply-accumulates of a step".into()),
+        });
+    }
+    match &args.app {
+        None => layer(args, accelerator),
+        Some(app) => model(args, app, accelerator),
+    }
+}
+
+/// Maps every convolution of an application.
+fn model(args: &OffloadArgs, app: &str, accelerator: Accelerator) -> Result<Ending, Error> {
+    if args.strategy != "best" {
+        return Err(Error::Input {
+            message: "--strategy is for one layer: csdfc takes the best for each layer of a model".into(),
+            help: Some("leave it out, or give a layer by --input and --filter".into()),
+        });
+    }
+    let mut app = open::open(app)?;
+    args.load.apply(&mut app.spec, &mut app.origin)?;
+    let application = app.resolve()?;
+    let options = options(args, Unit::Elements);
+    let mut report = ModelReport::new(&application.name, &accelerator.name, options.unit);
+    for cnn in &application.cnns {
+        for named in convolutions(&cnn.network) {
+            let budget = args.budget.map_or(mapping::BUDGET, Budget::from);
+            let mapped = mapping::map(&named.spec, &accelerator, &options, budget, args.seed);
+            tracing::info!(cnn = cnn.name, layer = named.name, "mapped");
+            match mapped {
+                Ok((problem, answer)) => {
+                    report.add(&cnn.name, &named.name, LayerReport::new(&problem, &answer));
+                }
+                Err(error) => report.fail(&cnn.name, &named.name, &error),
+            }
+        }
+    }
+    output::print(&match args.format {
+        Format::Text => report::model_text(&report),
+        Format::Json => output::json(&report)?,
+        Format::Ron => output::ron(&report)?,
+    })?;
+    Ok(if report.met { Ending::Yes } else { Ending::No })
+}
+
+fn options(args: &OffloadArgs, unit: Unit) -> Options {
+    Options {
+        group: args.group,
+        filters_at_once: args.filters_at_once,
+        reload: args.reload,
+        unit: args.count.unit.unwrap_or(unit),
+        count_writes: args.count.count_writes,
+    }
+}
+
+fn layer(args: &OffloadArgs, accelerator: Accelerator) -> Result<Ending, Error> {
+    let (Some(input), Some(filter)) = (args.input, args.filter) else {
+        return Err(Error::Bug("a layer without sizes passed the command line".into()));
+    };
+    let spec = Spec {
+        pads: args.pad,
+        stride: args.stride,
+        ..Spec::new(input.plane, input.depth, filter.plane, filter.depth)
+    };
+    let convolution = Convolution::new(spec)?;
+    let problem = Problem::new(convolution, accelerator, &options(args, Unit::Pixels))?;
+    let answer =
+        by_name(&problem, &args.strategy, args.budget.map_or(Budget::Default, Budget::from), args.seed)?;
+    let mut report = LayerReport::new(&problem, &answer);
+    let replayed = replay(args, &problem, &answer, report.met)?;
+    if let Some(Replayed { violation, simulated, .. }) = &replayed {
+        (report.violation, report.simulated) = (violation.clone(), *simulated);
+    }
+    if let Some(path) = &args.output {
+        output::write(path, &files::print(&answer.strategy.groups, form(path)?)?)?;
+    }
+    if let (Some(path), Some(trace)) = (&args.trace, replayed.and_then(|replayed| replayed.trace)) {
+        output::write(path, &output::json(&trace)?)?;
+    }
+    if let Some(path) = &args.picture {
+        let picture = match path.extension().and_then(|end| end.to_str()) {
+            Some("svg") => strategy::steps(&problem, &answer.strategy),
+            Some("html") => strategy::player(&problem, &answer.strategy),
+            _ => {
+                return Err(Error::Input {
+                    message: format!("{}: a picture's name ends in .svg or .html", path.display()),
+                    help: None,
+                });
+            }
+        };
+        output::write(path, &picture)?;
+    }
+    output::print(&match args.format {
+        Format::Text => report::layer_text(&problem, &report),
+        Format::Json => output::json(&report)?,
+        Format::Ron => output::ron(&report)?,
+    })?;
+    Ok(if report.met { Ending::Yes } else { Ending::No })
+}
+
+/// What the simulator made of a strategy.
+struct Replayed {
+    trace: Option<Trace>,
+    violation: Option<String>,
+    /// Whether it computed on data, and its results are those of the direct convolution.
+    simulated: bool,
+}
+
+/// Replays a strategy in the simulator, on data if asked to. A large layer is replayed only if asked to.
+fn replay(
+    args: &OffloadArgs,
+    problem: &Problem,
+    answer: &Answer,
+    met: bool,
+) -> Result<Option<Replayed>, Error> {
+    let convolution = &problem.convolution;
+    let spec = convolution.spec();
+    let asked = args.simulate || args.trace.is_some();
+    let patches = convolution.patches() as u64;
+    let macs = convolution.macs_per_patch(spec.filters).saturating_mul(patches);
+    let results = patches * spec.filters as u64;
+    let too_large = results > MOST_RESULTS || args.simulate && macs > MOST_MACS;
+    if asked && too_large {
+        return Err(Error::Input {
+            message: format!(
+                "the layer is too large to simulate: {results} results, {macs} multiply-accumulates"
+            ),
+            help: Some(format!("the most are {MOST_RESULTS} and {MOST_MACS}")),
+        });
+    }
+    if too_large || !asked && patches * convolution.pixels_per_patch() as u64 > ALWAYS_REPLAYED {
+        return Ok(None);
+    }
+    let computation = Computation::new(problem, &answer.strategy.groups);
+    let data = args.simulate.then(|| Data::random(convolution, args.seed));
+    match simulate(convolution, &Rules::of(problem), &computation, data.as_ref()) {
+        Ok((trace, results)) => {
+            if data.as_ref().is_some_and(|data| convolve(convolution, data) != results) {
+                return Err(Error::Bug("a strategy's results are not those of the convolution".into()));
+            }
+            Ok(Some(Replayed { trace: Some(trace), violation: None, simulated: data.is_some() }))
+        }
+        Err(violation) if met => {
+            Err(Error::Bug(format!("csdfc's own simulator refuses its strategy: {violation}")))
+        }
+        Err(violation) => {
+            Ok(Some(Replayed { trace: None, violation: Some(violation.to_string()), simulated: false }))
+        }
+    }
+}
+
+/// The strategy that `--strategy` names. If no strategy of that kind keeps the bounds, the nearest one.
+fn by_name(problem: &Problem, name: &str, budget: Budget, seed: u64) -> Result<Answer, Error> {
+    match name {
+        "best" => match optimise::optimise(problem, budget, seed) {
+            Err(OffloadError::Unmet { .. }) => return Ok(heuristic(problem, optimise::nearest(problem))),
+            answer => return Ok(answer?),
+        },
+        "exact" => return Ok(optimise::prove(problem, budget)?),
+        "program" => return Ok(optimise::by_program(problem, budget)?),
+        _ => {}
+    }
+    if let Some((_, kind)) = KINDS.iter().find(|(known, _)| *known == name) {
+        let strategy = shapes::best(problem, *kind).unwrap_or_else(|_| shapes::unbounded(problem, *kind));
+        return Ok(heuristic(problem, strategy));
+    }
+    let path = Path::new(name);
+    if let Ok(form) = form(path) {
+        let in_file = |error: OffloadError| Error::Input {
+            message: format!("{name}: {error}"),
+            help: Some("a strategy's file lists the patches of every step, each patch once".into()),
+        };
+        let groups = files::parse(&read(path)?, form, problem).map_err(in_file)?;
+        let (rules, computation) = (Rules::of(problem), Computation::new(problem, &groups));
+        simulate(&problem.convolution, &rules, &computation, None)
+            .map_err(|violation| in_file(violation.into()))?;
+        let strategy = Strategy { name: "file".into(), shape: None, groups };
+        return Ok(heuristic(problem, strategy));
+    }
+    let names = KINDS.iter().map(|(name, _)| *name).chain(METHODS);
+    Err(Error::Input {
+        message: format!("there is no strategy `{}`", suggest::clip(name)),
+        help: Some(suggest::help(name, "strategies", names) + "; or the file of one (.json, .ron, .csv)"),
+    })
+}
+
+fn heuristic(problem: &Problem, strategy: Strategy) -> Answer {
+    Answer { strategy, bound: bound::lower_bound(problem), stopped_by_time: false }
+}
+
+/// The form of a strategy's file, by its name.
+fn form(path: &Path) -> Result<Form, Error> {
+    let end = path.extension().and_then(|end| end.to_str());
+    let form = FORMS.iter().find(|(known, _)| Some(*known) == end).map(|(_, form)| *form);
+    form.ok_or_else(|| Error::Input {
+        message: format!("{}: a strategy's file ends in .json, .ron or .csv", path.display()),
+        help: None,
+    })
+}
+
+/// The accelerator of the file, if one is given, changed by the options.
+fn accelerator(args: &OffloadArgs) -> Result<Accelerator, Error> {
+    let args = &args.accelerator;
+    let mut accelerator = match &args.accelerator {
+        None => Accelerator::default(),
+        Some(path) => Accelerator::parse(&read(path)?).map_err(|error| Error::Input {
+            message: format!("{}: {error}", path.display()),
+            help: Some(
+                "an accelerator is (name: \"vta\", pe: 1024, mem: 65536, tl: 1, tw: 1, tacc: 1)".into(),
+            ),
+        })?,
+    };
+    accelerator.pe = args.pe.or(accelerator.pe);
+    accelerator.mem = args.mem.or(accelerator.mem);
+    accelerator.tl = args.tl.unwrap_or(accelerator.tl);
+    accelerator.tw = args.tw.unwrap_or(accelerator.tw);
+    accelerator.tacc = args.tacc.unwrap_or(accelerator.tacc);
+    accelerator.check()?;
+    Ok(accelerator)
+}
+
+fn read(path: &Path) -> Result<String, Error> {
+    let size = std::fs::metadata(path).map_err(|error| Error::read(path, error))?.len();
+    if size > LARGEST_FILE {
+        return Err(Error::Input { message: format!("{} is too large", path.display()), help: None });
+    }
+    std::fs::read_to_string(path).map_err(|error| Error::read(path, error))
+}

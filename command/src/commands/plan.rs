@@ -1,0 +1,215 @@
+//! `csdfc plan`: plans an application, checks the plan, prints it, and writes the plan and the front.
+
+use std::io::Write;
+use std::path::Path;
+
+use csdfc::app::open;
+use csdfc::app::resolve::{Application, RowsChoice};
+use csdfc::app::spec::RowsSpec;
+use csdfc::cost::DeviceProfile;
+use csdfc::driver;
+use csdfc::error::{Ending, Error};
+use csdfc::saved::front::{PickError, SavedFront};
+use csdfc::saved::identity;
+use csdfc::search::known::Start;
+use csdfc::search::watch::{Limit, Scope, Watch};
+use csdfc_codegen::check as checker;
+use csdfc_codegen::plan::Plan;
+use tracing::warn;
+
+use super::output;
+use super::read::read_text;
+use super::watcher::Watcher;
+use crate::cli::{Format, PlanArgs};
+use crate::picture::front::FrontPicture;
+use crate::report;
+
+/// Where a plan goes that our own checker refuses, unless `-o` names a file.
+const REFUSED_PLAN: &str = "csdfc-refused-plan.json";
+
+/// Parts of a saved front that do not apply of which is said why.
+const MISMATCH_LINES: usize = 4;
+
+/// Plans an application.
+///
+/// # Errors
+/// When the application or the front to start from cannot be read or planned, or when a result cannot be written. It is
+/// a bug if our checker refuses the plan.
+pub fn plan(args: &PlanArgs) -> Result<Ending, Error> {
+    let to_stdout = to_stdout(args)?;
+    let saved = args.front.from.as_deref().map(read_front).transpose()?;
+    let mut app = open::open(&args.app)?;
+    args.apply(&mut app.spec, &mut app.origin)?;
+    if let (Some((saved, _)), Some(_)) = (&saved, args.front.pick) {
+        // What is picked leaves nothing to a method or to the rows of the file.
+        (app.spec.search.method, app.spec.rows) = (None, RowsSpec::Default);
+        app.spec.storage = Some(args.storage.unwrap_or(saved.storage_model));
+    }
+    let application = app.resolve()?;
+    let device = DeviceProfile::find(&application.device, &app.folder)?;
+    let file = args.output.as_deref().filter(|path| !is_stdout(path));
+    let plan_folder = file.and_then(Path::parent).unwrap_or(Path::new(""));
+    let paths = application.cnns.iter().map(|cnn| identity::path_from(plan_folder, &cnn.model)).collect();
+    let start = match &saved {
+        None => Start::default(),
+        Some((saved, name)) => start(saved, name, args.front.pick, &application)?,
+    };
+    let watcher = Watcher::start();
+    let watch = Watch {
+        limit: args.budget.map_or(Limit::Default, Limit::from),
+        scope: if args.budget.is_some() || args.front.pareto.is_some() { Scope::Front } else { Scope::Plan },
+        stop: &watcher.stop,
+        progress: &|progress| watcher.show(progress),
+    };
+    let planned = driver::plan_from(&start, &application, &device, paths, &watch, &|plan| judge(plan));
+    watcher.done();
+    let driver::Planned { plan, shortfall, refused } = planned?;
+    if let Some(why) = refused {
+        let path = file.unwrap_or(Path::new(REFUSED_PLAN));
+        output::write(path, &plan.to_json())?;
+        return Err(Error::Bug(format!("{why}; the plan is saved in {}", path.display())));
+    }
+    if let (Some((saved, _)), Some(number)) = (&saved, args.front.pick) {
+        compare(saved, number, &plan);
+    }
+
+    save(args, &plan)?;
+    // Nothing else may stand where the plan or the front has been printed.
+    if !to_stdout {
+        output::print(&match args.format {
+            Format::Text => report::plan::text(&plan),
+            Format::Json => plan.to_json(),
+            Format::Ron => plan.to_ron(),
+        })?;
+    }
+    match shortfall {
+        None => Ok(Ending::Yes),
+        Some(nearest) => {
+            // If standard error is closed, nobody is left to tell. The exit code says it too.
+            let _ = writeln!(std::io::stderr(), "csdfc: {}", report::plan::shortfall(&plan, &nearest));
+            Ok(Ending::No)
+        }
+    }
+}
+
+fn is_stdout(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+/// Whether the plan or the front goes to standard output in place of what is printed.
+fn to_stdout(args: &PlanArgs) -> Result<bool, Error> {
+    let files = [&args.output, &args.front.pareto].into_iter().flatten();
+    match files.filter(|path| is_stdout(path)).count() {
+        0 => Ok(false),
+        1 => Ok(true),
+        _ => Err(Error::Input {
+            message: "--output and --pareto both go to standard output".into(),
+            help: Some("give one of them a file".into()),
+        }),
+    }
+}
+
+/// Writes the plan and the front to the files that are named for them.
+fn save(args: &PlanArgs, plan: &Plan) -> Result<(), Error> {
+    match args.output.as_deref() {
+        Some(path) if path.extension().is_some_and(|extension| extension == "ron") => {
+            output::write(path, &plan.to_ron())?;
+        }
+        Some(path) => output::write(path, &plan.to_json())?,
+        None => {}
+    }
+    match args.front.pareto.as_deref() {
+        Some(path) if path.extension().is_some_and(|extension| extension == "svg") => {
+            output::write(path, &picture(plan).svg())?;
+        }
+        Some(path) => output::write(path, &output::json(&SavedFront::of(plan))?)?,
+        None => {}
+    }
+    Ok(())
+}
+
+/// Checks a plan of ours. If the checker refuses it, the error text says that this is a mistake of csdfc.
+fn judge(plan: &Plan) -> Result<(), String> {
+    let verdict = tracing::info_span!("check").in_scope(|| checker::check(plan));
+    verdict.map(drop).map_err(|violations| {
+        let first = violations.first().map(ToString::to_string).unwrap_or_default();
+        format!("csdfc made a plan that its own checker refuses: {first}")
+    })
+}
+
+/// A saved front and the name of its file.
+fn read_front(path: &Path) -> Result<(SavedFront, String), Error> {
+    let (text, name) = read_text(path, "give a front that `csdfc plan --pareto FILE.json` wrote, or a plan")?;
+    let name = name.display().to_string();
+    Ok((SavedFront::parse(&text, &name)?, name))
+}
+
+/// Where a search starts, or the plan that is picked. Warns of old plans that do not apply.
+fn start(
+    saved: &SavedFront,
+    name: &str,
+    pick: Option<usize>,
+    application: &Application,
+) -> Result<Start, Error> {
+    if let Some(number) = pick {
+        return saved.pick(number, application).map(Start::Picked).map_err(|error| Error::Input {
+            help: Some(match error {
+                PickError::Number { .. } => "`csdfc plan` numbers them where it lists them".into(),
+                PickError::Mismatch(_) => "plan the application again, with --from and without --pick".into(),
+            }),
+            message: format!("{name}: {error}"),
+        });
+    }
+    let method = application.search.method.unwrap_or_default();
+    if application.rows != RowsChoice::Default || !method.is_search() {
+        warn!("{name} has no effect: with the given rows or method there is nothing to search");
+    }
+    let (known, mismatches) = saved.known(application);
+    for mismatch in mismatches.iter().take(MISMATCH_LINES) {
+        warn!("{name}: {mismatch}; the search starts without it");
+    }
+    if mismatches.len() > MISMATCH_LINES {
+        warn!("{name}: {} more entries do not apply", mismatches.len() - MISMATCH_LINES);
+    }
+    Ok(Start::Search(known))
+}
+
+/// Warns where the figures of a picked plan differ from the saved ones, for instance on another device.
+fn compare(saved: &SavedFront, number: usize, plan: &Plan) {
+    let Some(point) = number.checked_sub(1).and_then(|index| saved.pareto.get(index)) else { return };
+    if point.memory != plan.memory.total {
+        warn!(
+            "plan {number} took {} bytes when it was saved, and now takes {}",
+            point.memory, plan.memory.total
+        );
+    }
+    for cnn in &plan.cnns {
+        let then = point.fps.get(&cnn.name).copied().unwrap_or(0.0);
+        // What a file keeps of a number is a little less than the number.
+        if (then - cnn.fps).abs() > 1e-9 * then.abs() {
+            warn!(
+                "{} had {then:.1} fps on device {} when plan {number} was saved, and now has {:.1} on {}",
+                cnn.name, saved.device.name, cnn.fps, plan.device.name
+            );
+        }
+    }
+}
+
+/// The front of a plan as a chart.
+fn picture(plan: &Plan) -> FrontPicture {
+    let panel = |name: &String| {
+        let point = |point: &csdfc_codegen::plan::ParetoPoint| {
+            [point.memory as f64, point.fps.get(name).copied().unwrap_or(0.0)]
+        };
+        (name.clone(), plan.pareto.iter().map(point).collect())
+    };
+    FrontPicture {
+        title: format!(
+            "{}: the plans seen, storage model {}, device {}",
+            plan.application, plan.storage_model, plan.device.name
+        ),
+        panels: plan.cnns.iter().map(|cnn| panel(&cnn.name)).collect(),
+        chosen: plan.cnns.iter().map(|cnn| [plan.memory.total as f64, cnn.fps]).collect(),
+        limit: plan.constraints.memory.map(|bytes| bytes as f64),
+    }
+}

@@ -1,0 +1,35 @@
+//! `csdfc reproduce`: the tables and figures of a paper, from our own data.
+
+use csdfc::error::{Ending, Error};
+use csdfc::offload::Budget;
+
+use super::output;
+use super::watcher::StatusLine;
+use crate::cli::reproduce::{Paper, ReproduceArgs};
+use crate::reproduce;
+
+/// Writes a page and its figures into a folder, and says on standard output what was written. A terminal shows how far it
+/// is.
+///
+/// # Errors
+/// When a file cannot be written.
+pub fn reproduce(args: &ReproduceArgs) -> Result<Ending, Error> {
+    let line = StatusLine::new();
+    let tell = |text: &str| line.show(text);
+    let files = match args.paper {
+        Paper::S1 => {
+            reproduce::s1::files(args.budget.map_or(Budget::Default, Budget::from), args.seed, &tell)
+        }
+        Paper::Table12 => reproduce::table12::files(args.seed, &tell),
+    };
+    line.done();
+    let files = files?;
+    let mut written = String::new();
+    for (name, content) in files {
+        let path = args.output.join(name);
+        output::write_file(&path, content.as_bytes())?;
+        written.push_str(&format!("{}\n", path.display()));
+    }
+    output::print(&written)?;
+    Ok(Ending::Yes)
+}

@@ -1,0 +1,63 @@
+//! A checker's verdict, for people and for machines.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use csdfc::units::{self, grouped};
+use csdfc_codegen::check::Report;
+use csdfc_codegen::plan::Plan;
+use serde::Serialize;
+
+/// A verdict as data.
+#[derive(Debug, Serialize)]
+pub struct Verdict<'a> {
+    /// Whether the plan is safe.
+    pub accepted: bool,
+    /// What was replayed, if it is.
+    pub replayed: Option<&'a Report>,
+    /// What is wrong, if it is not.
+    pub violations: &'a [String],
+}
+
+/// The verdict as data.
+pub fn verdict(verdict: &Result<Report, Vec<String>>) -> Verdict<'_> {
+    Verdict {
+        accepted: verdict.is_ok(),
+        replayed: verdict.as_ref().ok(),
+        violations: verdict.as_ref().err().map_or(&[], Vec::as_slice),
+    }
+}
+
+/// The text for a plan that is accepted.
+pub fn accepted(plan: &Plan, report: &Report) -> String {
+    let claimed = match plan.certificate.claimed {
+        Some(claimed) => format!(
+            "  not checked: the planner's search claims that no placement of these rings is below {} bytes\n",
+            grouped(claimed)
+        ),
+        None => String::new(),
+    };
+    format!(
+        "{}: safe\n  replayed {} firings, {} rows written, {} rows read, each found intact\n  \
+         {} rings in {}; all stated sums are right\n  every layer matches its model\n{claimed}",
+        plan.application,
+        grouped(report.firings),
+        grouped(report.rows_written),
+        grouped(report.rows_read),
+        report.rings,
+        units::bytes(plan.memory.arena),
+    )
+}
+
+/// The text for a plan that is refused.
+pub fn refused(name: &Path, violations: &[String], most: usize) -> String {
+    let mut text = format!("{}: REFUSED\n", name.display());
+    for violation in violations.iter().take(most) {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "  {violation}");
+    }
+    if violations.len() > most {
+        let _ = writeln!(text, "  and {} more", violations.len() - most);
+    }
+    text
+}

@@ -1,0 +1,229 @@
+//! A plan as a short table.
+
+use std::collections::BTreeMap;
+
+use csdfc::search::{Rate, Shortfall};
+use csdfc::suggest;
+use csdfc::units::{self, grouped};
+use csdfc_codegen::plan::{Plan, StorageModel};
+
+use crate::report::limits;
+use crate::report::table::table;
+
+/// Points of the front that the table shows.
+const FRONT_LINES: usize = 8;
+/// Longest schedule that the table shows whole, in characters.
+const SCHEDULE_WIDTH: usize = 160;
+/// Longest choice that the table shows whole, in characters.
+const CHOICE_WIDTH: usize = 60;
+
+/// What a plan needs and how fast it is, in about a screen.
+pub fn text(plan: &Plan) -> String {
+    let cnns = match plan.cnns.len() {
+        1 => "1 CNN".to_owned(),
+        count => format!("{count} CNNs"),
+    };
+    let mut text = format!(
+        "{}: {cnns}, storage model {}, device {} ({})\n\n",
+        plan.application, plan.storage_model, plan.device.name, plan.device.basis
+    );
+    text.push_str(&memory(plan));
+    text.push('\n');
+    text.push_str(&cnn_table(plan));
+    text.push('\n');
+    text.push_str(&schedules(plan));
+    if plan.storage_model == StorageModel::Edges {
+        text.push('\n');
+        text.push_str(&buffers(plan));
+    }
+    if plan.pareto.len() > 1 {
+        text.push('\n');
+        text.push_str(&front(plan));
+    }
+    let limits = limits::text(plan);
+    if !limits.is_empty() {
+        text.push('\n');
+        text.push_str(&limits);
+    }
+    text.push('\n');
+    text.push_str(&constraints(plan));
+    text
+}
+
+fn memory(plan: &Plan) -> String {
+    let memory = &plan.memory;
+    let bound = match (memory.proven, plan.certificate.claimed) {
+        (true, _) => "the least for these rings and this schedule: equal to the liveness bound".to_owned(),
+        (false, Some(claimed)) if claimed == memory.arena => {
+            "the least for these rings and this schedule: claimed by a complete search, not checked"
+                .to_owned()
+        }
+        (false, Some(claimed)) => {
+            format!(
+                "no placement is below {}; a complete search claims that none is below {}",
+                grouped(memory.bound),
+                grouped(claimed)
+            )
+        }
+        (false, None) => format!("no placement is below {}", grouped(memory.bound)),
+    };
+    let among = match memory.workspace {
+        0 => String::new(),
+        _ => format!("among the buffers: both take {} of the arena", grouped(memory.arena)),
+    };
+    let line = |name: &str, bytes: u64, note: String| vec![name.to_owned(), grouped(bytes), note];
+    let mut rows = vec![
+        vec!["memory".to_owned(), "bytes".to_owned()],
+        line("  parameters", memory.parameters_stored, String::new()),
+        line("  buffers", memory.buffers, format!("{bound}; {} without reuse", grouped(memory.naive))),
+        line("  workspace", memory.workspace, among),
+        line("  total", memory.total, units::bytes(memory.total)),
+    ];
+    let external = &memory.external;
+    rows.push(line(
+        "  caller's inputs",
+        external.inputs,
+        "frames handed over whole, not in the total".into(),
+    ));
+    rows.push(line("  caller's outputs", external.outputs, "not in the total".into()));
+    table(&rows, &[1])
+}
+
+fn cnn_table(plan: &Plan) -> String {
+    let header = ["cnn", "layers", "by parts", "firings", "fps (modelled)", "latency"];
+    let mut rows = vec![header.map(str::to_owned).to_vec()];
+    for cnn in &plan.cnns {
+        let by_parts = cnn.layers.iter().filter(|layer| layer.firings > 1).count();
+        let firings: u64 = cnn.layers.iter().map(|layer| layer.firings).sum();
+        rows.push(vec![
+            cnn.name.clone(),
+            cnn.layers.len().to_string(),
+            by_parts.to_string(),
+            grouped(firings),
+            format!("{:.1}", cnn.fps),
+            format!("{:.2} ms", cnn.latency_ns as f64 / 1e6),
+        ]);
+    }
+    table(&rows, &[1, 2, 3, 4, 5])
+}
+
+fn schedules(plan: &Plan) -> String {
+    let mut rows = Vec::new();
+    for partition in &plan.partitions {
+        let notation = &partition.notation;
+        let shown = match notation.char_indices().nth(SCHEDULE_WIDTH) {
+            Some((end, _)) => format!("{} …", &notation[..end]),
+            None => notation.clone(),
+        };
+        let load = match (partition.load, plan.device.cores.get(&partition.processor)) {
+            (Some(load), Some(cores)) => format!("{load:.2} of {}", cores_text(*cores)),
+            _ => String::new(),
+        };
+        let on = format!("on {}", partition.processor);
+        rows.push(vec![format!("schedule {}", partition.name), on, load, shown]);
+    }
+    table(&rows, &[])
+}
+
+fn cores_text(cores: u64) -> String {
+    if cores == 1 { "1 core".into() } else { format!("{cores} cores") }
+}
+
+fn buffers(plan: &Plan) -> String {
+    let mut rows = vec![["buffer", "bytes", "edges"].map(str::to_owned).to_vec()];
+    for buffer in &plan.buffers {
+        let edges = buffer.holds.iter().map(|edge| {
+            let producer = plan.tensors.iter().find(|t| t.cnn == edge.cnn && t.name == edge.tensor);
+            let producer = producer.map_or(edge.tensor.as_str(), |tensor| tensor.producer.as_str());
+            let half = edge.half.map(|half| format!(" ({half})")).unwrap_or_default();
+            format!("{}/{producer}→{}{half}", edge.cnn, edge.consumer)
+        });
+        rows.push(vec![buffer.name.clone(), grouped(buffer.bytes), edges.collect::<Vec<_>>().join(", ")]);
+    }
+    table(&rows, &[1])
+}
+
+fn front(plan: &Plan) -> String {
+    let mut rows = vec![["plans seen", "total", "fps", "rows per firing"].map(str::to_owned).to_vec()];
+    let step = plan.pareto.len().div_ceil(FRONT_LINES);
+    let last = plan.pareto.len() - 1;
+    for (i, point) in plan.pareto.iter().enumerate().filter(|(i, _)| i % step == 0 || *i == last) {
+        let fps: Vec<String> = point.fps.values().map(|fps| format!("{fps:.1}")).collect();
+        let choices: Vec<&str> = point.choices.values().map(String::as_str).collect();
+        rows.push(vec![
+            (i + 1).to_string(),
+            grouped(point.memory),
+            fps.join(" / "),
+            suggest::clip_to(&choices.join(" / "), CHOICE_WIDTH),
+        ]);
+    }
+    table(&rows, &[0, 1, 2])
+}
+
+fn constraints(plan: &Plan) -> String {
+    let asked = &plan.constraints;
+    let mut lines = Vec::new();
+    if let Some(limit) = asked.memory {
+        let verdict = if plan.memory.total <= limit { "met" } else { "NOT met" };
+        lines.push(format!("memory ≤ {}: {verdict}", units::bytes(limit)));
+    }
+    for (name, floor) in &asked.fps {
+        let fps = plan.cnns.iter().find(|cnn| cnn.name == *name).map_or(0.0, |cnn| cnn.fps);
+        let verdict = if fps >= *floor { "met" } else { "NOT met" };
+        lines.push(format!("{name} ≥ {floor} fps (modelled): {verdict}"));
+    }
+    for (name, most) in &asked.latency_ns {
+        let latency = plan.cnns.iter().find(|cnn| cnn.name == *name).map_or(u64::MAX, |cnn| cnn.latency_ns);
+        let verdict = if latency <= *most { "met" } else { "NOT met" };
+        lines.push(format!("{name} latency ≤ {} (modelled): {verdict}", units::time(*most)));
+    }
+    if lines.is_empty() {
+        lines.push("no constraint was given".into());
+    }
+    lines.join("\n") + "\n"
+}
+
+/// What can be reached where a plan's constraints can't be.
+pub fn shortfall(plan: &Plan, nearest: &Shortfall) -> String {
+    let mut lines = vec!["no plan meets all constraints; this is the nearest".to_owned()];
+    let asked = &plan.constraints;
+    // Print latencies if there are limits on them. Print frame rates if there are limits on these, or if there are no
+    // limits at all.
+    let with_fps = !asked.fps.is_empty() || asked.latency_ns.is_empty();
+    let rates = |rates: &BTreeMap<String, Rate>| {
+        let rate = |(name, rate): (&String, &Rate)| {
+            let fps = with_fps.then(|| format!("{:.1} fps", rate.fps));
+            let latency = (!asked.latency_ns.is_empty()).then(|| units::time(rate.latency_ns));
+            format!("{name} {}", fps.into_iter().chain(latency).collect::<Vec<_>>().join(" in "))
+        };
+        rates.iter().map(rate).collect::<Vec<_>>().join(", ")
+    };
+    if let Some(limit) = asked.memory {
+        match &nearest.rates_in_memory {
+            Some(found) => lines.push(format!("within {}: {}", units::bytes(limit), rates(found))),
+            None if plan.memory.parameters_stored > limit => lines.push(format!(
+                "nothing fits {}: the parameters alone take {}",
+                units::bytes(limit),
+                units::bytes(plan.memory.parameters_stored)
+            )),
+            None => lines.extend(nearest.least_memory.map(|least| {
+                format!(
+                    "no plan found fits {}: the least total found is {} (--mem min)",
+                    units::bytes(limit),
+                    units::bytes(least)
+                )
+            })),
+        }
+    }
+    let what = match (asked.fps.is_empty(), asked.latency_ns.is_empty()) {
+        (true, true) => return lines.join("\n  "),
+        (false, true) => "frame rates",
+        (true, false) => "latencies",
+        (false, false) => "frame rates and latencies",
+    };
+    lines.push(match nearest.memory_at_rates {
+        Some(bytes) => format!("the {what} asked for take {} in total", units::bytes(bytes)),
+        None => format!("the best {what} in any memory: {}", rates(&nearest.best_rates)),
+    });
+    lines.join("\n  ")
+}

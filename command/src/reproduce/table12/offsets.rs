@@ -1,0 +1,81 @@
+//! What Pisarchyk and Lee (2020, the paper's \[23\]) publish: greedy by size for offset calculation, within one CNN whose
+//! layers run one after another, each making its whole tensor.
+
+use csdfc_codegen::plan::StorageModel;
+
+use csdfc::app::resolve::Application;
+use csdfc::error::Error;
+use csdfc::frame::choice::Choice;
+use csdfc::frame::execution::{self, Rings};
+use csdfc::frame::lower::RateTable;
+use csdfc::frame::task;
+use csdfc::search::baseline;
+use csdfc::storage::Storage;
+
+/// Bytes of all CNNs' arenas, one beside the other: a place for every edge (model `edges`) or every tensor (`tensors`).
+///
+/// # Errors
+/// Those of the dataflow analyses.
+pub fn arenas(application: &Application, model: StorageModel) -> Result<u64, Error> {
+    let application = baseline::without_pipelines(application);
+    let mut bytes = 0;
+    for task in task::tasks(&application) {
+        let choice = Choice::none(task.network);
+        let rates = RateTable::new(task.network);
+        let execution = execution::execute(&task, &rates, &choice, model, Rings::OnDemand)?;
+        let alone = Storage { executions: vec![&execution], elements: &[] };
+        let items = alone.items();
+        let sizes: Vec<u64> = items.iter().map(|item| item.request.bytes).collect();
+        bytes += by_size(&sizes, &alone.conflicts(&items));
+    }
+    Ok(bytes)
+}
+
+/// The end of the highest block. The largest goes first; each takes the smallest gap among blocks that it meets in time
+/// into which it fits, the lowest of equals, or lies above all of them.
+fn by_size(sizes: &[u64], conflicts: &[Vec<usize>]) -> u64 {
+    let mut order: Vec<usize> = (0..sizes.len()).collect();
+    order.sort_by_key(|block| std::cmp::Reverse(sizes[*block]));
+    let mut placed: Vec<Option<u64>> = vec![None; sizes.len()];
+    let mut highest = 0;
+    for block in order {
+        let met = conflicts[block].iter().filter_map(|&other| Some((placed[other]?, sizes[other])));
+        let mut met: Vec<(u64, u64)> = met.collect();
+        met.sort_unstable();
+        let (mut end, mut best) = (0, None);
+        for (offset, size) in met {
+            let gap = offset.saturating_sub(end);
+            if gap >= sizes[block] && best.is_none_or(|(smallest, _)| gap < smallest) {
+                best = Some((gap, end));
+            }
+            end = end.max(offset + size);
+        }
+        let offset = best.map_or(end, |(_, offset)| offset);
+        placed[block] = Some(offset);
+        highest = highest.max(offset + sizes[block]);
+    }
+    highest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Five blocks lie one above the other; then the second, of 8, and the fourth, of 5, make room for blocks of 5, 4 and 4.
+    /// Had the first of these taken the lowest gap, the last would lie above all.
+    #[test]
+    fn the_smallest_gap_is_taken() {
+        let sizes = [10, 8, 7, 5, 5, 5, 4, 4];
+        let meet = |a: usize, b: usize| {
+            let is_early = |block: usize| block < 5;
+            let stays = |block: usize| [0, 2, 4].contains(&block);
+            match (is_early(a), is_early(b)) {
+                (true, true) | (false, false) => a != b,
+                (true, false) => stays(a),
+                (false, true) => stays(b),
+            }
+        };
+        let conflicts: Vec<Vec<usize>> = (0..8).map(|a| (0..8).filter(|&b| meet(a, b)).collect()).collect();
+        assert_eq!(by_size(&sizes, &conflicts), 35);
+    }
+}

@@ -1,7 +1,0 @@
-//! The `csdfc` command.
-
-use std::process::ExitCode;
-
-fn main() -> ExitCode {
-    ExitCode::from(csdfc::commands::invoke::invoke(std::env::args_os()))
-}
