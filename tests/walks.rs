@@ -7,7 +7,7 @@ use std::path::Path;
 use csdfc::app::resolve::Application;
 use csdfc::app::spec::Method;
 use csdfc::cost::DeviceProfile;
-use csdfc::driver;
+use csdfc::driver::{self, Planned};
 use csdfc::frame::choice::Choice;
 use csdfc::search::known::Start;
 use csdfc::search::watch::{Limit, Scope, Watch};
@@ -17,7 +17,7 @@ use csdfc_tests::application;
 const PIPELINE: &str = r#"(name: "pipeline", cnns: [(name: "a", model: "builtin:resnet8",
     partitions: [(name: "front", upto: "LAYER"), (name: "back")])], parallel: [["front", "back"]])"#;
 
-const TASKS: [&str; 3] = ["front", "least memory", "from what is known"];
+const TASKS: [&str; 4] = ["front", "least memory", "from what is known", "one plan"];
 
 /// A half and a third of the layers by parts, as two old plans may have had them.
 fn known(application: &Application) -> Start {
@@ -56,6 +56,11 @@ fn each_search_goes_as_it_went() {
             &TASKS,
         ),
         (
+            r#"(name: "too-large", cnns: [(name: "a", model: "builtin:resnet8")], constraints: (memory: "300kB"))"#,
+            &[Method::Extended, Method::Paper],
+            &TASKS,
+        ),
+        (
             r#"(name: "modules", cnns: [(name: "a", model: "builtin:googlenet")])"#,
             &[Method::Extended],
             &TASKS[..1],
@@ -88,10 +93,10 @@ fn each_search_goes_as_it_went() {
             }
             (application.search.population, application.search.generations) = (24, 8);
             let paths = application.cnns.iter().map(|cnn| cnn.model.name.clone()).collect();
-            let watch = Watch { limit: Limit::Evaluations(120), scope: Scope::Front, ..Watch::unwatched() };
-            let plan = driver::plan_from(&start, &application, &device, paths, &watch, &|_| Ok(()))
-                .expect("a plan")
-                .plan;
+            let scope = if task == "one plan" { Scope::Plan } else { Scope::Front };
+            let watch = Watch { limit: Limit::Evaluations(120), scope, ..Watch::unwatched() };
+            let planned = driver::plan_from(&start, &application, &device, paths, &watch, &|_| Ok(()));
+            let Planned { plan, shortfall, .. } = planned.expect("a plan");
             let (search, memory) = (&plan.search, &plan.memory);
             let _ = writeln!(
                 walks,
@@ -103,6 +108,10 @@ fn each_search_goes_as_it_went() {
                 memory.total,
                 memory.bound
             );
+            if let Some(shortfall) = shortfall {
+                let (least, at_rates) = (shortfall.least_memory, shortfall.memory_at_rates);
+                let _ = writeln!(walks, "    not met: {least:?} bytes at least, {at_rates:?} at these rates");
+            }
             for point in &plan.pareto {
                 let fps: Vec<String> = point.fps.values().map(|fps| format!("{fps:.3}")).collect();
                 let _ = writeln!(walks, "    {} {}", point.memory, fps.join(" "));
