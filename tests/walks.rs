@@ -3,12 +3,15 @@
 
 use std::fmt::Write;
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
 
 use csdfc::app::resolve::Application;
 use csdfc::app::spec::Method;
 use csdfc::cost::DeviceProfile;
 use csdfc::driver::{self, Planned};
 use csdfc::frame::choice::Choice;
+use csdfc::search::baseline::without_pipelines;
 use csdfc::search::known::Start;
 use csdfc::search::watch::{Limit, Scope, Watch};
 use csdfc::units::MemoryGoal;
@@ -26,6 +29,53 @@ fn known(application: &Application) -> Start {
         networks.map(|network| Some(Choice::prefix(network, network.layers.len() / share))).collect()
     };
     Start::Search(vec![prefix(2), prefix(3)])
+}
+
+/// Partitions of a CNN that would run at the same time run one after another. Those of different CNNs still meet, in
+/// pairs.
+#[test]
+fn pipelines_are_taken_apart() {
+    let halves = |name: &str| {
+        format!(
+            r#"(name: "{name}", model: "builtin:paper_pair", partitions: [(name: "{name}1", upto: "l1"), (name: "{name}2")])"#
+        )
+    };
+    let text = |parallel: &str| {
+        let (a, b) = (halves("a"), halves("b"));
+        format!(r#"(name: "two", cnns: [{a}, {b}], parallel: {parallel})"#)
+    };
+    let apart = |parallel: &str| without_pipelines(&application(&text(parallel))).parallel;
+    assert_eq!(apart(r#"[["a1"], ["a2"], ["b1"], ["b2"]]"#), [["a1"], ["a2"], ["b1"], ["b2"]]);
+    assert_eq!(apart(r#"[["a1", "b1"], ["a2", "b2"]]"#), [["a1", "b1"], ["a2", "b2"]]);
+    let of_both = apart(r#"[["a1", "a2", "b1", "b2"]]"#);
+    let expected: &[&[&str]] =
+        &[&["a1", "b1"], &["a1", "b2"], &["a1"], &["a2", "b1"], &["a2", "b2"], &["a2"], &["b1"], &["b2"]];
+    assert_eq!(of_both, expected);
+}
+
+/// A search ends when it is asked to, or when its time is over; what is left of the time is shared.
+#[test]
+fn a_watch_tells_when_it_is_over() {
+    let (stop, go) = (AtomicBool::new(true), AtomicBool::new(false));
+    let begun = Instant::now();
+    let watch = |limit, stop| Watch { limit, stop, ..Watch::unwatched() };
+    let (hour, no_time) = (Duration::from_secs(3600), Duration::ZERO);
+    for (limit, stop, stopped, over) in [
+        (Limit::Default, &go, false, false),
+        (Limit::Evaluations(0), &go, false, false),
+        (Limit::Time(hour), &go, false, false),
+        (Limit::Time(no_time), &go, false, true),
+        (Limit::Default, &stop, true, true),
+        (Limit::Time(hour), &stop, true, true),
+    ] {
+        let watch = watch(limit, stop);
+        assert_eq!((watch.is_stopped(), watch.is_over(begun)), (stopped, over), "{limit:?}");
+    }
+    let Limit::Time(share) = watch(Limit::Time(hour), &go).share(4, begun).limit else {
+        panic!("a share of a time is a time");
+    };
+    assert!(share <= hour / 4 && share > hour / 5, "{share:?}");
+    assert_eq!(watch(Limit::Evaluations(8), &go).share(4, begun).limit, Limit::Evaluations(8));
 }
 
 #[test]
