@@ -125,7 +125,7 @@ impl<'a> Moments<'a> {
             }
             match homes[..] {
                 [] => {}
-                [home] => own[home][life.number] = true,
+                [home] if !life.store.is_cut() => own[home][life.number] = true,
                 _ => bytes = bytes.saturating_add(life.store.bytes()),
             }
         }
