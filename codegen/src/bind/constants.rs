@@ -6,8 +6,7 @@
 //! as many zeros as it has channels less than 16, so that kernels may read whole vectors. Primitives of convolutions
 //! that read several layouts keep the biases of all filters, or zeros, and then the filters in an order of their own, or
 //! transformed. All other parameters are kept as they are, or as the pixels of an image. The parameters of each layer
-//! begin at a multiple of 64 bytes, and what a layer
-//! keeps is rounded up to that.
+//! begin at a multiple of 64 bytes, and what a layer keeps is rounded up to that.
 
 use std::ops::Range;
 

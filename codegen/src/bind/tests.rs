@@ -1,5 +1,7 @@
-//! Every primitive of a convolution against its definition, but those by transformed tiles, which are less exact: each in at least [`SCENARIOS`] random scenarios: rows in any
-//! division, rings that hold what a firing reads and nothing else, a workspace of exactly the stated bytes.
+//! Every primitive of a convolution against its definition, but those by transformed tiles, which are less exact.
+//!
+//! Each runs in at least [`SCENARIOS`] random scenarios: rows in any division, rings that hold what a firing reads and
+//! nothing else, a workspace of exactly the stated bytes.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
