@@ -157,6 +157,12 @@ impl Packing {
             let bias = has_bias.then(|| parameter(1));
             bias_and_slopes(bias, parameter(1 + usize::from(has_bias)), filters, activation)
         };
+        // Of a convolution of one group and without what has constants of its own.
+        let plain = |conv: &Conv, has_bias: bool| {
+            expect(0, conv.filters * conv.channels * conv.kernel[0] * conv.kernel[1])?;
+            let [bias, _] = after_weights(has_bias, conv.filters, conv.activation)?;
+            Ok::<_, String>([parameter(0), bias])
+        };
         match self {
             Packing::Conv { conv, bias } => {
                 expect(0, conv.filters * (conv.channels / conv.groups) * conv.kernel[0] * conv.kernel[1])?;
@@ -191,22 +197,16 @@ impl Packing {
                 gemm.pack(weight, bias, slopes, packed);
             }
             Packing::Scenario { scenario, bias } => {
-                let Conv { channels, filters, kernel, activation, .. } = scenario.conv;
-                expect(0, filters * channels * kernel[0] * kernel[1])?;
-                let [bias, _] = after_weights(*bias, filters, activation)?;
-                scenario.pack(parameter(0), bias, packed);
+                let [weights, bias] = plain(&scenario.conv, *bias)?;
+                scenario.pack(weights, bias, packed);
             }
             Packing::Winograd { winograd, bias } => {
-                let Conv { channels, filters, kernel, activation, .. } = winograd.conv;
-                expect(0, filters * channels * kernel[0] * kernel[1])?;
-                let [bias, _] = after_weights(*bias, filters, activation)?;
-                winograd.pack(parameter(0), bias, packed);
+                let [weights, bias] = plain(&winograd.conv, *bias)?;
+                winograd.pack(weights, bias, packed);
             }
             Packing::Fft1d { fft, bias } => {
-                let Conv { channels, filters, kernel, activation, .. } = fft.scenario.conv;
-                expect(0, filters * channels * kernel[0] * kernel[1])?;
-                let [bias, _] = after_weights(*bias, filters, activation)?;
-                fft.pack(parameter(0), bias, packed, &mut vec![0.0; 2 * fft.points()]);
+                let [weights, bias] = plain(&fft.scenario.conv, *bias)?;
+                fft.pack(weights, bias, packed, &mut vec![0.0; 2 * fft.points()]);
             }
             Packing::Image { rows } => {
                 expect(0, self.len())?;

@@ -26,7 +26,6 @@ mod seen;
 #[cfg(test)]
 mod tests;
 mod translate;
-mod winograd;
 
 pub(crate) use constants::LINE;
 pub use constants::{Packing, Part};

@@ -16,7 +16,7 @@ use super::choice::Choice;
 use super::constants::LINE;
 use super::kernel::Site;
 use super::scenarios::{self, Member};
-use super::{constants, layouts, own_kernels, products, winograd};
+use super::{constants, layouts, own_kernels, products};
 
 /// A row of the table.
 struct Row {
@@ -42,21 +42,6 @@ impl Row {
         kernel: fn(&Site<'_>) -> Result<Choice, String>,
     ) -> Self {
         Row { name, layouts, computes, workspace: |_, _, _| 0, stored: constants::stored_bytes, kernel }
-    }
-}
-
-/// A convolution by transformed tiles of `HIGH` by `WIDE` outputs, with filters of `TAPS` columns.
-const fn winograd<const HIGH: usize, const WIDE: usize, const TAPS: usize>(
-    name: &'static str,
-    layouts: [Layout; 2],
-) -> Row {
-    Row {
-        name,
-        layouts,
-        computes: winograd::computes::<HIGH, WIDE, TAPS>,
-        workspace: winograd::workspace::<HIGH, WIDE, TAPS>,
-        stored: winograd::stored::<HIGH, WIDE, TAPS>,
-        kernel: winograd::choose::<HIGH, WIDE, TAPS>,
     }
 }
 
@@ -102,35 +87,6 @@ static TABLE: &[Row] = &[
     Row::new("own-kernel-hwc-hwc", [Hwc, Hwc], |operator, _| has_own_kernel(operator), own_kernels::choose),
     Row::new("element-wise-hcw-hcw", [Hcw, Hcw], is_element_wise, layouts::element_wise),
     Row::new("element-wise-chw-chw", [Chw, Chw], is_element_wise, layouts::element_wise),
-    winograd::<2, 2, 3>("winograd-f2x2-3x3-hwc-hwc", [Hwc, Hwc]),
-    winograd::<2, 2, 3>("winograd-f2x2-3x3-chw-chw", [Chw, Chw]),
-    winograd::<2, 2, 3>("winograd-f2x2-3x3-hcw-hcw", [Hcw, Hcw]),
-    winograd::<2, 2, 3>("winograd-f2x2-3x3-chw-hwc", [Chw, Hwc]),
-    winograd::<2, 2, 3>("winograd-f2x2-3x3-hwc-chw", [Hwc, Chw]),
-    winograd::<4, 4, 3>("winograd-f4x4-3x3-hwc-hwc", [Hwc, Hwc]),
-    winograd::<4, 4, 3>("winograd-f4x4-3x3-chw-chw", [Chw, Chw]),
-    winograd::<4, 4, 3>("winograd-f4x4-3x3-hcw-hcw", [Hcw, Hcw]),
-    winograd::<4, 4, 3>("winograd-f4x4-3x3-chw-hwc", [Chw, Hwc]),
-    winograd::<4, 4, 3>("winograd-f4x4-3x3-hwc-chw", [Hwc, Chw]),
-    winograd::<6, 6, 3>("winograd-f6x6-3x3-hwc-hwc", [Hwc, Hwc]),
-    winograd::<6, 6, 3>("winograd-f6x6-3x3-chw-chw", [Chw, Chw]),
-    winograd::<6, 6, 3>("winograd-f6x6-3x3-hcw-hcw", [Hcw, Hcw]),
-    winograd::<6, 6, 3>("winograd-f6x6-3x3-chw-hwc", [Chw, Hwc]),
-    winograd::<6, 6, 3>("winograd-f6x6-3x3-hwc-chw", [Hwc, Chw]),
-    winograd::<2, 2, 5>("winograd-f2x2-5x5-hwc-hwc", [Hwc, Hwc]),
-    winograd::<2, 2, 5>("winograd-f2x2-5x5-chw-chw", [Chw, Chw]),
-    winograd::<2, 2, 5>("winograd-f2x2-5x5-hcw-hcw", [Hcw, Hcw]),
-    winograd::<2, 2, 5>("winograd-f2x2-5x5-chw-hwc", [Chw, Hwc]),
-    winograd::<2, 2, 5>("winograd-f2x2-5x5-hwc-chw", [Hwc, Chw]),
-    winograd::<1, 2, 3>("winograd-f2-3-hwc-hwc", [Hwc, Hwc]),
-    winograd::<1, 2, 3>("winograd-f2-3-chw-chw", [Chw, Chw]),
-    winograd::<1, 2, 3>("winograd-f2-3-hcw-hcw", [Hcw, Hcw]),
-    winograd::<1, 4, 3>("winograd-f4-3-hwc-hwc", [Hwc, Hwc]),
-    winograd::<1, 4, 3>("winograd-f4-3-chw-chw", [Chw, Chw]),
-    winograd::<1, 4, 3>("winograd-f4-3-hcw-hcw", [Hcw, Hcw]),
-    winograd::<1, 2, 5>("winograd-f2-5-hwc-hwc", [Hwc, Hwc]),
-    winograd::<1, 2, 5>("winograd-f2-5-chw-chw", [Chw, Chw]),
-    winograd::<1, 2, 5>("winograd-f2-5-hcw-hcw", [Hcw, Hcw]),
 ];
 
 /// Whether this is a convolution, depthwise or not.

@@ -1,5 +1,5 @@
 //! Primitives of convolutions that read and write several layouts: a family is a kernel with one of its variants, and has
-//! a primitive for each pair of a layout that it reads and one that it writes.
+//! a primitive for each pair of layouts.
 
 use std::sync::LazyLock;
 
@@ -11,6 +11,7 @@ use csdfc_kernels::conv::lowered::{Lowered, PatchMatrix};
 use csdfc_kernels::conv::mec::{self, Mec, Solution};
 use csdfc_kernels::conv::pointwise::Pointwise;
 use csdfc_kernels::conv::scenario::{Filters, Scenario};
+use csdfc_kernels::conv::winograd::Winograd;
 use csdfc_kernels::layout;
 
 use crate::format::Layout::{self, Chw, Hcw, Hwc};
@@ -27,10 +28,28 @@ use super::translate::activation;
 /// A family: `<family>-<variant>`.
 struct Family {
     name: &'static str,
-    reads: &'static [Layout],
-    writes: &'static [Layout],
+    layouts: Pairs,
     filters: Filters,
     algorithm: Algorithm,
+}
+
+/// Pairs of a layout that is read and one that is written.
+#[derive(Debug, Clone, Copy)]
+enum Pairs {
+    /// Each of those read with each of those written.
+    Each([&'static [Layout]; 2]),
+    These(&'static [[Layout; 2]]),
+}
+
+impl Pairs {
+    fn list(self) -> Vec<[Layout; 2]> {
+        match self {
+            Pairs::Each([reads, writes]) => {
+                reads.iter().flat_map(|reads| writes.iter().map(|writes| [*reads, *writes])).collect()
+            }
+            Pairs::These(pairs) => pairs.to_vec(),
+        }
+    }
 }
 
 /// What computes a scenario.
@@ -44,6 +63,11 @@ enum Algorithm {
     Mec(Solution, Rows),
     Fft1d(Spectra),
     Pointwise,
+    /// Tiles of so many rows and columns, of filters of so many columns.
+    Winograd {
+        tile: [usize; 2],
+        taps: usize,
+    },
 }
 
 /// Rows of the output that are lowered at a time.
@@ -67,13 +91,24 @@ const LINES: &[Layout] = &[Chw, Hcw];
 const PLANES: &[Layout] = &[Chw];
 const PIXELS: &[Layout] = &[Hwc];
 
+/// Pairs of one layout; and those of tiles that are transformed along both axes, which also bring an image from HWC into
+/// CHW or back.
+const SAME: &[[Layout; 2]] = &[[Hwc, Hwc], [Chw, Chw], [Hcw, Hcw]];
+const SAME_OR_TURNED: &[[Layout; 2]] = &[[Hwc, Hwc], [Chw, Chw], [Hcw, Hcw], [Chw, Hwc], [Hwc, Chw]];
+
 const fn family(
     name: &'static str,
-    [reads, writes]: [&'static [Layout]; 2],
+    layouts: [&'static [Layout]; 2],
     filters: Filters,
     algorithm: Algorithm,
 ) -> Family {
-    Family { name, reads, writes, filters, algorithm }
+    Family { name, layouts: Pairs::Each(layouts), filters, algorithm }
+}
+
+/// Filters are handed over as planes, and kept transformed.
+const fn winograd(name: &'static str, tile: [usize; 2], taps: usize) -> Family {
+    let layouts = Pairs::These(if tile[0] == 1 { SAME } else { SAME_OR_TURNED });
+    Family { name, layouts, filters: Filters::Planes, algorithm: Algorithm::Winograd { tile, taps } }
 }
 
 const FAMILIES: &[Family] = &[
@@ -120,17 +155,23 @@ const FAMILIES: &[Family] = &[
     family("pointwise-lines", [LINES, LINES], Filters::Lines, Algorithm::Pointwise),
     family("pointwise-steps", [LINES, LINES], Filters::Steps, Algorithm::Pointwise),
     family("pointwise-panels", [ANY, PIXELS], Filters::Panels, Algorithm::Pointwise),
+    winograd("winograd-f2x2-3x3", [2, 2], 3),
+    winograd("winograd-f4x4-3x3", [4, 4], 3),
+    winograd("winograd-f6x6-3x3", [6, 6], 3),
+    winograd("winograd-f2x2-5x5", [2, 2], 5),
+    winograd("winograd-f2-3", [1, 2], 3),
+    winograd("winograd-f4-3", [1, 4], 3),
+    winograd("winograd-f2-5", [1, 2], 5),
 ];
 
 static MEMBERS: LazyLock<Vec<Member>> = LazyLock::new(|| {
     let members = |family: &Family| {
-        let Family { name, reads, writes, filters, algorithm } = *family;
-        let pairs = reads.iter().flat_map(|reads| writes.iter().map(|writes| [*reads, *writes]));
+        let Family { name, layouts, filters, algorithm } = *family;
         let member = move |layouts: [Layout; 2]| {
             let [reads, writes] = layouts.map(|layout| layout.to_string().to_lowercase());
             Member { name: format!("{name}-{reads}-{writes}"), layouts, filters, algorithm }
         };
-        pairs.map(member)
+        layouts.list().into_iter().map(member)
     };
     FAMILIES.iter().flat_map(members).collect()
 });
@@ -184,6 +225,10 @@ impl Member {
             }
             Algorithm::Mec(Solution::B, _) => dilation[0] == 1,
             Algorithm::Pointwise => [kernel, stride] == [[1, 1]; 2] && pads == [0; 4],
+            Algorithm::Winograd { tile, taps } => {
+                let is_dense = [stride, dilation] == [[1, 1]; 2];
+                is_dense && kernel[1] == taps && Winograd::is_known(tile, kernel)
+            }
         }
     }
 
@@ -196,6 +241,7 @@ impl Member {
             Algorithm::Kn2Separate => Kn2Separate { scenario }.workspace_len(),
             Algorithm::Mec(solution, rows) => mec(scenario, solution, rows).workspace_len(),
             Algorithm::Fft1d(spectra) => Fft1d { scenario, spectra }.workspace_len(),
+            Algorithm::Winograd { tile, .. } => tiled(scenario, tile).workspace_len(),
         }
     }
 
@@ -208,6 +254,7 @@ impl Member {
     fn packing(&self, scenario: Scenario, bias: bool) -> Packing {
         match self.algorithm {
             Algorithm::Fft1d(spectra) => Packing::Fft1d { fft: Fft1d { scenario, spectra }, bias },
+            Algorithm::Winograd { tile, .. } => Packing::Winograd { winograd: tiled(scenario, tile), bias },
             _ => Packing::Scenario { scenario, bias },
         }
     }
@@ -237,6 +284,7 @@ impl Member {
             Algorithm::Mec(solution, rows) => Choice::by_rows(mec(scenario, solution, rows), inputs, output),
             Algorithm::Fft1d(spectra) => Choice::by_rows(Fft1d { scenario, spectra }, inputs, output),
             Algorithm::Pointwise => Choice::by_rows(Pointwise { scenario }, inputs, output),
+            Algorithm::Winograd { tile, .. } => Choice::by_rows(tiled(scenario, tile), inputs, output),
         };
         Ok(choice.with(self.packing(scenario, bias), 0..1 + usize::from(bias)))
     }
@@ -248,6 +296,11 @@ fn lowered(scenario: Scenario, patches: PatchMatrix, rows: Rows) -> Lowered {
 
 fn mec(scenario: Scenario, solution: Solution, rows: Rows) -> Mec {
     Mec { scenario, solution, strip: rows.of(&scenario) }
+}
+
+fn tiled(scenario: Scenario, tile: [usize; 2]) -> Winograd {
+    let Scenario { conv, input, output, layouts, .. } = scenario;
+    Winograd { conv, input, output, layouts, tile }
 }
 
 impl Rows {

@@ -8,66 +8,81 @@ use crate::operator::{Conv, Function, Operator};
 use crate::shape::Shape;
 
 use super::primitives::Primitive;
+use super::winograd;
 
-/// `<family>-<variant>`, layouts that it reads and that it writes, whether it computes an operator, and the bytes of its
-/// workspace.
-type Family = (
-    &'static str,
-    &'static [Layout],
-    &'static [Layout],
-    fn(&Operator, &[&Shape]) -> bool,
-    fn(&Operator, &[&Shape], &Shape) -> Option<u64>,
-);
+/// `<family>-<variant>`, layouts that it reads and that it writes, whether it computes an operator, the bytes of its
+/// workspace, and those that it keeps of parameters.
+type Family = (&'static str, &'static [Layout], &'static [Layout], Computes, Workspace, Stored);
+type Computes = fn(&Operator, &[&Shape]) -> bool;
+type Workspace = fn(&Operator, &[&Shape], &Shape) -> Option<u64>;
+type Stored = fn(&Operator, &[&Shape]) -> Option<u64>;
 
 const ALL: &[Layout] = &[Chw, Hcw, Hwc];
 const BY_COLUMNS: &[Layout] = &[Chw, Hcw];
 
 const FAMILIES: &[Family] = &[
-    ("direct-sum2d", &[Chw], &[Chw], is_simple, nothing),
-    ("direct-shift", &[Chw], &[Chw], is_simple, nothing),
-    ("direct-row", BY_COLUMNS, BY_COLUMNS, is_simple, nothing),
-    ("direct-columns", BY_COLUMNS, BY_COLUMNS, is_simple, nothing),
-    ("direct-filters", ALL, ALL, is_simple, nothing),
-    ("direct-pixel", ALL, &[Hwc], is_simple, nothing),
-    ("direct-dot", &[Hwc], ALL, is_simple, nothing),
-    ("im2col-lines", ALL, BY_COLUMNS, is_simple, windows),
-    ("im2col-steps", ALL, ALL, is_simple, windows),
-    ("im2col-panels", ALL, &[Hwc], is_simple, windows),
-    ("im2col-strip", ALL, BY_COLUMNS, is_simple, windows_of_strip),
-    ("im2row-steps", ALL, &[Hwc], is_simple, windows),
-    ("im2row-panels", ALL, &[Hwc], is_simple, windows),
-    ("im2row-strip", BY_COLUMNS, &[Hwc], is_simple, windows_of_strip),
-    ("kn2row-lines", BY_COLUMNS, BY_COLUMNS, is_of_stride_1, nothing),
-    ("kn2row-steps", BY_COLUMNS, BY_COLUMNS, is_of_stride_1, nothing),
-    ("kn2row-separate", BY_COLUMNS, BY_COLUMNS, is_of_stride_1, products),
-    ("kn2col-steps", ALL, &[Hwc], is_of_stride_1, nothing),
-    ("kn2col-panels", ALL, &[Hwc], is_of_stride_1, nothing),
-    ("mec-a", ALL, BY_COLUMNS, fits_in_lowered, lowered),
-    ("mec-b", ALL, ALL, has_no_rows_between, lowered),
-    ("mec-strip", ALL, ALL, has_no_rows_between, lowered_strip),
-    ("fft1d-kept", ALL, ALL, is_of_stride_1, spectra),
-    ("fft1d-made", ALL, ALL, is_of_stride_1, spectra_with_filter),
-    ("pointwise-lines", BY_COLUMNS, BY_COLUMNS, is_pointwise, nothing),
-    ("pointwise-steps", BY_COLUMNS, BY_COLUMNS, is_pointwise, nothing),
-    ("pointwise-panels", ALL, &[Hwc], is_pointwise, nothing),
+    ("direct-sum2d", &[Chw], &[Chw], is_simple, nothing, stored),
+    ("direct-shift", &[Chw], &[Chw], is_simple, nothing, stored),
+    ("direct-row", BY_COLUMNS, BY_COLUMNS, is_simple, nothing, stored),
+    ("direct-columns", BY_COLUMNS, BY_COLUMNS, is_simple, nothing, stored),
+    ("direct-filters", ALL, ALL, is_simple, nothing, stored),
+    ("direct-pixel", ALL, &[Hwc], is_simple, nothing, stored),
+    ("direct-dot", &[Hwc], ALL, is_simple, nothing, stored),
+    ("im2col-lines", ALL, BY_COLUMNS, is_simple, windows, stored),
+    ("im2col-steps", ALL, ALL, is_simple, windows, stored),
+    ("im2col-panels", ALL, &[Hwc], is_simple, windows, stored),
+    ("im2col-strip", ALL, BY_COLUMNS, is_simple, windows_of_strip, stored),
+    ("im2row-steps", ALL, &[Hwc], is_simple, windows, stored),
+    ("im2row-panels", ALL, &[Hwc], is_simple, windows, stored),
+    ("im2row-strip", BY_COLUMNS, &[Hwc], is_simple, windows_of_strip, stored),
+    ("kn2row-lines", BY_COLUMNS, BY_COLUMNS, is_of_stride_1, nothing, stored),
+    ("kn2row-steps", BY_COLUMNS, BY_COLUMNS, is_of_stride_1, nothing, stored),
+    ("kn2row-separate", BY_COLUMNS, BY_COLUMNS, is_of_stride_1, products, stored),
+    ("kn2col-steps", ALL, &[Hwc], is_of_stride_1, nothing, stored),
+    ("kn2col-panels", ALL, &[Hwc], is_of_stride_1, nothing, stored),
+    ("mec-a", ALL, BY_COLUMNS, fits_in_lowered, lowered, stored),
+    ("mec-b", ALL, ALL, has_no_rows_between, lowered, stored),
+    ("mec-strip", ALL, ALL, has_no_rows_between, lowered_strip, stored),
+    ("fft1d-kept", ALL, ALL, is_of_stride_1, spectra, stored_spectra),
+    ("fft1d-made", ALL, ALL, is_of_stride_1, spectra_with_filter, stored_beside_turns),
+    ("pointwise-lines", BY_COLUMNS, BY_COLUMNS, is_pointwise, nothing, stored),
+    ("pointwise-steps", BY_COLUMNS, BY_COLUMNS, is_pointwise, nothing, stored),
+    ("pointwise-panels", ALL, &[Hwc], is_pointwise, nothing, stored),
 ];
 
+/// The same of tiles, which have the listed pairs of layouts alone.
+const TILED: &[(&str, &[[Layout; 2]], Computes, Workspace, Stored)] = &[
+    tiled::<2, 2, 3>("winograd-f2x2-3x3"),
+    tiled::<4, 4, 3>("winograd-f4x4-3x3"),
+    tiled::<6, 6, 3>("winograd-f6x6-3x3"),
+    tiled::<2, 2, 5>("winograd-f2x2-5x5"),
+    tiled::<1, 2, 3>("winograd-f2-3"),
+    tiled::<1, 4, 3>("winograd-f4-3"),
+    tiled::<1, 2, 5>("winograd-f2-5"),
+];
+
+const fn tiled<const HIGH: usize, const WIDE: usize, const TAPS: usize>(
+    name: &str,
+) -> (&str, &[[Layout; 2]], Computes, Workspace, Stored) {
+    let pairs: &[[Layout; 2]] = &[[Hwc, Hwc], [Chw, Chw], [Hcw, Hcw], [Chw, Hwc], [Hwc, Chw]];
+    let pairs = if HIGH == 1 { pairs.split_at(3).0 } else { pairs };
+    let computes: Computes = |operator, inputs| winograd::is_tiled::<HIGH, TAPS>(operator, inputs).is_some();
+    (name, pairs, computes, winograd::workspace::<HIGH, WIDE, TAPS>, winograd::stored::<HIGH, WIDE, TAPS>)
+}
+
 static PRIMITIVES: LazyLock<Vec<Primitive>> = LazyLock::new(|| {
+    let primitive = |name: &str, layouts: [Layout; 2], computes, workspace, stored| {
+        let [reads, writes] = layouts;
+        let name = format!("{name}-{reads}-{writes}").to_lowercase().leak();
+        Primitive { name, computes, layouts, stored, workspace }
+    };
     let mut all = Vec::new();
-    for &(name, reads, writes, computes, workspace) in FAMILIES {
-        for (read, write) in reads.iter().flat_map(|read| writes.iter().map(move |write| (*read, *write))) {
-            all.push(Primitive {
-                name: format!("{name}-{read}-{write}").to_lowercase().leak(),
-                computes,
-                layouts: [read, write],
-                stored: match name {
-                    "fft1d-kept" => stored_spectra,
-                    "fft1d-made" => stored_beside_turns,
-                    _ => stored,
-                },
-                workspace,
-            });
-        }
+    for &(name, reads, writes, computes, workspace, stored) in FAMILIES {
+        let pairs = reads.iter().flat_map(|read| writes.iter().map(|write| [*read, *write]));
+        all.extend(pairs.map(|layouts| primitive(name, layouts, computes, workspace, stored)));
+    }
+    for &(name, pairs, computes, workspace, stored) in TILED {
+        all.extend(pairs.iter().map(|layouts| primitive(name, *layouts, computes, workspace, stored)));
     }
     all
 });
@@ -154,19 +169,16 @@ fn product(factors: &[u64]) -> Option<u64> {
 }
 
 /// A convolution of one image, one group, and without what happens beside it but for functions without parameters.
-fn simple<'a>(operator: &'a Operator, inputs: &[&'a Shape]) -> Option<(&'a Conv, Sizes)> {
-    match (operator, inputs) {
-        (Operator::Conv(conv), [x])
-            if conv.groups == 1
-                && conv.pre.is_none()
-                && !conv.residual
-                && !matches!(conv.activation, Some(Function::PRelu { .. }))
-                && x.is_image() =>
-        {
-            Sizes::of(conv, x).map(|sizes| (conv, sizes))
-        }
-        _ => None,
-    }
+pub(super) fn plain<'a>(operator: &'a Operator, inputs: &[&Shape]) -> Option<&'a Conv> {
+    let (Operator::Conv(conv), [x]) = (operator, inputs) else { return None };
+    let has_slopes = matches!(conv.activation, Some(Function::PRelu { .. }));
+    let alone = conv.groups == 1 && conv.pre.is_none() && !conv.residual && !has_slopes;
+    (alone && x.is_image()).then_some(conv)
+}
+
+fn simple<'a>(operator: &'a Operator, inputs: &[&Shape]) -> Option<(&'a Conv, Sizes)> {
+    let conv = plain(operator, inputs)?;
+    Some((conv, Sizes::of(conv, inputs[0])?))
 }
 
 fn is_simple(operator: &Operator, inputs: &[&Shape]) -> bool {

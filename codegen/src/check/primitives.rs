@@ -12,7 +12,7 @@ use crate::shape::Shape;
 
 use super::families;
 use super::index::{CnnIndex, Index, LayerIndex};
-use super::{Findings, Violation, parameters, winograd};
+use super::{Findings, Violation, parameters};
 
 /// A row of the table.
 pub(super) struct Primitive {
@@ -37,20 +37,6 @@ impl Primitive {
     }
 }
 
-/// A convolution by transformed tiles of `HIGH` by `WIDE` outputs; its filters have `TAPS` columns.
-const fn winograd<const HIGH: usize, const WIDE: usize, const TAPS: usize>(
-    name: &'static str,
-    layouts: [Layout; 2],
-) -> Primitive {
-    Primitive {
-        name,
-        computes: |op, inputs| winograd::is_tiled::<HIGH, TAPS>(op, inputs).is_some(),
-        layouts,
-        stored: winograd::stored::<HIGH, WIDE, TAPS>,
-        workspace: winograd::workspace::<HIGH, WIDE, TAPS>,
-    }
-}
-
 const PRIMITIVES: &[Primitive] = &[
     Primitive::new("indirect-gemm-hwc-hwc", is_dense, [Hwc, Hwc]),
     Primitive {
@@ -67,35 +53,6 @@ const PRIMITIVES: &[Primitive] = &[
     Primitive::new("own-kernel-hwc-hwc", is_other, [Hwc, Hwc]),
     Primitive::new("element-wise-hcw-hcw", is_element_wise, [Hcw, Hcw]),
     Primitive::new("element-wise-chw-chw", is_element_wise, [Chw, Chw]),
-    winograd::<2, 2, 3>("winograd-f2x2-3x3-hwc-hwc", [Hwc, Hwc]),
-    winograd::<2, 2, 3>("winograd-f2x2-3x3-chw-chw", [Chw, Chw]),
-    winograd::<2, 2, 3>("winograd-f2x2-3x3-hcw-hcw", [Hcw, Hcw]),
-    winograd::<2, 2, 3>("winograd-f2x2-3x3-chw-hwc", [Chw, Hwc]),
-    winograd::<2, 2, 3>("winograd-f2x2-3x3-hwc-chw", [Hwc, Chw]),
-    winograd::<4, 4, 3>("winograd-f4x4-3x3-hwc-hwc", [Hwc, Hwc]),
-    winograd::<4, 4, 3>("winograd-f4x4-3x3-chw-chw", [Chw, Chw]),
-    winograd::<4, 4, 3>("winograd-f4x4-3x3-hcw-hcw", [Hcw, Hcw]),
-    winograd::<4, 4, 3>("winograd-f4x4-3x3-chw-hwc", [Chw, Hwc]),
-    winograd::<4, 4, 3>("winograd-f4x4-3x3-hwc-chw", [Hwc, Chw]),
-    winograd::<6, 6, 3>("winograd-f6x6-3x3-hwc-hwc", [Hwc, Hwc]),
-    winograd::<6, 6, 3>("winograd-f6x6-3x3-chw-chw", [Chw, Chw]),
-    winograd::<6, 6, 3>("winograd-f6x6-3x3-hcw-hcw", [Hcw, Hcw]),
-    winograd::<6, 6, 3>("winograd-f6x6-3x3-chw-hwc", [Chw, Hwc]),
-    winograd::<6, 6, 3>("winograd-f6x6-3x3-hwc-chw", [Hwc, Chw]),
-    winograd::<2, 2, 5>("winograd-f2x2-5x5-hwc-hwc", [Hwc, Hwc]),
-    winograd::<2, 2, 5>("winograd-f2x2-5x5-chw-chw", [Chw, Chw]),
-    winograd::<2, 2, 5>("winograd-f2x2-5x5-hcw-hcw", [Hcw, Hcw]),
-    winograd::<2, 2, 5>("winograd-f2x2-5x5-chw-hwc", [Chw, Hwc]),
-    winograd::<2, 2, 5>("winograd-f2x2-5x5-hwc-chw", [Hwc, Chw]),
-    winograd::<1, 2, 3>("winograd-f2-3-hwc-hwc", [Hwc, Hwc]),
-    winograd::<1, 2, 3>("winograd-f2-3-chw-chw", [Chw, Chw]),
-    winograd::<1, 2, 3>("winograd-f2-3-hcw-hcw", [Hcw, Hcw]),
-    winograd::<1, 4, 3>("winograd-f4-3-hwc-hwc", [Hwc, Hwc]),
-    winograd::<1, 4, 3>("winograd-f4-3-chw-chw", [Chw, Chw]),
-    winograd::<1, 4, 3>("winograd-f4-3-hcw-hcw", [Hcw, Hcw]),
-    winograd::<1, 2, 5>("winograd-f2-5-hwc-hwc", [Hwc, Hwc]),
-    winograd::<1, 2, 5>("winograd-f2-5-chw-chw", [Chw, Chw]),
-    winograd::<1, 2, 5>("winograd-f2-5-hcw-hcw", [Hcw, Hcw]),
 ];
 
 fn is_depthwise(operator: &Operator, inputs: &[&Shape]) -> bool {

@@ -1,20 +1,20 @@
 //! What convolutions by transformed tiles keep and need, by the formulas of `docs/plan-format.md`.
 
-use crate::operator::{Conv, Function, Operator};
+use crate::operator::{Conv, Operator};
 use crate::shape::Shape;
 
-/// A convolution of stride and dilation 1, of one image as it is and one group, which ends in no slopes, with filters of
-/// `TAPS` columns and as many rows, or any number of rows for tiles of one row.
+use super::families;
+
+/// A plain convolution of stride and dilation 1, with filters of `TAPS` columns and as many rows, or any number of rows for
+/// tiles of one row.
 pub(super) fn is_tiled<'a, const HIGH: usize, const TAPS: usize>(
     operator: &'a Operator,
     inputs: &[&Shape],
 ) -> Option<&'a Conv> {
-    let (Operator::Conv(conv), [x]) = (operator, inputs) else { return None };
-    let Conv { kernel: [rows, columns], stride, dilation, groups, .. } = *conv;
-    let plain = groups == 1 && conv.pre.is_none() && !conv.residual && x.is_image();
-    let slopes = matches!(conv.activation, Some(Function::PRelu { .. }));
+    let conv = families::plain(operator, inputs)?;
+    let Conv { kernel: [rows, columns], stride, dilation, .. } = *conv;
     let fits = columns == TAPS && rows > 0 && (HIGH == 1 || rows == TAPS);
-    (plain && !slopes && fits && stride == [1, 1] && dilation == [1, 1]).then_some(conv)
+    (fits && stride == [1, 1] && dilation == [1, 1]).then_some(conv)
 }
 
 fn product(factors: &[usize]) -> Option<u64> {
