@@ -32,8 +32,8 @@ pub fn primitive_unknown(plan: &mut Plan, random: &mut Random) -> Option<()> {
     Some(())
 }
 
-/// Invalid because each primitive computes some operators only, in its own layouts and its own workspace: the layer says
-/// which these are, and another primitive that it might be taken for.
+/// Invalid because each primitive computes some operators only, in its own layouts and its own workspace, and keeps its own
+/// bytes of parameters: the layer says which these are, and another primitive that it might be taken for.
 pub fn primitive_of_another_layer(plan: &mut Plan, random: &mut Random) -> Option<()> {
     let (c, l) = layer(plan, random);
     let cnn = plan.cnns[c].name.clone();
@@ -48,10 +48,13 @@ pub fn primitive_of_another_layer(plan: &mut Plan, random: &mut Random) -> Optio
     let seen: Vec<&Shape> = seen.iter().collect();
     let layer = &mut plan.cnns[c].layers[l];
     // One that does the same in the same memory is another primitive that the layer may have.
+    let stored = |primitive: &Primitive| primitive.stored_bytes(&layer.operator, &seen, layer.parameters / 4);
+    let keeps = Primitive::find(&layer.primitive).as_ref().map(stored);
     let may_have = |other: &Primitive| {
         other.computes(&layer.operator, &seen)
             && other.layouts() == [layer.layout_in, layer.layout_out]
             && other.workspace_bytes(&layer.operator, &seen, &output) == layer.workspace.bytes
+            && Some(stored(other)) == keeps
     };
     let others: Vec<Primitive> = Primitive::all().filter(|other| !may_have(other)).collect();
     let other = pick(&others, random)?;

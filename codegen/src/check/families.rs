@@ -50,8 +50,11 @@ const FAMILIES: &[Family] = &[
     ("pointwise-panels", ALL, &[Hwc], is_pointwise, nothing, stored),
 ];
 
+/// A row of `TILED`.
+type Tiled = (&'static str, &'static [[Layout; 2]], Computes, Workspace, Stored);
+
 /// The same of tiles, which have the listed pairs of layouts alone.
-const TILED: &[(&str, &[[Layout; 2]], Computes, Workspace, Stored)] = &[
+const TILED: &[Tiled] = &[
     tiled::<2, 2, 3>("winograd-f2x2-3x3"),
     tiled::<4, 4, 3>("winograd-f4x4-3x3"),
     tiled::<6, 6, 3>("winograd-f6x6-3x3"),
@@ -61,9 +64,7 @@ const TILED: &[(&str, &[[Layout; 2]], Computes, Workspace, Stored)] = &[
     tiled::<1, 2, 5>("winograd-f2-5"),
 ];
 
-const fn tiled<const HIGH: usize, const WIDE: usize, const TAPS: usize>(
-    name: &str,
-) -> (&str, &[[Layout; 2]], Computes, Workspace, Stored) {
+const fn tiled<const HIGH: usize, const WIDE: usize, const TAPS: usize>(name: &'static str) -> Tiled {
     let pairs: &[[Layout; 2]] = &[[Hwc, Hwc], [Chw, Chw], [Hcw, Hcw], [Chw, Hwc], [Hwc, Chw]];
     let pairs = if HIGH == 1 { pairs.split_at(3).0 } else { pairs };
     let computes: Computes = |operator, inputs| winograd::is_tiled::<HIGH, TAPS>(operator, inputs).is_some();
