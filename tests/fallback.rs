@@ -8,6 +8,7 @@ use std::path::Path;
 use csdfc::app::{Application, MemoryGoal};
 use csdfc::cost::DeviceProfile;
 use csdfc::driver::{self, Planned};
+use csdfc::frame::choice::Choice;
 use csdfc::search::known::Start;
 use csdfc::search::watch::Watch;
 use csdfc_codegen::plan::Plan;
@@ -15,6 +16,10 @@ use csdfc_tests::application;
 
 /// Plans for least memory; refuses the first so many plans, and gives what is made of each.
 fn refuse(application: &Application, count: usize) -> (Planned, Vec<Plan>) {
+    refuse_from(&Start::default(), application, count)
+}
+
+fn refuse_from(start: &Start, application: &Application, count: usize) -> (Planned, Vec<Plan>) {
     let offered = RefCell::new(Vec::new());
     let judge = |plan: &Plan| {
         let mut offered = offered.borrow_mut();
@@ -23,8 +28,7 @@ fn refuse(application: &Application, count: usize) -> (Planned, Vec<Plan>) {
     };
     let device = DeviceProfile::find("generic", Path::new("")).unwrap();
     let paths = application.cnns.iter().map(|cnn| cnn.model.name.clone()).collect();
-    let (start, watch) = (Start::default(), Watch::unwatched());
-    let outcome = driver::plan_from(&start, application, &device, paths, &watch, &judge).unwrap();
+    let outcome = driver::plan_from(start, application, &device, paths, &Watch::unwatched(), &judge).unwrap();
     (outcome, offered.into_inner())
 }
 
@@ -73,4 +77,29 @@ fn what_is_refused_to_the_last_is_said() {
     let given = application(r#"(name: "a", cnns: [(name: "a", model: "builtin:lenet5")], rows: all)"#);
     let (outcome, offered) = refuse(&given, usize::MAX);
     assert_eq!((outcome.refused.as_deref(), offered.len()), (Some("refusal 1"), 1));
+}
+
+/// Old plans are left while others are refused. Three CNNs of which each two run at the same time are chosen by what two
+/// take, so that an old plan may be better.
+#[test]
+fn old_plans_are_left() {
+    let application = smallest(
+        r#"(name: "abc", search: (method: simple), cnns: [(name: "a", model: "builtin:resnet8"),
+                (name: "b", model: "builtin:resnet8"), (name: "c", model: "builtin:lenet5")],
+            parallel: [["a", "b"], ["b", "c"], ["a", "c"]])"#,
+    );
+    // The last layers make a single row, so that all of these take the same memory.
+    let prefix = |without: usize| {
+        let networks = application.cnns.iter().map(|cnn| &cnn.network);
+        networks.map(|network| Some(Choice::prefix(network, network.layers.len() - without))).collect()
+    };
+    let (found, _) = refuse(&application, 0);
+    for old in [vec![prefix(0)], vec![prefix(1), prefix(0)], vec![prefix(2), prefix(1), prefix(0)]] {
+        let count = old.len();
+        let start = Start::Search(old);
+        let (outcome, offered) = refuse_from(&start, &application, usize::MAX);
+        assert_eq!(outcome.refused, Some(format!("refusal {}", offered.len())));
+        let better = offered.iter().take_while(|plan| plan.memory.total < found.plan.memory.total).count();
+        assert_eq!(better, count);
+    }
 }

@@ -78,6 +78,22 @@ fn a_watch_tells_when_it_is_over() {
     assert_eq!(watch(Limit::Evaluations(8), &go).share(4, begun).limit, Limit::Evaluations(8));
 }
 
+/// CNNs that are searched for one after the other share the time that there is, and use it all.
+#[test]
+fn a_search_takes_the_time_that_it_has() {
+    let mut application = application(
+        r#"(name: "two", cnns: [(name: "a", model: "builtin:resnet8"), (name: "b", model: "builtin:resnet8")])"#,
+    );
+    application.search.method = Some(Method::Extended);
+    let device = DeviceProfile::find("generic", Path::new("")).expect("a profile that comes with csdfc");
+    let time = Duration::from_millis(600);
+    let (begun, paths) = (Instant::now(), vec!["a".into(), "b".into()]);
+    let watch = Watch { limit: Limit::Time(time), ..Watch::unwatched() };
+    let planned = driver::plan_from(&Start::default(), &application, &device, paths, &watch, &|_| Ok(()));
+    assert_eq!(planned.expect("a plan").plan.search.stopped, "time");
+    assert!(begun.elapsed() >= time, "{:?}", begun.elapsed());
+}
+
 #[test]
 fn each_search_goes_as_it_went() {
     let pipeline = {

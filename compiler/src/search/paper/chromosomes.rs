@@ -244,3 +244,86 @@ impl Problem for Chromosomes<'_> {
 pub(super) fn bits(genome: &[i64]) -> Vec<bool> {
     genome.iter().map(|gene| *gene == 1).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use super::*;
+    use crate::frame::occupancy::AddressSharing;
+    use crate::search::paper::tests::{PAIR, on};
+
+    /// A share is kept as long as it is asked for now and then.
+    #[test]
+    fn the_latest_shares_are_kept() {
+        let execution = Execution {
+            rows: Vec::new(),
+            barriers: None,
+            orders: Vec::new(),
+            windows: Vec::new(),
+            requests: Vec::new(),
+            sharing: AddressSharing::default(),
+            one_by_one: Vec::new(),
+        };
+        let share = Arc::new(Share { execution, period_ns: 1.0, latency_ns: 1 });
+        let genes = |number: usize| (0..16).map(|bit| number >> bit & 1 == 1).collect::<Vec<bool>>();
+        let mut known = Known::default();
+        for number in 0..3 * KEPT {
+            known.insert(genes(number), share.clone());
+            assert!(known.get(&genes(0)).is_some(), "{number}");
+        }
+        let last = 3 * KEPT - 1;
+        assert!(known.get(&genes(last - KEPT)).is_some());
+        assert!(known.get(&genes(last - 2 * KEPT)).is_none());
+        assert!(known.younger.len() <= KEPT && known.older.len() <= KEPT);
+    }
+
+    /// What genes do not change is not computed again: here layers of one row.
+    #[test]
+    fn shares_go_by_the_genes_that_matter() {
+        on(PAIR, |subject| {
+            let watch = Watch::unwatched();
+            let chromosomes = Chromosomes::new(subject, &watch);
+            let (cnn, task) = (1, &subject.tasks[1]);
+            let set = |rows: &dyn Fn(usize) -> bool| {
+                let mut chromosome = vec![false; chromosomes.len()];
+                for (gene, layer) in chromosomes.genes[cnn].clone().zip(&task.network.layers) {
+                    chromosome[gene] = rows(layer.rows());
+                }
+                chromosomes.share(cnn, &chromosome).unwrap()
+            };
+            let (none, flat, all) = (set(&|_| false), set(&|rows| rows == 1), set(&|_| true));
+            assert!(Arc::ptr_eq(&none, &flat));
+            assert!(!Arc::ptr_eq(&none, &all));
+        });
+    }
+
+    /// The steps before the genetic search have half of the time.
+    #[test]
+    fn time_passes() {
+        let (go, stop) = (AtomicBool::new(false), AtomicBool::new(true));
+        let seconds = Duration::from_secs;
+        on(PAIR, |subject| {
+            for (limit, stop, passed, half_over, over, left) in [
+                (Limit::Default, &go, 60, false, false, None),
+                (Limit::Evaluations(1), &go, 60, false, false, None),
+                (Limit::Default, &stop, 0, true, true, None),
+                (Limit::Time(seconds(100)), &go, 20, false, false, Some(80)),
+                (Limit::Time(seconds(100)), &go, 60, true, false, Some(40)),
+                (Limit::Time(seconds(100)), &go, 120, true, true, Some(0)),
+                (Limit::Time(seconds(100)), &stop, 20, true, true, Some(80)),
+            ] {
+                let watch = Watch { limit, stop, ..Watch::unwatched() };
+                let mut chromosomes = Chromosomes::new(subject, &watch);
+                chromosomes.started = Instant::now().checked_sub(seconds(passed)).unwrap();
+                let found = (chromosomes.is_half_over(), chromosomes.is_over());
+                assert_eq!(found, (half_over, over), "{limit:?}, {passed} s");
+                let rounded = chromosomes.time_left().map(|left| left.as_secs_f64().round() as u64);
+                assert_eq!(rounded, left, "{limit:?}, {passed} s");
+                // Nothing is evaluated any more.
+                let evaluation = chromosomes.evaluate(&vec![0; chromosomes.len()]);
+                assert_eq!(evaluation.violation > 0.0, over, "{limit:?}, {passed} s");
+            }
+        });
+    }
+}

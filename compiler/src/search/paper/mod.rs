@@ -12,6 +12,8 @@
 
 mod chromosomes;
 mod starts;
+#[cfg(test)]
+mod tests;
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;

@@ -21,7 +21,7 @@ const EVALUATIONS: usize = 40;
 /// At most half a population to begin with, or two: no layer by parts, all, the steps of the descent, the last first, and
 /// for sizes between the smallest tensor and the largest those layers by parts that make a larger one, that make or read a
 /// larger one, and all up to the last that does. Beside them, how many chromosomes were evaluated: at most half of `most`,
-/// or two.
+/// or three.
 ///
 /// # Errors
 /// Those of the dataflow analyses.
@@ -100,7 +100,7 @@ fn descent(
     let (mut idle, mut tried, mut next) = (0, 0, 0);
     while idle < moves.len() && tried < evaluations && !chromosomes.is_half_over() {
         let size = BATCH.min(moves.len() - idle).min(evaluations - tried);
-        let batch: Vec<usize> = (0..size).map(|i| (next + i) % moves.len()).collect();
+        let batch: Vec<usize> = (next..next + size).map(|i| i % moves.len()).collect();
         let neighbour = |index: &usize| {
             let (genes, by_parts) = &moves[*index];
             let mut neighbour = present.clone();
@@ -121,11 +121,11 @@ fn descent(
                 (present, memory) = (neighbour, found);
                 steps.push(present.clone());
                 idle = 0;
-                next = (next + i + 1) % moves.len();
+                next += i + 1;
             }
             None => {
                 idle += batch.len();
-                next = (next + batch.len()) % moves.len();
+                next += batch.len();
             }
         }
     }
@@ -142,4 +142,113 @@ fn moves(chromosomes: &Chromosomes<'_>) -> Vec<(std::ops::Range<usize>, bool)> {
         }
     }
     moves
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+    use crate::search::paper::tests::{PAIR, on};
+    use crate::search::subject::Subject;
+    use crate::search::watch::Watch;
+
+    /// Runs are of one CNN, and short ones come first.
+    #[test]
+    fn moves_are_all_short_runs() {
+        on(PAIR, |subject| {
+            let watch = Watch::unwatched();
+            let chromosomes = Chromosomes::new(subject, &watch);
+            let of_one_cnn = |run: &std::ops::Range<usize>| {
+                chromosomes.genes().iter().any(|cnn| cnn.start <= run.start && run.end <= cnn.end)
+            };
+            let runs = (1..=LONGEST_RUN)
+                .flat_map(|length| (0..chromosomes.len()).map(move |from| from..from + length))
+                .filter(of_one_cnn);
+            let expected: Vec<_> = runs.flat_map(|run| [(run.clone(), true), (run, false)]).collect();
+            assert_eq!(moves(&chromosomes), expected);
+        });
+    }
+
+    /// The steps of a descent: how many moves were tried since the step before, and what came of the last.
+    fn steps(chromosomes: &Chromosomes<'_>, start: &[bool]) -> Vec<(usize, Vec<bool>)> {
+        let moves = moves(chromosomes);
+        let memory = |chromosome: &[bool]| chromosomes.point(chromosome, Effort::Sketch).unwrap().memory;
+        let (mut present, mut steps, mut next) = (start.to_vec(), Vec::new(), 0);
+        loop {
+            let least = memory(&present);
+            let moved = |tried: usize| {
+                let (genes, by_parts) = &moves[(next + tried - 1) % moves.len()];
+                let mut neighbour = present.clone();
+                neighbour[genes.clone()].fill(*by_parts);
+                (memory(&neighbour) < least).then_some((tried, neighbour))
+            };
+            let Some((tried, neighbour)) = (1..=moves.len()).find_map(moved) else { return steps };
+            next += tried;
+            steps.push((tried, neighbour.clone()));
+            present = neighbour;
+        }
+    }
+
+    /// A descent takes the first move that helps, and goes on behind it, until none does. It tries moves by batches, and
+    /// not one more than it may. Returns after how many moves each step came.
+    fn descend(subject: &Subject<'_>, start: Vec<bool>) -> Vec<usize> {
+        let told = Mutex::new(Vec::new());
+        let watch = Watch {
+            progress: &|p| told.lock().unwrap().push((p.evaluations, p.front, p.least)),
+            ..Watch::unwatched()
+        };
+        let chromosomes = Chromosomes::new(subject, &watch);
+        let memory = |chromosome: &[bool]| chromosomes.point(chromosome, Effort::Sketch).unwrap().memory;
+        let descent = |most| descent(&chromosomes, start.clone(), memory(&start), most).unwrap();
+        let (after, expected): (Vec<usize>, Vec<Vec<bool>>) = steps(&chromosomes, &start).into_iter().unzip();
+        let moves = moves(&chromosomes).len();
+        let mut tried = 0;
+        for (step, after) in after.iter().enumerate() {
+            let least = tried + after;
+            if step < 3 {
+                assert_eq!(descent(least - 1), (expected[..step].to_vec(), least - 1));
+                assert_eq!(descent(least), (expected[..=step].to_vec(), least));
+            }
+            tried += after.next_multiple_of(BATCH).min(moves);
+        }
+        tried += moves;
+        assert_eq!(descent(2 * tried), (expected.clone(), tried));
+        let least = memory(expected.last().unwrap_or(&start)) - subject.parameters;
+        assert_eq!(told.lock().unwrap().last(), Some(&(tried as u64, expected.len() + 1, least)));
+        after
+    }
+
+    #[test]
+    fn a_descent_takes_the_first_move_that_helps() {
+        on(PAIR, |subject| {
+            for chromosome in [0, 0b1_1010_0110_0101, 0b1001_0011_1010] {
+                descend(subject, (0..13).map(|gene| chromosome >> gene & 1 == 1).collect());
+            }
+        });
+        // The first move that helps four at once is not in the first batch.
+        let four = ["a", "b", "c", "d"].map(|name| format!(r#"(name: "{name}", model: "builtin:lenet5")"#));
+        let four = format!(
+            r#"(name: "four", storage: edges, cnns: [{}], parallel: [["a", "b", "c", "d"]])"#,
+            four.join(", ")
+        );
+        on(&four, |subject| {
+            let after = descend(subject, vec![false; 32]);
+            assert!(after.len() > 2 && after[0] > BATCH, "{after:?}");
+        });
+    }
+
+    /// Half of what the search may evaluate is left to it, if that is more than three.
+    #[test]
+    fn starts_take_at_most_half() {
+        on(PAIR, |subject| {
+            let watch = Watch::unwatched();
+            let chromosomes = Chromosomes::new(subject, &watch);
+            for most in [0, 4, 8, 12, 20, 60, 400] {
+                let (starts, evaluated) = starts(subject.tasks, &chromosomes, 24, Some(most)).unwrap();
+                assert!(evaluated <= (most / 2).max(3), "{evaluated} of {most}");
+                assert!((2..=12).contains(&starts.len()), "{}", starts.len());
+            }
+        });
+    }
 }
