@@ -56,18 +56,19 @@ pub fn add(
                 choices.push(choice);
             }
         }
-        let first = front.variants.len();
         // One by one, so that none is left out for another that is better alone.
         let alone = |choice: &Choice| {
             simple::evaluate(&tasks[index], &timings[index], std::slice::from_ref(choice), storage)
         };
+        let mut places = Vec::new();
         for known in choices.par_iter().map(alone).collect::<Result<Vec<_>, _>>()? {
             front.evaluations += known.evaluations;
+            places.push(front.variants.len());
             front.variants.extend(known.variants);
         }
         for (plan, variants) in plans.iter().zip(&mut as_variants) {
-            let place = of_cnn(plan).and_then(|choice| choices.iter().position(|known| *known == choice));
-            variants.push(place.map(|place| first + place));
+            let known = of_cnn(plan).and_then(|choice| choices.iter().position(|known| *known == choice));
+            variants.push(known.map(|known| places[known]));
         }
     }
     Ok(as_variants.into_iter().filter_map(|plan| plan.into_iter().collect()).collect())
@@ -92,4 +93,52 @@ fn bits(choice: &Choice, network: &Network) -> Option<Vec<bool>> {
         return None;
     }
     network.layers.iter().zip(&choice.rows).map(bit).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::builtin;
+    use crate::cost::DeviceProfile;
+    use crate::frame::task::PartitionTask;
+
+    /// An old plan that applies to every CNN is found again among the variants, whatever is better alone. One that
+    /// lacks a choice for a CNN only adds its other choices.
+    #[test]
+    fn old_plans_are_found_again() {
+        let device = DeviceProfile::find("generic", Path::new("")).unwrap();
+        let timing = Timing::alone(device.processor("cpu").unwrap(), 1);
+        let networks = ["lenet5", "paper_cnn1"].map(|name| builtin::network(name).unwrap());
+        let task = |network| {
+            let partitions = vec![PartitionTask { layers: Network::ids(network).collect(), steps: None }];
+            CnnTask { network, partitions, together: vec![vec![false]] }
+        };
+        let tasks: Vec<CnnTask<'_>> = networks.iter().map(task).collect();
+        let timings = [timing.clone(), timing];
+        let front = |(task, timing)| simple::front(task, timing, StorageModel::Tensors).unwrap();
+        let mut fronts: Vec<VariantFront> = tasks.iter().zip(&timings).map(front).collect();
+        let searched: Vec<usize> = fronts.iter().map(|front| front.variants.len()).collect();
+        let [a, b] = &networks;
+        let plans = [
+            vec![Some(Choice::prefix(a, 2)), Some(Choice::none(b))],
+            vec![None, Some(Choice::prefix(b, 1))],
+            vec![Some(Choice::none(a))],
+            vec![Some(Choice::all(a)), Some(Choice::prefix(b, 3))],
+            vec![Some(Choice::prefix(a, 2)), Some(Choice::all(b))],
+        ];
+        let found = add(&plans, &tasks, &timings, StorageModel::Tensors, &mut fronts).unwrap();
+        let added: Vec<usize> =
+            fronts.iter().zip(searched).map(|(front, n)| front.variants.len() - n).collect();
+        assert_eq!(added, [3, 4]);
+        assert_eq!(found.len(), 3);
+        for (variants, plan) in found.iter().zip([&plans[0], &plans[3], &plans[4]]) {
+            for ((front, variant), choice) in fronts.iter().zip(variants).zip(plan) {
+                let variant = &front.variants[*variant];
+                let choice = choice.as_ref().unwrap();
+                assert_eq!((&variant.name, &variant.execution.rows), (&choice.name, &choice.rows));
+            }
+        }
+    }
 }

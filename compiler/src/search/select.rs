@@ -215,6 +215,15 @@ mod tests {
         variants.iter().zip(choice).map(of).sum()
     }
 
+    /// Of variants that are as fast, the smallest stays, and of equal ones the first.
+    #[test]
+    fn variants_that_gain_nothing_are_left_out() {
+        let variants = variants(&[vec![(20, 5), (10, 5), (10, 5), (30, 4), (40, 4)]]);
+        let selection = Selection::new(&variants, vec![vec![0]], &[Demand::default()]);
+        assert_eq!(selection.allowed, [[1, 3]]);
+        assert_eq!(selection.thresholds(), [30_000, 10_000]);
+    }
+
     proptest! {
         #[test]
         fn agrees_with_exhaustion(

@@ -184,3 +184,45 @@ impl Least {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::occupancy::AddressSharing;
+
+    /// A variant at a lower rate that finishes a frame sooner stays where only it is within the deadline, as long as it
+    /// is the smallest of those that are.
+    #[test]
+    fn variants_within_a_deadline_compete_among_themselves() {
+        let execution = Execution {
+            rows: Vec::new(),
+            barriers: None,
+            orders: Vec::new(),
+            windows: Vec::new(),
+            requests: Vec::new(),
+            sharing: AddressSharing::default(),
+            one_by_one: Vec::new(),
+        };
+        let variant = |&(period_ns, latency_ns, buffers): &(f64, f64, u64)| Variant {
+            name: String::new(),
+            execution: execution.clone(),
+            buffers,
+            period_ns,
+            latency_ns,
+        };
+        let given = [(1.0, 10.0, 50), (2.0, 8.0, 70), (3.0, 7.0, 60), (4.0, 6.0, 65), (5.0, 9.0, 40)];
+        for (deadline_ns, expected) in [
+            (None, vec![50, 40]),
+            (Some(10), vec![50, 40]),
+            (Some(9), vec![50, 70, 60, 40]),
+            (Some(8), vec![50, 70, 60, 40]),
+            (Some(7), vec![50, 60, 40]),
+            (Some(6), vec![50, 65, 40]),
+            (Some(5), vec![50, 40]),
+        ] {
+            let left = undominated(given.iter().map(variant).collect(), deadline_ns);
+            let left: Vec<u64> = left.iter().map(|variant| variant.buffers).collect();
+            assert_eq!(left, expected, "{deadline_ns:?}");
+        }
+    }
+}

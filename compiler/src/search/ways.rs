@@ -78,7 +78,8 @@ fn sets(at_once: &[(LayerId, u64)], bound: u64) -> Vec<Vec<LayerId>> {
 }
 
 /// Places an execution of a choice in one of its ways. A layer goes at once if the rings lie such that it need not go
-/// one by one, unless the choice says which layers do.
+/// one by one, unless the choice says which layers do. `execution` has the rings between stages that the choice itself
+/// gives: those of layers that go at once, if it leaves that open.
 ///
 /// # Errors
 /// Those of the dataflow analyses.
@@ -90,17 +91,18 @@ pub fn placed(
     rings: Rings,
     effort: Effort,
 ) -> Result<Variant, csdf::Error> {
-    let mut execution = with(evaluator, choice, execution, one_by_one, rings)?;
-    let (mut buffers, mut needed) = evaluator.place(&execution, effort);
-    while choice.one_by_one.is_none() && needed.len() < execution.one_by_one.len() {
-        let fewer = with(evaluator, choice, &execution, &needed, rings)?;
+    let mut taken = with(evaluator, choice, execution, one_by_one, rings)?;
+    let (mut buffers, mut needed) = evaluator.place(&taken, effort);
+    while choice.one_by_one.is_none() && needed.len() < taken.one_by_one.len() {
+        // From the execution with all layers at once: the rings between stages of `taken` are for slower layers.
+        let fewer = with(evaluator, choice, execution, &needed, rings)?;
         let (again, of_these) = evaluator.place(&fewer, effort);
         if again > buffers {
             break;
         }
-        (execution, buffers, needed) = (fewer, again, of_these);
+        (taken, buffers, needed) = (fewer, again, of_these);
     }
-    Ok(evaluator.variant(choice, execution, buffers))
+    Ok(evaluator.variant(choice, taken, buffers))
 }
 
 /// The execution in which these layers may go one by one. It computes the rings between partitions that run at the same
@@ -121,7 +123,16 @@ fn with(
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
+    use csdfc_codegen::plan::StorageModel;
+
     use super::*;
+    use crate::cost::DeviceProfile;
+    use crate::cost::timing::Timing;
+    use crate::frame::task::{CnnTask, PartitionTask};
+    use crate::network::Network;
+    use crate::{builtin, pass};
 
     #[test]
     fn those_that_take_most_go_first() {
@@ -141,5 +152,95 @@ mod tests {
             assert_eq!(sets, expected, "{bound}");
         }
         assert_eq!(sets(&[], 7), [Vec::<LayerId>::new()]);
+    }
+
+    fn pipeline(network: &Network, cut: usize) -> CnnTask<'_> {
+        let layers: Vec<LayerId> = network.ids().collect();
+        let stage = |layers: &[LayerId]| PartitionTask { layers: layers.to_vec(), steps: None };
+        let (front, back) = layers.split_at(cut);
+        let stages = match back {
+            [] => vec![stage(front)],
+            back => vec![stage(front), stage(back)],
+        };
+        let at_once = |p: usize| (0..stages.len()).map(|q| p != q).collect();
+        CnnTask { network, together: (0..stages.len()).map(at_once).collect(), partitions: stages }
+    }
+
+    fn normal(name: &str) -> Network {
+        pass::normalise(builtin::network(name).unwrap(), pass::Fusion::Full)
+    }
+
+    /// A layer goes at once again if its rings lie apart anyway. If the choice says that it goes one by one, it does.
+    #[test]
+    fn layers_go_one_by_one_only_where_they_must() {
+        let device = DeviceProfile::find("generic", Path::new("")).unwrap();
+        let timing = Timing::alone(device.processor("cpu").unwrap(), 1);
+        for (name, prefix, counts) in
+            [("resnet8", 0, (2, 0)), ("resnet8", 5, (2, 1)), ("squeezenet1_0", 4, (10, 1))]
+        {
+            let network = normal(name);
+            let task = pipeline(&network, network.layers.len());
+            let evaluator = Evaluator::new(&task, &timing, StorageModel::Tensors);
+            let choice = Choice::prefix(&network, prefix);
+            let execution = evaluator.execute(&choice, Rings::OnDemand).unwrap();
+            let all = execution.costly();
+            let variant = |choice: &Choice| {
+                placed(&evaluator, choice, &execution, &all, Rings::OnDemand, Effort::Candidate).unwrap()
+            };
+            let given = variant(&Choice { one_by_one: Some(all.clone()), ..choice.clone() });
+            let free = variant(&choice);
+            assert_eq!((given.execution.one_by_one.len(), free.execution.one_by_one.len()), counts, "{name}");
+            assert_eq!(free.buffers, given.buffers, "{name}");
+            let needed = evaluator.place(&free.execution, Effort::Candidate).1;
+            assert_eq!(free.execution.one_by_one, needed, "{name}");
+        }
+    }
+
+    /// Placed anew with fewer layers that go one by one, the rings may take more bytes. Then all of them stay.
+    #[test]
+    fn layers_stay_one_by_one_where_it_takes_more_bytes_otherwise() {
+        let device = DeviceProfile::find("generic", Path::new("")).unwrap();
+        let timing = Timing::alone(device.processor("cpu").unwrap(), 1);
+        let network = normal("googlenet");
+        let task = pipeline(&network, network.layers.len());
+        let evaluator = Evaluator::new(&task, &timing, StorageModel::Tensors);
+        for (prefix, is_kept) in [(24, true), (37, false)] {
+            let choice = Choice::prefix(&network, prefix);
+            let execution = evaluator.execute(&choice, Rings::OnDemand).unwrap();
+            let all = execution.costly();
+            let (rings, effort) = (Rings::OnDemand, Effort::Sketch);
+            let variant = placed(&evaluator, &choice, &execution, &all, rings, effort).unwrap();
+            let given = Choice { one_by_one: Some(all.clone()), ..choice };
+            let given = placed(&evaluator, &given, &execution, &all, rings, effort).unwrap();
+            assert_eq!(variant.execution.one_by_one == all, is_kept, "{prefix}");
+            assert_eq!(variant.buffers < given.buffers, !is_kept, "{prefix}");
+        }
+    }
+
+    /// Rings between stages are those at which the pipeline keeps its full speed, with those layers one by one that go
+    /// one by one in the end.
+    #[test]
+    fn rings_between_stages_follow_from_what_goes_one_by_one() {
+        let device = DeviceProfile::find("generic", Path::new("")).unwrap();
+        let mut timing = Timing::alone(device.processor("cpu").unwrap(), 1);
+        timing.seats.push(timing.seats[0]);
+        let network = normal("resnet8");
+        for (cut, prefix) in [(5, 6), (5, 7), (5, 8), (5, 9), (6, 7), (6, 8), (6, 9)] {
+            let task = pipeline(&network, cut);
+            let evaluator = Evaluator::new(&task, &timing, StorageModel::Tensors);
+            let choice = Choice::prefix(&network, prefix);
+            let execution = evaluator.execute(&choice, Rings::OnDemand).unwrap();
+            let all = execution.costly();
+            let given = Choice { one_by_one: Some(all.clone()), ..choice.clone() };
+            for (choice, one_by_one) in [(&choice, &all), (&choice, &Vec::new()), (&given, &all)] {
+                let (rings, effort) = (Rings::OnDemand, Effort::Candidate);
+                let variant = placed(&evaluator, choice, &execution, one_by_one, rings, effort).unwrap();
+                let again = evaluator.execute(&variant.choice(), rings).unwrap();
+                let rows = |execution: &Execution| -> Vec<u64> {
+                    execution.requests.iter().map(|request| request.ring_rows).collect()
+                };
+                assert_eq!(rows(&variant.execution), rows(&again), "{cut} {prefix}");
+            }
+        }
     }
 }

@@ -76,6 +76,7 @@ mod tests {
     use crate::builtin::{self, BuildError, Builder, ConvOptions};
     use crate::network::Operand;
     use crate::pass::{self, Fusion};
+    use crate::search::extended::tests::points;
 
     /// Names of the layers after which there are cuts, and of those after which no more than so many bytes are left.
     fn check(network: Network, fusion: Fusion, most: u64, expected: [&[&str]; 2]) {
@@ -125,5 +126,41 @@ mod tests {
         let blocks =
             ["input", "conv", "stack1_add", "stack2_add", "stack3_add", "avg_pool", "dense", "softmax"];
         check(builtin::network("resnet8").unwrap(), Fusion::Paper, u64::MAX, [&blocks; 2]);
+    }
+
+    /// A place counts if fewer bytes are kept there than on the way to its neighbours, however the bytes change in
+    /// between.
+    #[test]
+    fn several_tensors_are_cut_at_the_last_of_the_lowest_places() {
+        for (layers, low) in [
+            // As much is kept after 2 as after 3.
+            (
+                &[(1, &[][..]), (2, &[0]), (1, &[1]), (1, &[2]), (4, &[0, 3]), (1, &[4])][..],
+                &["0", "3", "4", "5"][..],
+            ),
+            // After 4, it rises in two steps, with as much after 5 as after 6.
+            (
+                &[
+                    (1, &[]),
+                    (8, &[0]),
+                    (4, &[1]),
+                    (4, &[2]),
+                    (1, &[3]),
+                    (2, &[2, 4]),
+                    (2, &[5]),
+                    (8, &[0, 2]),
+                    (1, &[6, 7]),
+                ],
+                &["0", "2", "4", "8"],
+            ),
+        ] {
+            let network = pass::normalise(points(layers), Fusion::Full);
+            let ids: Vec<LayerId> = network.ids().collect();
+            let found: Vec<&str> = super::low(&network, &ids, u64::MAX)
+                .into_iter()
+                .map(|at| network.layers[at].name.as_str())
+                .collect();
+            assert_eq!(found, low);
+        }
     }
 }

@@ -227,3 +227,98 @@ fn ladder(heights: &[u64]) -> Vec<u64> {
     ladder.dedup();
     ladder
 }
+
+#[cfg(test)]
+mod tests {
+    use rand::SeedableRng;
+
+    use super::*;
+    use crate::builtin::{self, Builder, ConvOptions};
+    use crate::frame::task::PartitionTask;
+
+    fn task(network: &Network) -> CnnTask<'_> {
+        let partitions = vec![PartitionTask { layers: network.ids().collect(), steps: None }];
+        CnnTask { network, partitions, together: vec![vec![false]] }
+    }
+
+    /// Without barriers of its own, a choice gets one after each block that ends whole.
+    #[test]
+    fn a_choice_without_barriers_gets_those_that_it_means() {
+        let network = builtin::network("lenet5").unwrap();
+        let task = task(&network);
+        let family = Family::new(&task);
+        let barriers = |choice: &Choice| family.choice(&family.like(choice)).barriers.unwrap();
+        let layers: Vec<LayerId> = network.ids().collect();
+        let single: Vec<LayerId> = network.ids().filter(|id| network.layer(*id).rows() == 1).collect();
+        assert_eq!(barriers(&Choice::none(&network)), layers);
+        assert_eq!(barriers(&Choice::all(&network)), single);
+        assert_eq!(barriers(&Choice::prefix(&network, 3)), layers[3..]);
+    }
+
+    /// No layer fires more often than once per row.
+    #[test]
+    fn more_firings_than_rows_are_one_per_row() {
+        let network = builtin::network("lenet5").unwrap();
+        let task = task(&network);
+        let family = Family::new(&task);
+        let tallest = network.layers.iter().map(|layer| layer.rows() as u64).max().unwrap();
+        assert_eq!(family.steady(u64::MAX), family.steady(tallest));
+    }
+
+    /// An input goes as the layer that is the first to read it, wherever the two lie.
+    #[test]
+    fn inputs_go_as_their_readers() {
+        let mut b = Builder::new(1);
+        let inputs = ["left", "right"].map(|name| b.input(name, [1, 3, 8, 8]).unwrap());
+        let [left, right] = inputs.map(|input| b.conv(&input, 4, [1, 1], ConvOptions::default()).unwrap());
+        let sum = b.add(&left, &right).unwrap();
+        b.output("sum", &sum).unwrap();
+        let network = b.finish();
+        let task = task(&network);
+        let family = Family::new(&task);
+        for rows in [[8, 8, 8, 8, 8], [1, 1, 1, 1, 1], [4, 8, 4, 8, 8], [8, 2, 8, 2, 1]] {
+            let reads = Choice { rows: [&[8, 8], &rows[2..]].concat(), ..Choice::all(&network) };
+            let choice = Choice { barriers: Some(Vec::new()), ..reads };
+            assert_eq!(family.choice(&family.like(&choice)).rows, rows);
+        }
+    }
+
+    /// The layers between the old end and the new one fire as often as those on their new side.
+    #[test]
+    fn layers_join_the_segment_that_they_are_moved_to() {
+        let network = builtin::network("lenet5").unwrap();
+        let task = task(&network);
+        let family = Family::new(&task);
+        let layers = network.layers.len();
+        let genome = |steps: &[i64], end: usize| -> Vec<i64> {
+            let ends = (0..layers).map(|at| i64::from(at == end));
+            steps.iter().zip(ends).flat_map(|(step, end)| [*step, end]).collect()
+        };
+        // Places 1, 3 and 4 are those where segments may end.
+        let family = Family { ends: (0..layers).map(|at| [1, 3, 4].contains(&at)).collect(), ..family };
+        let steps: Vec<i64> = (0..layers as i64).map(|layer| layer + 10).collect();
+        let moved = |layers: std::ops::Range<usize>, like: usize, end: usize| {
+            let mut steps = steps.clone();
+            let step = steps[like];
+            steps[layers].fill(step);
+            genome(&steps, end)
+        };
+        for (end, before, after) in [
+            (3, moved(2..4, 4, 1), moved(4..5, 3, 4)),
+            (1, genome(&steps, 1), moved(2..4, 1, 3)),
+            (4, moved(4..5, 5, 3), genome(&steps, 4)),
+            // No segment ends there.
+            (2, genome(&steps, layers), genome(&steps, layers)),
+        ] {
+            let mut seen = [false; 2];
+            for seed in 0..8 {
+                let mut moved = genome(&steps, if end == 2 { layers } else { end });
+                family.move_end(&mut moved, end, &mut ChaCha8Rng::seed_from_u64(seed));
+                seen[0] |= moved == before;
+                seen[1] |= moved == after;
+                assert!(moved == before || moved == after, "{end}: {moved:?}");
+            }
+            assert_eq!(seen, [true; 2], "{end}");
+        }
+    }
+}

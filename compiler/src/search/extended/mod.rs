@@ -160,9 +160,7 @@ fn chains(
         each.iter().map(|all| all.iter().rev().find(|paced| paced.time_ns <= *most).or(all.first())).collect()
     };
     let mut together: Vec<Vec<Option<&Paced>>> = bytes.iter().map(fastest_within).collect();
-    if each.len() > 1 {
-        together.extend(times.iter().map(smallest_within));
-    }
+    together.extend(times.iter().map(smallest_within));
     let genome = |parts: Vec<Option<&Paced>>| {
         let mut firings = vec![1; evaluator.task.network.layers.len()];
         let mut barriers = Vec::new();

@@ -1,4 +1,5 @@
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 
 use csdfc_codegen::plan::StorageModel;
 use proptest::prelude::*;
@@ -9,15 +10,16 @@ use super::chains::{self, Chain};
 use super::family::Family;
 use super::stream::Segment;
 use super::*;
+use crate::builtin::{self, Builder, ConvOptions};
 use crate::cost::DeviceProfile;
 use crate::cost::timing::Timing;
 use crate::frame::execution::Rings;
 use crate::frame::task::PartitionTask;
-use crate::network::Network;
+use crate::network::{Network, Operand};
+use crate::pass;
 use crate::search::Variant;
 use crate::search::watch::Limit;
 use crate::storage::Effort;
-use crate::{builtin, pass};
 
 /// Every chain of segments to the cut `last`, as bytes and time.
 fn all_chains(segments: &[Segment], from: usize, last: usize) -> Vec<(u64, f64)> {
@@ -151,4 +153,140 @@ fn a_search_goes_on_from_what_is_known() {
     assert!(worse(&anew) > 0);
     assert_eq!(worse(&from_known), 0, "of {}", long.len());
     assert_eq!(from_known.len(), search(2, &known, short).len());
+}
+
+/// Convolutions of one pixel on images of eight rows. Each has so many filters, reads those of these numbers side by
+/// side, and has its own number as its name. The first is the input.
+pub(super) fn points(layers: &[(usize, &[usize])]) -> Network {
+    let mut b = Builder::new(1);
+    let mut made: Vec<Operand> = Vec::new();
+    for (number, (filters, reads)) in layers.iter().enumerate() {
+        let read: Vec<&Operand> = reads.iter().map(|read| &made[*read]).collect();
+        let image = match read.as_slice() {
+            [] => None,
+            [one] => Some((*one).clone()),
+            several => Some(b.concat(several).unwrap()),
+        };
+        made.push(match image {
+            None => b.input(&number.to_string(), [1, *filters, 8, 8]).unwrap(),
+            Some(image) => {
+                b.named(number.to_string()).conv(&image, *filters, [1, 1], ConvOptions::default()).unwrap()
+            }
+        });
+    }
+    b.output("output", made.last().unwrap()).unwrap();
+    b.finish()
+}
+
+/// A search that is stopped gives what needs no search, and no simple choice that takes long to place.
+#[test]
+fn a_search_that_is_stopped_has_an_answer() {
+    let device = DeviceProfile::find("generic", Path::new("")).unwrap();
+    let timing = Timing::alone(device.processor("cpu").unwrap(), 1);
+    let network = network("lenet5");
+    let task = task(&network);
+    let stop = AtomicBool::new(true);
+    let watch = Watch { stop: &stop, ..Watch::unwatched() };
+    let found = front(&task, &timing, StorageModel::Tensors, 1, "cnn", &[], &watch).unwrap();
+    assert_eq!(found.stopped, Stopped::Asked);
+    let simple: Vec<&Variant> =
+        found.variants.iter().filter(|variant| variant.execution.barriers.is_none()).collect();
+    assert!(simple.iter().any(|variant| variant.name == "none"), "{found:?}");
+    assert!(simple.iter().all(|variant| variant.name.starts_with("none")), "{found:?}");
+}
+
+/// When the time is over, only chains are known in which each layer fires once.
+#[test]
+fn chains_are_found_when_the_time_is_over() {
+    let device = DeviceProfile::find("generic", Path::new("")).unwrap();
+    let timing = Timing::alone(device.processor("cpu").unwrap(), 1);
+    let network = network("lenet5");
+    let task = task(&network);
+    let evaluator = Evaluator::new(&task, &timing, StorageModel::Tensors);
+    let family = Family::new(&task);
+    let is_streamed = |over: bool| {
+        let chains = partition_chains(&evaluator, &family, 0, &|| over).unwrap();
+        assert!(!chains.is_empty());
+        chains.iter().any(|paced| paced.firings.iter().any(|(_, often)| *often > 1))
+    };
+    assert!(is_streamed(false) && !is_streamed(true));
+}
+
+/// A search evaluates its starts and so many genomes more, if nothing is said.
+#[test]
+fn a_search_goes_on_after_its_starts() {
+    let device = DeviceProfile::find("generic", Path::new("")).unwrap();
+    let timing = Timing::alone(device.processor("cpu").unwrap(), 1);
+    let network = network("lenet5");
+    let task = task(&network);
+    let evaluator = Evaluator::new(&task, &timing, StorageModel::Tensors);
+    let family = Family::new(&task);
+    let watch = Watch::unwatched();
+    let settings = evolve::EvolutionSettings { seed: 1, name: "cnn", started: Instant::now(), watch: &watch };
+    let starts = family.prefixes();
+    let distinct = starts.len() as u64;
+    let found = evolve::evolve(&evaluator, &family, [starts.clone(), starts].concat(), &settings);
+    assert_eq!(found.evaluations, 800 + distinct);
+}
+
+/// In a network of at most eight layers that can go by parts, every choice of some of them is tried.
+#[test]
+fn few_layers_are_enumerated() {
+    let chain = |length: usize| {
+        let before: Vec<[usize; 1]> = (0..length).map(|at| [at.saturating_sub(1)]).collect();
+        let layers: Vec<(usize, &[usize])> = before
+            .iter()
+            .enumerate()
+            .map(|(at, before)| (2, if at == 0 { &[][..] } else { &before[..] }))
+            .collect();
+        points(&layers)
+    };
+    let named = |length: usize| -> Vec<(String, Vec<u64>)> {
+        let network = chain(length);
+        bits(&task(&network)).into_iter().map(|choice| (choice.name, choice.rows)).collect()
+    };
+    let expected = [
+        ("parts 0b0", [8, 8, 8]),
+        ("parts 0b1", [1, 8, 8]),
+        ("parts 0b10", [8, 1, 8]),
+        ("parts 0b11", [1, 1, 8]),
+        ("parts 0b100", [8, 8, 1]),
+        ("parts 0b101", [1, 8, 1]),
+        ("parts 0b110", [8, 1, 1]),
+        ("parts 0b111", [1, 1, 1]),
+    ];
+    assert_eq!(named(3), expected.map(|(name, rows)| (name.to_string(), rows.to_vec())));
+    assert_eq!((named(8).len(), named(9).len()), (256, 0));
+}
+
+/// Between modules, where few bytes are kept in several tensors, segments end too, as long as what is kept leaves a
+/// quarter for rings.
+#[test]
+fn modules_are_streamed_one_by_one() {
+    let device = DeviceProfile::find("generic", Path::new("")).unwrap();
+    let timing = Timing::alone(device.processor("cpu").unwrap(), 1);
+    let channel = 8 * 8 * 4;
+    let found = |network: &Network, least: u64| {
+        let task = task(network);
+        let evaluator = Evaluator::new(&task, &timing, StorageModel::Tensors);
+        block_by_block(&evaluator, &Family::new(&task), least).unwrap()
+    };
+    let module = points(&[(3, &[]), (16, &[0]), (4, &[1]), (4, &[1]), (16, &[2, 3]), (1, &[4])]);
+    let module = pass::normalise(module, pass::Fusion::Full);
+    for (least, ends) in [(u64::MAX, &[0, 1, 3, 4][..]), (18 * channel, &[0, 3])] {
+        let variant = found(&module, least).unwrap();
+        let barriers = ends.iter().map(|end| LayerId(*end)).collect();
+        assert_eq!(variant.execution.barriers, Some(barriers));
+        // The input is in a segment of its own, so it is there whole.
+        assert_eq!(variant.execution.rows, [8, 1, 1, 1, 1, 1]);
+        assert!(variant.buffers < least);
+    }
+    // Its rings do not lie as tightly as their bound has it: only their bytes tell that it is no better.
+    let loose = points(&[(6, &[]), (7, &[0]), (2, &[1]), (5, &[1]), (3, &[2]), (2, &[2, 3, 4])]);
+    let loose = pass::normalise(loose, pass::Fusion::Full);
+    let bytes = found(&loose, u64::MAX).unwrap().buffers;
+    assert_eq!(found(&loose, bytes + 1).map(|variant| variant.buffers), Some(bytes));
+    assert!(found(&loose, bytes).is_none());
+    // Single tensors are left to the chains.
+    assert!(found(&network("resnet8"), u64::MAX).is_none());
 }
