@@ -5,7 +5,7 @@
 //!
 //! These modules make networks from an application: [`app`], [`import`], [`builtin`], [`network`], [`operators`],
 //! [`pass`]. These make a plan from networks: [`frame`], [`storage`], [`packing`], [`cost`], [`search`], [`driver`].
-//! [`saved`] reads plans and fronts again. [`offload`] is independent of planning. The command is a crate of its own.
+//! [`profile`] measures what [`cost`] then knows. [`saved`] reads plans and fronts again. [`offload`] is independent of planning. The command is a crate of its own.
 
 pub mod app;
 pub mod builtin;
@@ -19,6 +19,7 @@ pub mod offload;
 pub mod operators;
 pub mod packing;
 pub mod pass;
+pub mod profile;
 pub mod saved;
 pub mod search;
 pub mod storage;

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use csdfc::app::load::ModelSource;
 use csdfc::app::partition::Partition;
 use csdfc::app::resolve::{Application, Cnn, Constraints, RowsChoice};
-use csdfc::app::spec::{Prefer, SearchSpec};
+use csdfc::app::spec::{Prefer, Primitives, SearchSpec};
 use csdfc::network::weights::{WeightSource, Weights};
 use csdfc::network::{Layer, LayerId, Network, NetworkOutput, Operand};
 use csdfc::operators::{output_shape, parameter_dims};
@@ -429,6 +429,8 @@ pub fn of_cnns(
         rows,
         fusion: Fusion::default(),
         threads: 1,
+        primitives: Primitives::default(),
+        max_error: 1e-4,
         prefer: Prefer::default(),
     }
 }

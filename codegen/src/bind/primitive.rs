@@ -18,6 +18,9 @@ use super::kernel::Site;
 use super::scenarios::{self, Member};
 use super::{constants, layouts, own_kernels, products};
 
+/// The most that a primitive of plain sums and products errs by; see [`Primitive::error`].
+pub(super) const ERROR: f64 = 1e-5;
+
 /// A row of the table.
 struct Row {
     name: &'static str,
@@ -188,6 +191,15 @@ impl Primitive {
         match self.0 {
             Entry::Row(row) => (row.computes)(operator, inputs),
             Entry::Member(member) => member.computes(operator, inputs),
+        }
+    }
+
+    /// How much an output element may differ from the exact sum, as a share of the largest `Σ|x||w|` of the output.
+    /// Tests hold every primitive to it.
+    pub fn error(self) -> f64 {
+        match self.0 {
+            Entry::Row(_) => ERROR,
+            Entry::Member(member) => member.error(),
         }
     }
 

@@ -22,6 +22,7 @@ use super::choice::Choice;
 use super::constants::Packing;
 use super::kernel::Site;
 use super::layouts::rows;
+use super::primitive;
 use super::seen::Input;
 use super::translate::activation;
 
@@ -229,6 +230,16 @@ impl Member {
                 let is_dense = [stride, dilation] == [[1, 1]; 2];
                 is_dense && kernel[1] == taps && Winograd::is_known(tile, kernel)
             }
+        }
+    }
+
+    /// See `Primitive::error`.
+    pub fn error(&self) -> f64 {
+        match self.algorithm {
+            Algorithm::Winograd { tile: [6, _], .. } => 1e-3,
+            Algorithm::Winograd { tile: [_, 4], .. } | Algorithm::Winograd { tile: [2, _], taps: 5 } => 1e-4,
+            Algorithm::Winograd { .. } => 2e-5,
+            _ => primitive::ERROR,
         }
     }
 

@@ -5,6 +5,7 @@ pub mod effort;
 pub mod front;
 pub mod offload;
 pub mod pack;
+pub mod profile;
 pub mod reproduce;
 mod values;
 
@@ -15,7 +16,7 @@ use std::str::FromStr;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use csdfc::app::Origin;
-use csdfc::app::spec::{AppSpec, FpsSpec, LatencySpec, Method, Prefer, RowsSpec};
+use csdfc::app::spec::{AppSpec, FpsSpec, LatencySpec, Method, Prefer, Primitives, RowsSpec};
 use csdfc::suggest::clip;
 use csdfc::units::{MemoryGoal, Nanoseconds};
 use csdfc_codegen::plan::StorageModel;
@@ -131,6 +132,15 @@ use from lower until just before upper. In a gap (8-10) it is not in use, or onl
 A buffer with an offset lies there. With --capacity, exit code 2 says that the buffers do not fit. csdfc then names
 buffers that are already too many, if it can prove it.")]
     Pack(pack::PackArgs),
+    /// Measure this machine: how long each layer takes with each primitive that computes it
+    #[command(after_help = "Examples:
+  csdfc profile model.onnx && csdfc plan model.onnx --device host
+  csdfc profile app.ron --device-out board.ron --threads 4
+  csdfc profile builtin:mobilenet_v2 --only hwc-hwc
+
+What was measured before is kept, so that a profile grows with each application, and a call that Ctrl-C ended goes on
+where it was. Nothing else should run on the machine.")]
+    Profile(profile::ProfileArgs),
     /// Make the tables and figures of a paper again, from csdfc's own data
     #[command(after_help = "Examples:
   csdfc reproduce s1 -o docs/s1
@@ -222,6 +232,13 @@ pub struct PlanArgs {
     /// Which plan to take of those that meet the constraints
     #[arg(long, value_parser = values::preference())]
     pub prefer: Option<Prefer>,
+    /// Which primitives compute the layers
+    #[arg(long, value_parser = values::primitives())]
+    pub primitives: Option<Primitives>,
+    /// How much a primitive may err that is chosen for its speed, as a share of the largest sum of absolute products:
+    /// 1e-4 by default
+    #[arg(long, value_name = "SHARE")]
+    pub max_error: Option<f64>,
     /// Seed of the search's random choices
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
@@ -461,6 +478,13 @@ impl PlanArgs {
         }
         if self.prefer.is_some() {
             spec.prefer = self.prefer;
+        }
+        if let Some(primitives) = self.primitives {
+            spec.primitives = primitives;
+        }
+        if let Some(max_error) = self.max_error {
+            spec.max_error = max_error;
+            origin.replaced.push(("max_error", "--max-error"));
         }
         if let Some(seed) = self.seed {
             spec.search.seed = seed;

@@ -1,7 +1,7 @@
 //! The names by which the command line knows values of types that know nothing of it.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use csdfc::app::spec::{Method, Prefer};
+use csdfc::app::spec::{Method, Prefer, Primitives};
 use csdfc::offload::Unit;
 
 /// Values with their names and what help says of them.
@@ -45,6 +45,15 @@ const PREFERENCES: Names<Prefer> = &[
     (Prefer::Memory, "memory", "The plan that takes the least memory"),
 ];
 
+const PRIMITIVES: Names<Primitives> = &[
+    (
+        Primitives::Auto,
+        "auto",
+        "On a device that was measured, the fastest one for each layer, where that makes a better plan",
+    ),
+    (Primitives::Fixed, "fixed", "The first one that computes each layer"),
+];
+
 const UNITS: Names<Unit> = &[
     (
         Unit::Pixels,
@@ -62,6 +71,11 @@ pub fn method() -> impl TypedValueParser<Value = Method> {
 /// Preferences of `--prefer`.
 pub fn preference() -> impl TypedValueParser<Value = Prefer> {
     one_of(PREFERENCES)
+}
+
+/// Primitives of `--primitives`.
+pub fn primitives() -> impl TypedValueParser<Value = Primitives> {
+    one_of(PRIMITIVES)
 }
 
 /// Units of `--unit`.

@@ -1,15 +1,12 @@
 //! Whether a plan's frame rates are those of the processor that this runs on.
 
+use csdfc::cost::DeviceProfile;
 use csdfc_codegen::plan::{Device, Plan};
-
-/// What stands before the processor's name in the basis of a profile that was measured.
-const MEASURED: &str = "measured on ";
 
 /// Warns where the plan's device profile was not measured on this processor.
 pub(super) fn warn_if_other(plan: &Plan) {
-    let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let here = processor(&info);
-    if !is_of(&plan.device, here) {
+    let here = processor();
+    if !is_of(&plan.device, here.as_deref()) {
         tracing::warn!(
             "the plan's frame rates are those of device {} ({}), not of this processor{}",
             plan.device.name,
@@ -19,8 +16,13 @@ pub(super) fn warn_if_other(plan: &Plan) {
     }
 }
 
+/// The name of this machine's processor, where the system tells it.
+pub(super) fn processor() -> Option<String> {
+    named(&std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default()).map(str::to_owned)
+}
+
 /// The name of the processor, from the text of `/proc/cpuinfo`.
-fn processor(info: &str) -> Option<&str> {
+fn named(info: &str) -> Option<&str> {
     let value = |key: &str| {
         let line =
             info.lines().find(|line| line.split(':').next().is_some_and(|found| found.trim() == key))?;
@@ -31,7 +33,7 @@ fn processor(info: &str) -> Option<&str> {
 
 /// Whether a profile was measured on this processor.
 fn is_of(device: &Device, here: Option<&str>) -> bool {
-    device.basis.strip_prefix(MEASURED).is_some_and(|of| here == Some(of.trim()))
+    DeviceProfile::measured_on(&device.basis).is_some_and(|of| here == Some(of))
 }
 
 #[cfg(test)]
@@ -45,7 +47,7 @@ mod tests {
         for (info, name) in
             [(pc, Some("Some CPU @ 2.00GHz")), (board, Some("quill")), ("", None), ("model name\t:\n", None)]
         {
-            assert_eq!(processor(info), name);
+            assert_eq!(named(info), name);
         }
         let device = |basis: &str| Device { name: "x".into(), basis: basis.into(), ..Device::default() };
         for (basis, here, same) in [

@@ -6,7 +6,9 @@ use std::io::Write;
 use csdfc::app::open;
 use csdfc::error::{Ending, Error};
 
-use super::{analyze, check, emit, inspect, logging, offload, pack, plan, reproduce, run as run_plan};
+use super::{
+    analyze, check, emit, inspect, logging, offload, pack, plan, profile, reproduce, run as run_plan,
+};
 use crate::cli::{Cli, Command};
 
 /// Runs the command as `main` does, and returns its exit code. The first argument is the program's name. Results go to
@@ -50,6 +52,7 @@ fn run(cli: &Cli) -> Result<Ending, Error> {
         Command::Analyze(args) => analyze::analyze(args),
         Command::Offload(args) => offload::offload(args),
         Command::Pack(args) => pack::pack(args),
+        Command::Profile(args) => profile::profile(args),
         Command::Reproduce(args) => reproduce::reproduce(args),
     }
 }

@@ -15,6 +15,7 @@ mod offload;
 pub mod output;
 mod pack;
 mod plan;
+mod profile;
 mod read;
 mod reproduce;
 mod run;

@@ -65,6 +65,11 @@ impl Watcher {
         self.line.show(&format!("{of}: {evaluations} choices, {front} worth while, the smallest {least}"));
     }
 
+    /// Shows a text on that line.
+    pub fn show_text(&self, text: &str) {
+        self.line.show(text);
+    }
+
     /// Leaves the terminal as it was.
     pub fn done(&self) {
         self.line.done();

@@ -7,5 +7,6 @@ pub mod limits;
 pub mod offload;
 pub mod pack;
 pub mod plan;
+pub mod profile;
 pub mod run;
 mod table;

@@ -11,7 +11,9 @@ use super::inputs;
 use super::load::{LoadError, Loaded, ModelRequest, ModelSource};
 use super::locate::PathStep;
 use super::partition::{self, Partition, find_layer};
-use super::spec::{AppSpec, CnnSpec, FpsSpec, LatencySpec, Precision, Prefer, RowsSpec, SearchSpec};
+use super::spec::{
+    AppSpec, CnnSpec, FpsSpec, LatencySpec, Precision, Prefer, Primitives, RowsSpec, SearchSpec,
+};
 use crate::network::{LayerId, Network};
 use crate::pass::{self, Fusion, PartitionLayers};
 use crate::suggest::{self, clip};
@@ -47,6 +49,12 @@ pub struct Application {
     pub fusion: Fusion,
     /// Workers that share one firing, 1 to 256.
     pub threads: usize,
+    /// Which primitives compute the layers.
+    pub primitives: Primitives,
+    /// How much a primitive may err that is chosen for its speed; see [`Primitive::error`].
+    ///
+    /// [`Primitive::error`]: csdfc_codegen::bind::Primitive::error
+    pub max_error: f64,
     /// What the best of the plans that meet the constraints has most or least of.
     pub prefer: Prefer,
 }
@@ -164,6 +172,8 @@ fn bind(
         rows: bind_rows(&spec.rows, &cnns)?,
         fusion,
         threads: spec.threads,
+        primitives: spec.primitives,
+        max_error: spec.max_error,
         prefer: spec.prefer.unwrap_or(method.prefer()),
         cnns,
     })
@@ -189,6 +199,10 @@ fn check_settings(spec: &AppSpec) -> Result<(), AppFault> {
     if !(1..=MOST_THREADS).contains(&spec.threads) {
         let message = format!("threads must be 1 to {MOST_THREADS}, not {}", spec.threads);
         return Err(AppFault::new(&["threads".into()], message, "out of range"));
+    }
+    if spec.max_error.is_nan() || spec.max_error <= 0.0 {
+        let message = format!("max_error must be a number above 0, not {}", spec.max_error);
+        return Err(AppFault::new(&["max_error".into()], message, "out of range"));
     }
     let at = |field: &str| ["search".into(), PathStep::from(field)];
     if let Some(method) = spec.search.method {

@@ -47,6 +47,12 @@ pub struct AppSpec {
     /// Workers that share one firing.
     #[serde(default = "one")]
     pub threads: usize,
+    /// Which primitives compute the layers.
+    #[serde(default)]
+    pub primitives: Primitives,
+    /// How much a primitive may err that is chosen for its speed, as a share of the largest sum of absolute products.
+    #[serde(default = "max_error")]
+    pub max_error: f64,
     /// Which of the plans that meet the constraints is best. By default, the method decides. It can be given on the
     /// command line only.
     #[serde(skip)]
@@ -120,6 +126,17 @@ impl Method {
             _ => Prefer::default(),
         }
     }
+}
+
+/// Which primitives compute the layers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase", rename = "primitives")]
+pub enum Primitives {
+    /// On a device that was measured, the fastest ones where that makes a better plan; the first ones otherwise.
+    #[default]
+    Auto,
+    /// The first one that computes each layer.
+    Fixed,
 }
 
 /// Which of the plans that meet the constraints is best.
@@ -338,6 +355,8 @@ impl AppSpec {
             rows: RowsSpec::default(),
             fuse: true,
             threads: 1,
+            primitives: Primitives::default(),
+            max_error: max_error(),
             prefer: None,
         }
     }
@@ -450,6 +469,11 @@ fn lower_first(text: &str) -> String {
 
 fn yes() -> bool {
     true
+}
+
+/// Plain sums of products and most transforms err by no more.
+fn max_error() -> f64 {
+    1e-4
 }
 
 fn one() -> usize {

@@ -11,18 +11,22 @@
 //!   each firing and worker. All other layers are one core's work. The bandwidth of memory that cores share is
 //!   divided by the number of cores that may be busy.
 
+pub mod measured;
 pub mod timing;
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 
 use csdfc_codegen::operator::Operator;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
+use self::measured::Measured;
 use crate::frame::lower;
 use crate::frame::occupancy;
 use crate::network::{LayerId, Network};
 use crate::operators;
+use crate::suggest::clip;
 
 /// The profiles that come with csdfc, by name. A target is data, so a new one takes a file and a line here.
 const PROFILES: &[(&str, &str)] = &[
@@ -33,7 +37,7 @@ const PROFILES: &[(&str, &str)] = &[
 ];
 
 /// The name of the machine on which csdfc runs. Nothing is known of it until it is measured.
-const HOST: &str = "host";
+pub const HOST: &str = "host";
 
 /// The speed of the caches that hold filters between two rows, in multiples of the speed of memory. With m
 /// multiplications and b bytes of memory a second, a convolution of W pixels a row takes 1 + 4 m / (4 b W) times as
@@ -46,20 +50,48 @@ const MOST_CORES: u64 = 1024;
 /// to wake the other workers than to do the work.
 const LEAST_SHARED: f64 = (1 << 14) as f64;
 
-/// What a device can do, from which the time of a layer is modelled.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+/// The version of the file format; [`DeviceProfile::format`] must equal it.
+const FORMAT: &str = "csdfc-profile/1";
+
+/// What stands before the processor's name in the basis of a profile that was measured.
+const MEASURED: &str = "measured on ";
+
+/// What a device can do, from which the time of a layer follows.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DeviceProfile {
+    /// `csdfc-profile/1`.
+    #[serde(default = "format")]
+    pub format: String,
     /// Name.
     pub name: String,
     /// Where the figures come from: `analytic`, `published …` or `measured on …`.
     pub basis: String,
+    /// How they were measured, if they were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
     /// Processors by the name that partitions use.
     pub processors: BTreeMap<String, Processor>,
 }
 
+/// How a profile was measured.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Origin {
+    /// Version of csdfc.
+    pub csdfc: String,
+    /// When it was measured last: `2026-11-22T21:30:25Z`.
+    pub date: String,
+    /// The caches of a core, in bytes, from the nearest to the farthest, as the system tells them.
+    pub cache_bytes: Vec<u64>,
+}
+
+fn format() -> String {
+    FORMAT.into()
+}
+
 /// A processor: what one of its cores does, and how cores share work.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Processor {
     /// The number of its cores, at least 1. Everything that runs on it at the same time shares them. A GPU counts as
@@ -75,10 +107,13 @@ pub struct Processor {
     pub memory_bytes_per_second: Option<f64>,
     /// Weights up to this many bytes stay in the cache from one firing to the next.
     pub cache_bytes: u64,
+    /// What was measured on it. The rates stand for everything else.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub measured: Vec<Measured>,
 }
 
 /// The rates of one core, with nothing else on the processor.
-#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Core {
     /// fp32 multiply-accumulates per second of a dense convolution.
@@ -94,7 +129,7 @@ pub struct Core {
 }
 
 /// What workers make of a firing that they share.
-#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WorkerSharing {
     /// What each worker after the first adds to the rate of a convolution, in cores: above 0, at most 1.
@@ -142,7 +177,7 @@ pub enum DeviceError {
     #[error("device profile `host` is this machine's own, and it has not been measured")]
     #[diagnostic(
         code(csdfc::device::host),
-        help("measuring is not built yet; take `generic`, or give the path of a profile (.ron)")
+        help("`csdfc profile APP` measures it; or take `generic`, or give the path of a profile (.ron)")
     )]
     Host,
     /// The file cannot be read.
@@ -179,6 +214,14 @@ pub enum DeviceError {
     },
 }
 
+/// The file of this machine's own profile: `csdfc/host.ron` in the user's folder for data, if there is one.
+pub fn host_path() -> Option<PathBuf> {
+    let folder =
+        |variable: &str| std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
+    let data = folder("XDG_DATA_HOME").or_else(|| Some(folder("HOME")?.join(".local/share")))?;
+    Some(data.join("csdfc").join("host.ron"))
+}
+
 impl DeviceProfile {
     /// The profile of this name, or in this file (relative paths are from `folder`).
     ///
@@ -194,24 +237,50 @@ impl DeviceProfile {
                     .map_err(|source| DeviceError::Read { path: path.display().to_string(), source })?;
                 (text, path.display().to_string())
             }
-            None if name == HOST => return Err(DeviceError::Host),
+            None if name == HOST => {
+                let path = host_path().ok_or(DeviceError::Host)?;
+                match std::fs::read_to_string(&path) {
+                    Ok(text) => (text, path.display().to_string()),
+                    Err(error) if error.kind() == ErrorKind::NotFound => return Err(DeviceError::Host),
+                    Err(source) => {
+                        return Err(DeviceError::Read { path: path.display().to_string(), source });
+                    }
+                }
+            }
             None => {
                 let known: Vec<&str> = PROFILES.iter().map(|(known, _)| *known).collect();
                 return Err(DeviceError::Unknown { name: name.to_owned(), known: known.join(", ") });
             }
         };
+        Self::parse(&text, &path)
+    }
+
+    /// The profile in a text, which comes from `path`.
+    ///
+    /// # Errors
+    /// When it is none, or makes no sense.
+    pub fn parse(text: &str, path: &str) -> Result<Self, DeviceError> {
+        let wrong = |problem: String| DeviceError::Parse { path: path.into(), problem };
         let options =
             ron::Options::default().with_default_extension(ron::extensions::Extensions::IMPLICIT_SOME);
-        let profile: DeviceProfile = options
-            .from_str(&text)
-            .map_err(|error| DeviceError::Parse { path: path.clone(), problem: error.to_string() })?;
+        let profile: DeviceProfile = options.from_str(text).map_err(|error| wrong(error.to_string()))?;
+        if profile.format != FORMAT {
+            return Err(wrong(format!("its format is `{}`, not `{FORMAT}`", clip(&profile.format))));
+        }
         for (name, processor) in &profile.processors {
-            if let Err(problem) = processor.check() {
-                let problem = format!("processor `{name}`: {problem}");
-                return Err(DeviceError::Parse { path, problem });
-            }
+            processor.check().map_err(|problem| wrong(format!("processor `{name}`: {problem}")))?;
         }
         Ok(profile)
+    }
+
+    /// The name of the processor on which it was measured, if it was.
+    pub fn measured_on(basis: &str) -> Option<&str> {
+        basis.strip_prefix(MEASURED).map(str::trim)
+    }
+
+    /// The basis of a profile that is measured on a processor of this name.
+    pub fn basis_of(processor: &str) -> String {
+        format!("{MEASURED}{processor}")
     }
 
     /// The processor of this name.
@@ -245,6 +314,9 @@ impl Processor {
                 Err("times must be numbers of 0 or more")
             }
             () if !self.workers.is_none_or(shares) => Err("`efficiency` must be above 0 and at most 1"),
+            () if !self.measured.iter().all(Measured::makes_sense) => {
+                Err("samples must have rows that ascend from 1, times above 0 and spreads of 0 or more")
+            }
             () => Ok(()),
         }
     }
@@ -258,6 +330,11 @@ impl<'d> Seat<'d> {
             None => 1,
         };
         Seat { processor, workers, busy: workers }
+    }
+
+    /// The same with the processor to itself.
+    pub fn undisturbed(&self) -> Self {
+        Seat { busy: self.workers, ..*self }
     }
 
     /// How much longer everything takes at most because others run on the processor, as a factor. While there are more
@@ -338,7 +415,9 @@ mod tests {
             assert!(profile.processor("cpu").is_ok());
         }
         assert!(matches!(DeviceProfile::find("tx9", Path::new(".")), Err(DeviceError::Unknown { .. })));
-        assert!(matches!(DeviceProfile::find("host", Path::new(".")), Err(DeviceError::Host)));
+        let host = DeviceProfile::find(HOST, Path::new("."));
+        let is_there = host_path().is_some_and(|path| path.exists());
+        assert!(is_there || matches!(host, Err(DeviceError::Host)));
     }
 
     /// The first convolution of MobileNetV2, 3×3×3×32 at 112×112, and the classifier: 1280 by 1000.

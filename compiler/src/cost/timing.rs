@@ -30,7 +30,8 @@ use std::ops::Range;
 use csdfc_codegen::plan::StorageModel;
 
 use crate::app::resolve::Application;
-use crate::cost::{DeviceError, DeviceProfile, Processor, Seat};
+use crate::cost::measured::{self, Basis, Sample};
+use crate::cost::{DeviceError, DeviceProfile, LayerTime, Processor, Seat};
 use crate::frame::task::CnnTask;
 use crate::network::LayerId;
 
@@ -41,6 +42,8 @@ pub struct Timing<'d> {
     pub seats: Vec<Seat<'d>>,
     /// The longest time of a frame that is asked for, in nanoseconds.
     pub deadline_ns: Option<u64>,
+    /// What was measured of each layer; nothing at all where the device was not measured.
+    samples: Vec<&'d [Sample]>,
     /// Runs of partitions that are pipelines; those of different runs follow each other, frame by frame.
     pipelines: Vec<Range<usize>>,
     /// Whether no other CNN runs at the same time, and nothing on another processor.
@@ -68,6 +71,7 @@ impl<'d> Timing<'d> {
         Timing {
             seats: vec![Seat::alone(processor, threads)],
             deadline_ns: None,
+            samples: Vec::new(),
             pipelines: std::iter::once(0..1).collect(),
             is_alone: true,
             spans: Vec::new(),
@@ -118,7 +122,17 @@ impl<'d> Timing<'d> {
                 StorageModel::Edges => spans(task, &pipelines),
                 StorageModel::Tensors => Vec::new(),
             };
-            Ok(Timing { seats, deadline_ns, pipelines, is_alone, spans })
+            let mut samples = Vec::new();
+            if seats.iter().any(|seat| !seat.processor.measured.is_empty()) {
+                samples = vec![&[][..]; task.network.layers.len()];
+                for (seat, partition) in seats.iter().zip(&task.partitions) {
+                    for id in &partition.layers {
+                        let layer = task.network.layer(*id);
+                        samples[id.0] = measured::samples(seat.processor, layer, seat.workers);
+                    }
+                }
+            }
+            Ok(Timing { seats, deadline_ns, samples, pipelines, is_alone, spans })
         };
         (0..tasks.len()).map(of_cnn).collect()
     }
@@ -133,23 +147,54 @@ impl<'d> Timing<'d> {
         rows: u64,
         one_by_one: bool,
     ) -> f64 {
+        self.layer(task, partition, id, rows, one_by_one).wall_ns * self.seats[partition].stretch()
+    }
+
+    /// Where the time of a layer comes from, with these rows per firing.
+    pub fn basis(&self, task: &CnnTask<'_>, partition: usize, id: LayerId, rows: u64) -> Basis {
+        self.measured(task, partition, id, rows).map_or(Basis::Modelled, |(_, basis)| basis)
+    }
+
+    /// Whether anything was measured. Then a layer may take longer in one firing than in several.
+    pub fn is_measured(&self) -> bool {
+        self.samples.iter().any(|samples| !samples.is_empty())
+    }
+
+    /// The time of a layer: the modelled one, times what the measured time is of the modelled one where the partition
+    /// has its processor to itself.
+    fn layer(
+        &self,
+        task: &CnnTask<'_>,
+        partition: usize,
+        id: LayerId,
+        rows: u64,
+        one_by_one: bool,
+    ) -> LayerTime {
         let seat = &self.seats[partition];
-        seat.layer(task.network, id, rows, one_by_one).wall_ns * seat.stretch()
+        let modelled = seat.layer(task.network, id, rows, one_by_one);
+        let Some((ns, _)) = self.measured(task, partition, id, rows) else { return modelled };
+        let factor = ns / seat.undisturbed().layer(task.network, id, rows, false).wall_ns;
+        LayerTime { wall_ns: modelled.wall_ns * factor, core_ns: modelled.core_ns * factor }
+    }
+
+    fn measured(&self, task: &CnnTask<'_>, partition: usize, id: LayerId, rows: u64) -> Option<(f64, Basis)> {
+        let samples = self.samples.get(id.0).filter(|samples| !samples.is_empty())?;
+        measured::time(samples, &self.seats[partition].undisturbed(), task.network, id, rows)
     }
 
     /// One frame with these rows per firing, where these layers make them one by one at a price.
     pub fn frame(&self, task: &CnnTask<'_>, rows: &[u64], one_by_one: &[LayerId]) -> FrameTime {
         let mut times = Vec::new();
         let mut works = Vec::new();
-        for (partition, seat) in task.partitions.iter().zip(&self.seats) {
-            let layers = || {
-                partition
-                    .layers
-                    .iter()
-                    .map(|id| seat.layer(task.network, *id, rows[id.0], one_by_one.binary_search(id).is_ok()))
-            };
-            times.push(layers().map(|time| time.wall_ns).sum::<f64>());
-            works.push(layers().map(|time| time.core_ns).sum::<f64>());
+        for (p, partition) in task.partitions.iter().enumerate() {
+            let (mut wall_ns, mut core_ns) = (0.0, 0.0);
+            for id in &partition.layers {
+                let time = self.layer(task, p, *id, rows[id.0], one_by_one.binary_search(id).is_ok());
+                wall_ns += time.wall_ns;
+                core_ns += time.core_ns;
+            }
+            times.push(wall_ns);
+            works.push(core_ns);
         }
         let stretched: Vec<f64> =
             times.iter().zip(&self.seats).map(|(time, seat)| time * seat.stretch()).collect();
@@ -230,7 +275,7 @@ mod tests {
         let seat = Seat { processor, workers, busy: stages * workers };
         let seats = vec![seat; stages as usize];
         let pipelines = std::iter::once(0..stages as usize).collect();
-        Timing { seats, deadline_ns: None, pipelines, is_alone: true, spans: Vec::new() }
+        Timing { seats, deadline_ns: None, samples: Vec::new(), pipelines, is_alone: true, spans: Vec::new() }
     }
 
     #[test]

@@ -3,6 +3,8 @@
 //! An application comes with its networks read, rewritten and in order ([`app`](crate::app), [`pass`](crate::pass)).
 //! The driver does the rest:
 //!
+//! 0. on a device that was measured, it is planned twice: with the first primitive of each layer, and with the fastest
+//!    (`primitives`);
 //! 1. its CNNs are cut into tasks, and how their frames are timed is worked out;
 //! 2. a method makes variants of each CNN (`variants`), each executed, placed and timed, or finds all at once
 //!    ([`paper`]);
@@ -15,6 +17,7 @@
 pub mod assemble;
 mod finish;
 mod planner;
+mod primitives;
 mod variants;
 
 use csdfc_codegen::plan::Plan;
@@ -65,6 +68,25 @@ pub fn plan(
 /// # Errors
 /// As [`plan()`].
 pub fn plan_from(
+    start: &Start,
+    application: &Application,
+    device: &DeviceProfile,
+    model_paths: Vec<String>,
+    watch: &Watch<'_>,
+    judge: Judge<'_>,
+) -> Result<Planned, Error> {
+    let planned = plan_as_is(start, application, device, model_paths.clone(), watch, judge)?;
+    match primitives::with_fastest(application, device) {
+        None => Ok(planned),
+        Some(faster) => {
+            let other = plan_as_is(start, &faster, device, model_paths, watch, judge)?;
+            Ok(primitives::better(planned, other, application))
+        }
+    }
+}
+
+/// Plans an application with the primitives that it has.
+fn plan_as_is(
     start: &Start,
     application: &Application,
     device: &DeviceProfile,

@@ -7,6 +7,7 @@ use tracing::info_span;
 
 use crate::app::resolve::{Cnn, Demand};
 use crate::app::spec::Prefer;
+use crate::cost::timing::Timing;
 use crate::search::select::Selection;
 use crate::search::simple::VariantFront;
 use crate::search::subject::Subject;
@@ -58,11 +59,14 @@ impl<'a> Planner<'a> {
     }
 
     /// Whether no search could change the answer. The variants without parts must be among these. They are the fastest,
-    /// since no layer is slower if it fires once. The answer is settled if they fit and meet all constraints, if they
+    /// since no layer is modelled to be slower if it fires once; but it can be measured to be. The answer is settled if they fit and meet all constraints, if they
     /// fit and are the nearest to the constraints, or if no plan is small enough.
     pub(super) fn is_settled(&self, limit: Option<u64>, demands: &[Demand]) -> bool {
         if limit.is_some_and(|limit| self.subject.parameters > limit) {
             return true;
+        }
+        if self.subject.timings.iter().any(Timing::is_measured) {
+            return false;
         }
         let any = self.selection(&vec![Demand::default(); demands.len()]);
         let Some(fastest) = any.fastest(u64::MAX) else { return false };

@@ -1,0 +1,144 @@
+//! `csdfc profile`: measures this machine with the layers of an application.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant, SystemTime};
+
+use csdfc::app::open;
+use csdfc::cost::{DeviceProfile, HOST, Origin, Processor, host_path};
+use csdfc::error::{Ending, Error};
+use csdfc::network::Network;
+use csdfc::profile::{self, Progress, Request};
+use tracing::info;
+
+use super::watcher::Watcher;
+use super::{device, output};
+use crate::cli::Format;
+use crate::cli::profile::ProfileArgs;
+use crate::report;
+
+/// The processor that partitions are on unless their application names another.
+const CPU: &str = "cpu";
+/// How often the file is written while csdfc measures.
+const SAVED_EVERY: Duration = Duration::from_secs(10);
+
+/// Measures the layers of an application, and writes what it finds into a device profile.
+///
+/// # Errors
+/// When the application or the profile cannot be read, a layer cannot be run, or the profile cannot be written.
+pub fn profile(args: &ProfileArgs) -> Result<Ending, Error> {
+    let mut app = open::open(&args.app)?;
+    args.load.apply(&mut app.spec, &mut app.origin)?;
+    if let Some(threads) = args.threads {
+        app.spec.threads = threads;
+        app.origin.replaced.push(("threads", "--threads"));
+    }
+    let application = app.resolve()?;
+    let path = file(args)?;
+    let processor = device::processor().unwrap_or_else(|| "an unknown processor".into());
+    let mut found = begun(&path, &processor)?;
+    let networks: Vec<&Network> = application.cnns.iter().map(|cnn| &cnn.network).collect();
+    let request =
+        Request { threads: application.threads, rounds: usize::from(args.rounds), only: args.only.clone() };
+
+    let watcher = Watcher::start();
+    let caches = caches();
+    let mut is_stopped = false;
+    for (c, cnn) in application.cnns.iter().enumerate() {
+        let (begun, mut saved) = (Instant::now(), Instant::now());
+        let mut measured = found.processors.get(CPU).map(|cpu| cpu.measured.clone()).unwrap_or_default();
+        let mut tell = |progress: Progress, known: &[_]| {
+            watcher.show_text(&line(&cnn.name, progress, begun.elapsed()));
+            if saved.elapsed() > SAVED_EVERY {
+                saved = Instant::now();
+                if let Some(cpu) = found.processors.get_mut(CPU) {
+                    cpu.measured = known.to_vec();
+                }
+                output::write_file(&path, output::ron(&found)?.as_bytes())?;
+            }
+            is_stopped = watcher.stop.load(Ordering::Relaxed);
+            Ok(!is_stopped)
+        };
+        profile::measure(&application, c, &request, &mut measured, &mut tell)?;
+        let like = found.processor(CPU)?.clone();
+        let cpu = profile::processor(&networks, measured, &caches, &like);
+        found.processors.insert(CPU.into(), cpu);
+        if is_stopped {
+            break;
+        }
+    }
+    watcher.done();
+
+    let date = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
+    let version = env!("CARGO_PKG_VERSION").into();
+    found.origin = Some(Origin { csdfc: version, date, cache_bytes: caches });
+    let text = output::ron(&found)?;
+    output::write_file(&path, text.as_bytes())?;
+    info!(file = %path.display(), "saved");
+    let cpu: &Processor = found.processor(CPU)?;
+    output::print(&match args.format {
+        Format::Text => report::profile::text(&application, cpu, &found, &path),
+        Format::Json => output::json(&found)?,
+        Format::Ron => text,
+    })?;
+    Ok(if is_stopped { Ending::No } else { Ending::Yes })
+}
+
+/// The file of the profile.
+fn file(args: &ProfileArgs) -> Result<PathBuf, Error> {
+    args.device_out.clone().or_else(host_path).ok_or_else(|| Error::Input {
+        message: "there is no place for this machine's device profile: neither XDG_DATA_HOME nor HOME is set"
+            .into(),
+        help: Some("--device-out FILE.ron names a file".into()),
+    })
+}
+
+/// The profile that the measurement goes on with: what the file holds, or that of a machine of which nothing is known.
+fn begun(path: &Path, processor: &str) -> Result<DeviceProfile, Error> {
+    let generic = DeviceProfile::find("generic", Path::new(""))?;
+    let basis = DeviceProfile::basis_of(processor);
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            let name = path.file_stem().map_or(HOST.into(), |stem| stem.to_string_lossy().into_owned());
+            let processors = generic.processors.into_iter().filter(|(name, _)| name == CPU).collect();
+            return Ok(DeviceProfile { name, basis, processors, ..generic });
+        }
+        Err(error) => return Err(Error::read(path, error)),
+    };
+    let known = DeviceProfile::parse(&text, &path.display().to_string())?;
+    if known.basis != basis || !known.processors.contains_key(CPU) {
+        return Err(Error::Input {
+            message: format!(
+                "{} is a profile {}, and this machine has {processor}",
+                path.display(),
+                if known.basis.is_empty() { "of no machine" } else { &known.basis }
+            ),
+            help: Some("remove it, or name another file with --device-out".into()),
+        });
+    }
+    Ok(known)
+}
+
+/// Bytes of the caches of data of the first core, from the nearest to the farthest, where the system tells them.
+fn caches() -> Vec<u64> {
+    let read = |index: usize, what: &str| {
+        let text = std::fs::read_to_string(format!("/sys/devices/system/cpu/cpu0/cache/index{index}/{what}"));
+        text.map(|text| text.trim().to_owned()).ok()
+    };
+    let size = |index: usize| {
+        let kind = read(index, "type")?;
+        let size = read(index, "size")?;
+        let kilobytes: u64 = size.strip_suffix('K')?.parse().ok()?;
+        Some((kind != "Instruction", kilobytes << 10))
+    };
+    let all = (0..).map_while(size);
+    all.filter(|(holds_data, _)| *holds_data).map(|(_, bytes)| bytes).collect()
+}
+
+/// How far a measurement is that has gone on for so long.
+fn line(cnn: &str, progress: Progress, elapsed: Duration) -> String {
+    let Progress { done, left } = progress;
+    let seconds = elapsed.as_secs_f64() * left as f64 / done.max(1) as f64;
+    format!("{cnn}: {done} times taken, {left} to go, {} s at most", seconds.ceil())
+}

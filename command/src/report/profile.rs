@@ -1,0 +1,50 @@
+//! What `csdfc profile` prints: the layers that it measured, and which primitive is the fastest of each.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use csdfc::app::resolve::Application;
+use csdfc::cost::measured::{Sample, fastest, samples};
+use csdfc::cost::{DeviceProfile, Processor, Seat};
+use csdfc::network::Layer;
+
+use super::table::table;
+
+/// One line for each convolution of which several primitives were measured, and where the profile is.
+pub fn text(application: &Application, cpu: &Processor, profile: &DeviceProfile, path: &Path) -> String {
+    let threads = Seat::alone(cpu, application.threads).workers;
+    let head = ["layer", "first primitive", "ms", "fastest primitive", "ms", "ratio"];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    let whole = |layer: &Layer| -> Option<Sample> { samples(cpu, layer, threads).last().copied() };
+    let mut chosen: BTreeMap<&str, usize> = BTreeMap::new();
+    for cnn in &application.cnns {
+        for layer in &cnn.network.layers {
+            let Some(best) = fastest(cpu, layer, threads, application.max_error) else { continue };
+            let of_best = Layer { primitive: Some(best), ..layer.clone() };
+            let (Some(first), Some(sample)) = (whole(layer), whole(&of_best)) else { continue };
+            *chosen.entry(best.name()).or_default() += 1;
+            let name = match application.cnns.len() {
+                1 => layer.name.clone(),
+                _ => format!("{}/{}", cnn.name, layer.name),
+            };
+            rows.push(vec![
+                name,
+                layer.primitive().name().into(),
+                format!("{:.3}", first.ns / 1e6),
+                best.name().into(),
+                format!("{:.3}", sample.ns / 1e6),
+                format!("{:.2}", sample.ns / first.ns),
+            ]);
+        }
+    }
+    let mut text = if rows.len() > 1 { table(&rows, &[2, 4, 5]) + "\n" } else { String::new() };
+    let times: usize = cpu.measured.iter().flat_map(|measured| measured.times.values()).map(Vec::len).sum();
+    text.push_str(&format!(
+        "{}, {}: {} scenarios, {times} times, in {}\n",
+        profile.name,
+        profile.basis,
+        cpu.measured.len(),
+        path.display()
+    ));
+    text
+}

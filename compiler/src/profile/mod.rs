@@ -1,0 +1,128 @@
+//! Measures a processor: how long each layer of a network takes with each primitive that computes it.
+//!
+//! A layer is timed *in place*, as one of a network that runs: the layers before it have filled the caches, as they do
+//! in a frame that somebody waits for. Each [`trial`](trial::Trial) is the network with some primitive for every layer;
+//! layers of the same scenario get different ones. Layers that convert layouts come in where two layouts meet, and are
+//! timed as well. A layer's time is from the end of the firing before it, so that the times of all firings add up to
+//! that of the frame.
+//!
+//! The speed of a machine drifts, by 1.8 times within minutes on a shared one. So trials are interleaved, in rounds, with
+//! frames of a *reference*: the network with its first primitives. A time is counted in frames of the reference that ran
+//! just before it, and multiplied by the median of these frames in the end.
+//!
+//! Most of a hundred primitives are far from the fastest. One that takes [`HOPELESS`] times as long as the fastest is
+//! timed once.
+
+mod rates;
+mod tally;
+mod trial;
+
+use csdfc_codegen::bind::Primitive;
+use csdfc_codegen::shape::Shape;
+
+use self::tally::{Key, Mode, Tally};
+use self::trial::Trial;
+use crate::app::resolve::{Application, RowsChoice};
+use crate::cost::measured::{Measured, scenario};
+use crate::error::Error;
+use crate::network::{Layer, Network};
+use crate::pass;
+
+pub use rates::processor;
+
+/// A primitive that takes so many times as long as the fastest is not timed again.
+const HOPELESS: f64 = 3.0;
+
+/// What to measure.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// Workers that share each firing.
+    pub threads: usize,
+    /// How often each layer is timed with each primitive.
+    pub rounds: usize,
+    /// If given, only primitives whose name contains this are tried, beside the first one of each layer.
+    pub only: Option<String>,
+}
+
+/// How far a measurement is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    /// Times taken, of layers with primitives.
+    pub done: usize,
+    /// Times still to be taken, at most.
+    pub left: usize,
+}
+
+/// Measures the layers of a CNN, and adds what it finds to `known`. What is known is not measured again. `tell` is told
+/// after each trial, and says whether to go on; everything known by then has been added when it says no.
+///
+/// # Errors
+/// When the network cannot be planned or run.
+pub fn measure(
+    application: &Application,
+    cnn: usize,
+    request: &Request,
+    known: &mut Vec<Measured>,
+    tell: &mut dyn FnMut(Progress, &[Measured]) -> Result<bool, Error>,
+) -> Result<(), Error> {
+    let network = &application.cnns[cnn].network;
+    let mut tally = Tally::new(request.threads as u64, request.rounds, known);
+    for layer in network.layers.iter().filter(|layer| !layer.is_input()) {
+        let scenario = scenario(layer);
+        for primitive in alternatives(network, layer, request.only.as_deref()) {
+            tally.expect(Key { scenario: scenario.clone(), primitive });
+        }
+    }
+    let planned = Trial::plan(application, cnn, network.clone(), RowsChoice::None, request.threads)?;
+    let mut reference = Trial::new(&planned)?;
+    reference.frame()?;
+    for (mode, rows) in [(Mode::Whole, RowsChoice::None), (Mode::ByRows, RowsChoice::All)] {
+        while tally.left(mode) > 0 {
+            let variant = with_primitives(network, &mut tally, mode);
+            let planned = Trial::plan(application, cnn, variant, rows.clone(), request.threads)?;
+            let mut trial = Trial::new(&planned)?;
+            let usual = reference.frame()?.iter().sum::<f64>();
+            tally.reference(usual);
+            for (layer, rows, ns) in trial.layers()? {
+                let key = Key { scenario: scenario(layer), primitive: layer.primitive() };
+                tally.add(key, rows, ns / usual);
+            }
+            tally.publish(known);
+            let left = tally.left(Mode::Whole) + tally.left(Mode::ByRows);
+            if !tell(Progress { done: tally.done(), left }, known)? {
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The primitives that a layer is tried with: the first that computes it, and others, unless it sees an operand in other
+/// dimensions than the tensor has.
+fn alternatives<'a>(
+    network: &'a Network,
+    layer: &'a Layer,
+    only: Option<&'a str>,
+) -> impl Iterator<Item = Primitive> + 'a {
+    let first = layer.primitive();
+    let inputs: Vec<&Shape> = layer.inputs.iter().map(|operand| &operand.shape).collect();
+    let sees_views = layer.inputs.iter().any(|operand| network.layer(operand.layer).shape != operand.shape);
+    let suits = move |primitive: &Primitive| {
+        !sees_views
+            && primitive.computes(&layer.operator, &inputs)
+            && only.is_none_or(|only| primitive.name().contains(only))
+    };
+    Primitive::all().filter(move |primitive| *primitive == first || suits(primitive))
+}
+
+/// The network, each of its layers with the alternative that was tried least often, and with conversions between them.
+fn with_primitives(network: &Network, tally: &mut Tally, mode: Mode) -> Network {
+    let mut variant = network.clone();
+    for layer in variant.layers.iter_mut().filter(|layer| !layer.is_input()) {
+        let chosen = tally.choose(&scenario(layer), mode);
+        if let Some(chosen) = chosen.filter(|chosen| *chosen != layer.primitive()) {
+            layer.primitive = Some(chosen);
+        }
+    }
+    pass::legalise(variant)
+}

@@ -1,0 +1,204 @@
+//! What was timed, and what is left to time.
+
+use std::collections::BTreeMap;
+
+use csdfc_codegen::bind::Primitive;
+use csdfc_codegen::format::Layout;
+
+use super::HOPELESS;
+use crate::cost::measured::{Measured, Sample};
+
+/// A layer that is timed: what it computes, and how.
+#[derive(Debug, Clone)]
+pub(super) struct Key {
+    pub scenario: String,
+    pub primitive: Primitive,
+}
+
+/// How a layer fires.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// Once a frame.
+    Whole,
+    /// Once a row.
+    ByRows,
+}
+
+/// Times of a scenario with a primitive.
+struct Timed {
+    primitive: Primitive,
+    /// By mode, how often it was chosen for a trial.
+    tried: [usize; 2],
+    /// By rows per firing, in frames of the reference.
+    times: BTreeMap<u64, Vec<f64>>,
+    state: State,
+}
+
+/// Whether a time is to be taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// In each round.
+    Wanted,
+    /// Whenever there is one, such as that of a conversion.
+    Welcome,
+    /// An earlier measurement is kept instead.
+    Known,
+}
+
+/// All times.
+pub(super) struct Tally {
+    threads: u64,
+    rounds: usize,
+    scenarios: BTreeMap<String, Vec<Timed>>,
+    /// Nanoseconds of frames of the reference.
+    references: Vec<f64>,
+}
+
+impl Timed {
+    fn least(&self) -> f64 {
+        let whole = self.times.last_key_value().map(|(_, times)| times.as_slice()).unwrap_or_default();
+        whole.iter().copied().fold(f64::INFINITY, f64::min)
+    }
+
+    /// How often it is to be tried, if the fastest primitive takes so long.
+    fn rounds(&self, mode: Mode, rounds: usize, fastest: f64) -> usize {
+        let is_hopeless = self.least() > HOPELESS * fastest;
+        match mode {
+            _ if self.state != State::Wanted => 0,
+            Mode::Whole if is_hopeless && self.least().is_finite() => 1,
+            Mode::Whole => rounds,
+            Mode::ByRows if self.goes_by_rows() && !is_hopeless => rounds,
+            Mode::ByRows => 0,
+        }
+    }
+
+    /// Whether it can make some rows of its output from some of its input.
+    fn goes_by_rows(&self) -> bool {
+        self.primitive.layouts().iter().all(|layout| *layout != Layout::Chw)
+    }
+}
+
+impl Tally {
+    /// One in which what is known counts as done.
+    pub fn new(threads: u64, rounds: usize, known: &[Measured]) -> Self {
+        let mut tally = Tally { threads, rounds, scenarios: BTreeMap::new(), references: Vec::new() };
+        for measured in known.iter().filter(|measured| measured.threads == threads) {
+            for name in measured.times.keys() {
+                if let Some(primitive) = Primitive::find(name) {
+                    tally.timed(&Key { scenario: measured.scenario.clone(), primitive }).state = State::Known;
+                }
+            }
+        }
+        tally
+    }
+
+    /// Adds what is to be timed.
+    pub fn expect(&mut self, key: Key) {
+        let timed = self.timed(&key);
+        if timed.state == State::Welcome {
+            timed.state = State::Wanted;
+        }
+    }
+
+    fn timed(&mut self, key: &Key) -> &mut Timed {
+        let all = self.scenarios.entry(key.scenario.clone()).or_default();
+        let place = all.iter().position(|timed| timed.primitive == key.primitive).unwrap_or_else(|| {
+            let primitive = key.primitive;
+            all.push(Timed { primitive, tried: [0; 2], times: BTreeMap::new(), state: State::Welcome });
+            all.len() - 1
+        });
+        &mut all[place]
+    }
+
+    /// The primitive that a layer is to be tried with next: of those that are not finished, the one that was tried least
+    /// often. If all are finished, the fastest one. `None` if nothing is known of the scenario.
+    pub fn choose(&mut self, scenario: &str, mode: Mode) -> Option<Primitive> {
+        let rounds = self.rounds;
+        let all = self.scenarios.get_mut(scenario)?;
+        let fastest = fastest(all);
+        let open =
+            all.iter_mut().filter(|timed| timed.tried[mode as usize] < timed.rounds(mode, rounds, fastest));
+        if let Some(next) = open.min_by_key(|timed| timed.tried[mode as usize]) {
+            next.tried[mode as usize] += 1;
+            return Some(next.primitive);
+        }
+        let suitable = all.iter().filter(|timed| mode == Mode::Whole || timed.goes_by_rows());
+        suitable.min_by(|a, b| a.least().total_cmp(&b.least())).map(|timed| timed.primitive)
+    }
+
+    /// Adds a time, in frames of the reference.
+    pub fn add(&mut self, key: Key, rows: u64, frames: f64) {
+        self.timed(&key).times.entry(rows).or_default().push(frames);
+    }
+
+    /// Adds a frame of the reference, in nanoseconds.
+    pub fn reference(&mut self, ns: f64) {
+        self.references.push(ns);
+    }
+
+    /// Times that are still to be taken.
+    pub fn left(&self, mode: Mode) -> usize {
+        let of_scenario = |all: &Vec<Timed>| {
+            let fastest = fastest(all);
+            let left = |timed: &Timed| {
+                timed.rounds(mode, self.rounds, fastest).saturating_sub(timed.tried[mode as usize])
+            };
+            all.iter().map(left).sum::<usize>()
+        };
+        self.scenarios.values().map(of_scenario).sum()
+    }
+
+    /// Times that were taken.
+    pub fn done(&self) -> usize {
+        self.scenarios.values().flatten().map(|timed| timed.tried.iter().sum::<usize>()).sum()
+    }
+
+    /// Writes what is finished over what was known.
+    pub fn publish(&self, known: &mut Vec<Measured>) {
+        let usual = quantile(&self.references, 0.5);
+        for (scenario, all) in &self.scenarios {
+            let fastest = fastest(all);
+            for timed in all.iter().filter(|timed| timed.state != State::Known) {
+                let is_open =
+                    |mode: Mode| timed.tried[mode as usize] < timed.rounds(mode, self.rounds, fastest);
+                if timed.times.is_empty() || is_open(Mode::Whole) || is_open(Mode::ByRows) {
+                    continue;
+                }
+                let sample = |(rows, times): (&u64, &Vec<f64>)| {
+                    let median = quantile(times, 0.5);
+                    let spread = (quantile(times, 0.75) - quantile(times, 0.25)) / (2.0 * median);
+                    let rounded = |value: f64, digits: f64| (value * digits).round() / digits;
+                    Sample {
+                        rows: *rows,
+                        ns: rounded(median * usual, 1.0).max(1.0),
+                        spread: rounded(spread, 1000.0),
+                    }
+                };
+                let place =
+                    known.iter().position(|of| of.scenario == *scenario && of.threads == self.threads);
+                let place = place.unwrap_or_else(|| {
+                    let threads = self.threads;
+                    known.push(Measured { scenario: scenario.clone(), threads, times: BTreeMap::new() });
+                    known.len() - 1
+                });
+                let samples = timed.times.iter().map(sample).collect();
+                known[place].times.insert(timed.primitive.name().into(), samples);
+            }
+        }
+    }
+}
+
+/// The shortest time of all, of a layer that fires once.
+fn fastest(all: &[Timed]) -> f64 {
+    all.iter().map(Timed::least).fold(f64::INFINITY, f64::min)
+}
+
+/// A quantile of some values, between the two that are nearest.
+fn quantile(values: &[f64], share: f64) -> f64 {
+    let mut values = values.to_vec();
+    values.sort_by(f64::total_cmp);
+    let Some(last) = values.len().checked_sub(1) else { return 0.0 };
+    let at = share * last as f64;
+    let (low, high) = (values[at.floor() as usize], values[at.ceil() as usize]);
+    low + (at - at.floor()) * (high - low)
+}

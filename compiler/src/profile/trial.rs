@@ -1,0 +1,136 @@
+//! A network that runs, and what each of its layers takes.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use csdfc_codegen::operator::{Input, InputElement, Operator};
+use csdfc_codegen::plan::Plan;
+use csdfc_codegen::run::{Data, Runner, Value, input_dims};
+use csdfc_codegen::shape::Shape;
+
+use crate::app::partition::Partition;
+use crate::app::resolve::{Application, Cnn, Constraints, RowsChoice};
+use crate::app::spec::{Primitives, SearchSpec};
+use crate::cost::DeviceProfile;
+use crate::driver;
+use crate::error::Error;
+use crate::network::{Layer, Network};
+
+/// A trial takes so much time if its frames are short, and one frame if they are longer.
+const TIME: Duration = Duration::from_millis(100);
+/// No trial has more frames.
+const MOST_FRAMES: usize = 5;
+
+/// A network and a plan of it.
+pub(super) struct Planned {
+    network: Network,
+    plan: Plan,
+}
+
+/// A planned network, ready to run.
+pub(super) struct Trial<'p> {
+    planned: &'p Planned,
+    runner: Runner<'p>,
+    inputs: Vec<Value>,
+}
+
+impl<'p> Trial<'p> {
+    /// Plans a network by itself, on one processor, without a limit of memory. The rest is as the application says of
+    /// its CNN.
+    pub fn plan(
+        application: &Application,
+        cnn: usize,
+        network: Network,
+        rows: RowsChoice,
+        threads: usize,
+    ) -> Result<Planned, Error> {
+        let Cnn { name, model, .. } = &application.cnns[cnn];
+        let partition = Partition {
+            name: name.clone(),
+            layers: network.ids().collect(),
+            processor: "cpu".into(),
+            schedule: None,
+        };
+        let cnn = Cnn { name: name.clone(), network, model: model.clone(), partitions: vec![partition] };
+        let alone = Application {
+            name: name.clone(),
+            parallel: vec![vec![name.clone()]],
+            cnns: vec![cnn],
+            device: application.device.clone(),
+            constraints: Constraints::default(),
+            search: SearchSpec::default(),
+            storage: Default::default(),
+            rows,
+            fusion: application.fusion,
+            threads,
+            primitives: Primitives::Fixed,
+            max_error: application.max_error,
+            prefer: Default::default(),
+        };
+        let planned =
+            driver::plan(&alone, &DeviceProfile::find("generic", Path::new(""))?, vec![model.name.clone()])?;
+        let network = alone.cnns.into_iter().map(|cnn| cnn.network).next().unwrap_or_default();
+        Ok(Planned { network, plan: planned.plan })
+    }
+
+    /// Packs the weights of a network and allocates its memory.
+    pub fn new(planned: &'p Planned) -> Result<Self, Error> {
+        let Planned { network, plan } = planned;
+        let parameters = |_: usize, layer: usize, parameter: usize| {
+            let weights = &network.layers[layer].parameters[parameter];
+            weights.values().map_err(|error| error.to_string())
+        };
+        let runner = Runner::new(plan, &parameters)?;
+        let input = |name: &String| {
+            let layer = network.layers.iter().find(|layer| layer.name == *name)?;
+            let Operator::Input(input) = &layer.operator else { return None };
+            Some(value(input, &layer.shape))
+        };
+        let inputs = plan.cnns[0].inputs.iter().filter_map(input).collect();
+        Ok(Trial { planned, runner, inputs })
+    }
+
+    /// Runs a frame. Returns the nanoseconds of each layer.
+    pub fn frame(&mut self) -> Result<Vec<f64>, Error> {
+        let mut times = vec![0.0; self.planned.network.layers.len()];
+        let mut last = Instant::now();
+        self.runner.infer_observed(0, &self.inputs, &mut |fired| {
+            let now = Instant::now();
+            times[fired.layer] += (now - last).as_nanos() as f64;
+            last = now;
+        })?;
+        Ok(times)
+    }
+
+    /// Runs some frames. Returns the layers, each with its rows per firing and the least nanoseconds that it took in a
+    /// frame. The first frame does not count, if there is time for more.
+    pub fn layers(&mut self) -> Result<Vec<(&'p Layer, u64, f64)>, Error> {
+        let begun = Instant::now();
+        let mut least = self.frame()?;
+        if begun.elapsed() < TIME {
+            least = self.frame()?;
+            for _ in 2..MOST_FRAMES {
+                if begun.elapsed() > TIME {
+                    break;
+                }
+                for (least, ns) in least.iter_mut().zip(self.frame()?) {
+                    *least = least.min(ns);
+                }
+            }
+        }
+        let Planned { network, plan } = self.planned;
+        let layers = network.layers.iter().zip(&plan.cnns[0].layers).zip(least);
+        let layers = layers.filter(|((layer, _), ns)| !layer.is_input() && *ns > 0.0);
+        Ok(layers.map(|((layer, planned), ns)| (layer, planned.rows_per_firing, ns)).collect())
+    }
+}
+
+/// Some values between -1 and 1, or bytes.
+fn value(input: &Input, shape: &Shape) -> Value {
+    let bytes = (0..shape.elements()).map(|i| (i * 37 % 251) as u8);
+    let data = match input.element {
+        InputElement::F32 => Data::F32(bytes.map(|byte| f32::from(byte) / 128.0 - 1.0).collect()),
+        InputElement::U8 => Data::U8(bytes.collect()),
+    };
+    Value { dims: input_dims(input, shape), data }
+}
