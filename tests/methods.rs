@@ -35,13 +35,16 @@ fn constant_cost() -> DeviceProfile {
         bytes_per_second: 1e300,
         firing_ns: 1000.0,
     };
-    let processor =
-        Processor { cores: 4, core, workers: None, memory_bytes_per_second: None, cache_bytes: 0 };
-    DeviceProfile {
-        name: "constant".into(),
-        basis: "analytic".into(),
-        processors: ["cpu", "gpu"].map(|name| (name.to_owned(), processor.clone())).into(),
-    }
+    let processor = Processor {
+        cores: 4,
+        core,
+        workers: None,
+        memory_bytes_per_second: None,
+        cache_bytes: 0,
+        measured: Vec::new(),
+    };
+    let processors = ["cpu", "gpu"].map(|name| (name.to_owned(), processor.clone()));
+    DeviceProfile::new("constant", "analytic", processors.into())
 }
 
 fn generic() -> DeviceProfile {

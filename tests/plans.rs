@@ -8,6 +8,7 @@ mod fallback;
 mod fronts;
 mod hostile;
 mod limits;
+mod measured;
 mod methods;
 mod networks;
 mod one_by_one;

@@ -37,16 +37,19 @@ fn device(random: &mut ChaCha8Rng) -> DeviceProfile {
             bytes_per_second: 1e300,
             firing_ns: f64::from(random.random_range(1..=9) * 1000),
         };
-        Processor { cores, core, workers, memory_bytes_per_second: None, cache_bytes: 0 }
+        Processor {
+            cores,
+            core,
+            workers,
+            memory_bytes_per_second: None,
+            cache_bytes: 0,
+            measured: Vec::new(),
+        }
     };
     let gpu = processor(1, None);
     let cpu = processor(0, Some(WorkerSharing { efficiency: 1.0, handover_ns: 500.0 }));
     let cpu = Processor { cores: random.random_range(1..=4), ..cpu };
-    DeviceProfile {
-        name: "constant".into(),
-        basis: "analytic".into(),
-        processors: [("cpu".to_owned(), cpu), ("gpu".to_owned(), gpu)].into(),
-    }
+    DeviceProfile::new("constant", "analytic", [("cpu".to_owned(), cpu), ("gpu".to_owned(), gpu)].into())
 }
 
 fn plan(application: &Application, device: &DeviceProfile) -> Plan {

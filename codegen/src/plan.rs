@@ -222,6 +222,31 @@ pub struct Layer {
     pub partition: String,
     /// Memory of the primitive's own while the layer fires.
     pub workspace: Workspace,
+    /// How long it takes in a frame; only on a device that was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time: Option<LayerTime>,
+}
+
+/// How long a layer takes in a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LayerTime {
+    /// Nanoseconds of all its firings.
+    pub ns: f64,
+    /// Where they come from.
+    pub basis: TimeBasis,
+}
+
+/// Where the time of a layer comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TimeBasis {
+    /// It was measured with these rows per firing.
+    Measured,
+    /// It lies between, or beyond, what was measured with other rows per firing.
+    Interpolated,
+    /// Nothing was measured: the rates of the processor say it.
+    Modelled,
 }
 
 /// One operand of a layer.

@@ -8,6 +8,7 @@ mod front;
 mod offload;
 mod onnx;
 mod pack;
+mod profile;
 
 use std::io::{Read, Write};
 use std::path::Path;
@@ -78,6 +79,7 @@ fn help_of_all_commands() {
         ("help_offload", &["offload", "--help"]),
         ("help_reproduce", &["reproduce", "--help"]),
         ("help_pack", &["pack", "--help"]),
+        ("help_profile", &["profile", "--help"]),
     ] {
         let ended = run(folder.path(), args);
         assert_eq!((ended.code, ended.stderr.as_str()), (0, ""));

@@ -45,7 +45,10 @@ pub fn plan(args: &PlanArgs) -> Result<Ending, Error> {
         (app.spec.search.method, app.spec.rows) = (None, RowsSpec::Default);
         app.spec.storage = Some(args.storage.unwrap_or(saved.storage_model));
     }
-    let application = app.resolve()?;
+    let mut application = app.resolve()?;
+    if let (Some((saved, _)), Some(_)) = (&saved, args.front.pick) {
+        application = saved.with_primitives(application);
+    }
     let device = DeviceProfile::find(&application.device, &app.folder)?;
     let file = args.output.as_deref().filter(|path| !is_stdout(path));
     let plan_folder = file.and_then(Path::parent).unwrap_or(Path::new(""));

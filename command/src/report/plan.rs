@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use csdfc::search::{Rate, Shortfall};
 use csdfc::suggest;
 use csdfc::units::{self, grouped};
-use csdfc_codegen::plan::{Plan, StorageModel};
+use csdfc_codegen::operator::Operator;
+use csdfc_codegen::plan::{Layer, Plan, StorageModel, TimeBasis};
 
 use crate::report::limits;
 use crate::report::table::table;
@@ -90,7 +91,8 @@ fn memory(plan: &Plan) -> String {
 }
 
 fn cnn_table(plan: &Plan) -> String {
-    let header = ["cnn", "layers", "by parts", "firings", "fps (modelled)", "latency"];
+    let fps = format!("fps ({})", basis(plan.cnns.iter().flat_map(|cnn| &cnn.layers)));
+    let header = ["cnn", "layers", "by parts", "firings", &fps, "latency"];
     let mut rows = vec![header.map(str::to_owned).to_vec()];
     for cnn in &plan.cnns {
         let by_parts = cnn.layers.iter().filter(|layer| layer.firings > 1).count();
@@ -104,7 +106,47 @@ fn cnn_table(plan: &Plan) -> String {
             format!("{:.2} ms", cnn.latency_ns as f64 / 1e6),
         ]);
     }
-    table(&rows, &[1, 2, 3, 4, 5])
+    table(&rows, &[1, 2, 3, 4, 5]) + &primitives(plan)
+}
+
+/// Where the times of layers come from: what a frame rate is called.
+fn basis<'l>(layers: impl IntoIterator<Item = &'l Layer>) -> &'static str {
+    let (mut measured, mut modelled) = (false, false);
+    for layer in layers.into_iter().filter(|layer| !matches!(layer.operator, Operator::Input(_))) {
+        match layer.time.map(|time| time.basis) {
+            Some(TimeBasis::Measured | TimeBasis::Interpolated) => measured = true,
+            Some(TimeBasis::Modelled) | None => modelled = true,
+        }
+    }
+    match (measured, modelled) {
+        (true, false) => "measured",
+        (true, true) => "measured in part",
+        (false, _) => "modelled",
+    }
+}
+
+/// On a device that was measured: the layers whose time was not, and the primitives of convolutions.
+fn primitives(plan: &Plan) -> String {
+    let layers: Vec<&Layer> = plan.cnns.iter().flat_map(|cnn| &cnn.layers).collect();
+    let of = |basis: TimeBasis| {
+        layers.iter().filter(|layer| layer.time.is_some_and(|time| time.basis == basis)).count()
+    };
+    let (measured, interpolated, modelled) =
+        (of(TimeBasis::Measured), of(TimeBasis::Interpolated), of(TimeBasis::Modelled));
+    if measured + interpolated == 0 {
+        return String::new();
+    }
+    let mut convolutions: BTreeMap<&str, usize> = BTreeMap::new();
+    for layer in layers.iter().filter(|layer| matches!(layer.operator, Operator::Conv(_))) {
+        *convolutions.entry(&layer.primitive).or_default() += 1;
+    }
+    let listed: Vec<String> =
+        convolutions.iter().map(|(primitive, count)| format!("{count} by {primitive}")).collect();
+    format!(
+        "times of layers: {measured} measured, {interpolated} interpolated, {modelled} modelled\n\
+         convolutions: {}\n",
+        if listed.is_empty() { "none".into() } else { listed.join(", ") }
+    )
 }
 
 fn schedules(plan: &Plan) -> String {
@@ -167,15 +209,17 @@ fn constraints(plan: &Plan) -> String {
         let verdict = if plan.memory.total <= limit { "met" } else { "NOT met" };
         lines.push(format!("memory ≤ {}: {verdict}", units::bytes(limit)));
     }
+    let basis_of =
+        |name: &String| basis(plan.cnns.iter().filter(|cnn| cnn.name == *name).flat_map(|cnn| &cnn.layers));
     for (name, floor) in &asked.fps {
         let fps = plan.cnns.iter().find(|cnn| cnn.name == *name).map_or(0.0, |cnn| cnn.fps);
         let verdict = if fps >= *floor { "met" } else { "NOT met" };
-        lines.push(format!("{name} ≥ {floor} fps (modelled): {verdict}"));
+        lines.push(format!("{name} ≥ {floor} fps ({}): {verdict}", basis_of(name)));
     }
     for (name, most) in &asked.latency_ns {
         let latency = plan.cnns.iter().find(|cnn| cnn.name == *name).map_or(u64::MAX, |cnn| cnn.latency_ns);
         let verdict = if latency <= *most { "met" } else { "NOT met" };
-        lines.push(format!("{name} latency ≤ {} (modelled): {verdict}", units::time(*most)));
+        lines.push(format!("{name} latency ≤ {} ({}): {verdict}", units::time(*most), basis_of(name)));
     }
     if lines.is_empty() {
         lines.push("no constraint was given".into());

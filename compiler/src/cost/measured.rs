@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 
 use csdfc_codegen::bind::Primitive;
 use csdfc_codegen::operator::Operator;
+use csdfc_codegen::plan::TimeBasis;
 use csdfc_codegen::shape::Shape;
 use serde::{Deserialize, Serialize};
 
@@ -53,21 +54,13 @@ impl Measured {
     }
 }
 
-/// Where the time of a layer comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Basis {
-    /// It was measured with these rows per firing.
-    Measured,
-    /// It lies between, or beyond, what was measured with other rows per firing.
-    Interpolated,
-    /// Nothing was measured: the rates of the processor say it.
-    Modelled,
-}
-
-/// The scenario of a layer: its operator with all attributes, and the shapes of its operands.
+/// The scenario of a layer: its operator with all attributes, and the shapes of its operands, as in
+/// `max_pool (kernel:(2,2),stride:(2,2)) of [1, 8, 28, 28]`.
 pub fn scenario(layer: &Layer) -> String {
-    // Operators are plain data, which can always be written.
-    let operator = ron::to_string(&layer.operator).unwrap_or_default();
+    // Operators are plain data, which can always be written: `(op:NAME,attributes:(…))`.
+    let text = ron::to_string(&layer.operator).unwrap_or_default();
+    let operator = text.trim_start_matches("(op:").replacen(",attributes:", " ", 1);
+    let operator = operator.strip_suffix(')').unwrap_or(&operator);
     let shapes: Vec<String> =
         layer.inputs.iter().map(|operand| format!("{:?}", operand.shape.dims)).collect();
     format!("{operator} of {}", shapes.join(" "))
@@ -96,7 +89,7 @@ pub fn time(
     network: &Network,
     id: LayerId,
     rows: u64,
-) -> Option<(f64, Basis)> {
+) -> Option<(f64, TimeBasis)> {
     let firings = |rows: u64| lower::firings(network, id, rows) as f64;
     let at = firings(rows);
     // The neighbours in firings, which descend as rows ascend.
@@ -105,13 +98,13 @@ pub fn time(
     let model = |rows: u64| alone.layer(network, id, rows, false).wall_ns;
     let scaled = |sample: &Sample| sample.ns * model(rows) / model(sample.rows);
     match (fewer, more) {
-        (Some(fewer), _) if firings(fewer.rows) == at => Some((fewer.ns, Basis::Measured)),
+        (Some(fewer), _) if firings(fewer.rows) == at => Some((fewer.ns, TimeBasis::Measured)),
         (Some(fewer), Some(more)) => {
             let [low, high] = [fewer, more].map(|sample| firings(sample.rows));
             let share = (at - low) / (high - low);
-            Some((fewer.ns + share * (more.ns - fewer.ns), Basis::Interpolated))
+            Some((fewer.ns + share * (more.ns - fewer.ns), TimeBasis::Interpolated))
         }
-        (Some(only), None) | (None, Some(only)) => Some((scaled(only), Basis::Interpolated)),
+        (Some(only), None) | (None, Some(only)) => Some((scaled(only), TimeBasis::Interpolated)),
         (None, None) => None,
     }
 }
@@ -136,4 +129,59 @@ pub fn fastest(processor: &Processor, layer: &Layer, threads: u64, max_error: f6
     let mut suitable: Vec<(Primitive, f64)> = measured.times.iter().filter_map(whole).collect();
     suitable.sort_by(|a, b| a.1.total_cmp(&b.1));
     suitable.first().filter(|_| suitable.len() > 1).map(|(primitive, _)| *primitive)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::cost::DeviceProfile;
+    use crate::pass::{self, Fusion};
+
+    /// A layer of 32 rows, whose times are those of its firings.
+    #[test]
+    fn times_are_linear_between_samples_and_as_modelled_beyond() {
+        let network = pass::normalise(crate::builtin::network("paper_pair").unwrap(), Fusion::Full);
+        let id = network.ids().nth(1).unwrap();
+        assert_eq!(network.layer(id).rows(), 32);
+        let device = DeviceProfile::find("generic", Path::new("")).unwrap();
+        let alone = Seat::alone(device.processor("cpu").unwrap(), 1);
+        let samples = |all: &[(u64, f64)]| -> Vec<Sample> {
+            all.iter().map(|&(rows, ns)| Sample { rows, ns, spread: 0.0 }).collect()
+        };
+        let model = |rows: u64| alone.layer(&network, id, rows, false).wall_ns;
+        let both = samples(&[(1, 320.0), (16, 100.0), (32, 50.0)]);
+        for (all, rows, expected) in [
+            (&both, 32, Some((50.0, TimeBasis::Measured))),
+            (&both, 16, Some((100.0, TimeBasis::Measured))),
+            // 17 rows are two firings as well.
+            (&both, 17, Some((100.0, TimeBasis::Measured))),
+            (&both, 1, Some((320.0, TimeBasis::Measured))),
+            // 17 firings of 2 to 32; 11 rows are three.
+            (&both, 2, Some((100.0 + 220.0 * 14.0 / 30.0, TimeBasis::Interpolated))),
+            (&both, 11, Some((100.0 + 220.0 / 30.0, TimeBasis::Interpolated))),
+            (&samples(&[(32, 50.0)]), 1, Some((50.0 * model(1) / model(32), TimeBasis::Interpolated))),
+            (&samples(&[(1, 50.0)]), 4, Some((50.0 * model(4) / model(1), TimeBasis::Interpolated))),
+            (&samples(&[]), 4, None),
+        ] {
+            let found = time(all, &alone, &network, id, rows);
+            let is_near = match (found, expected) {
+                (Some(found), Some(expected)) => {
+                    found.1 == expected.1 && (found.0 / expected.0 - 1.0).abs() < 1e-12
+                }
+                (found, expected) => found == expected,
+            };
+            assert!(is_near, "{rows} rows: {found:?}, not {expected:?}");
+        }
+    }
+
+    #[test]
+    fn scenarios_can_be_read() {
+        let network = pass::normalise(crate::builtin::network("lenet5").unwrap(), Fusion::Full);
+        let all: Vec<String> = network.layers.iter().map(scenario).collect();
+        assert!(all[1].starts_with("conv (filters:6,kernel:(5,5),"), "{all:?}");
+        assert!(all[1].ends_with(") of [1, 1, 32, 32]"), "{all:?}");
+        assert!(all.iter().skip(1).all(|text| !text.contains("op:") && text.contains(" of [")), "{all:?}");
+    }
 }

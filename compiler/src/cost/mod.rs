@@ -223,6 +223,11 @@ pub fn host_path() -> Option<PathBuf> {
 }
 
 impl DeviceProfile {
+    /// A profile of these processors, which were not measured here.
+    pub fn new(name: &str, basis: &str, processors: BTreeMap<String, Processor>) -> Self {
+        DeviceProfile { format: format(), name: name.into(), basis: basis.into(), origin: None, processors }
+    }
+
     /// The profile of this name, or in this file (relative paths are from `folder`).
     ///
     /// # Errors

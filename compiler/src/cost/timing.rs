@@ -27,10 +27,10 @@
 
 use std::ops::Range;
 
-use csdfc_codegen::plan::StorageModel;
+use csdfc_codegen::plan::{self, StorageModel, TimeBasis};
 
 use crate::app::resolve::Application;
-use crate::cost::measured::{self, Basis, Sample};
+use crate::cost::measured::{self, Sample};
 use crate::cost::{DeviceError, DeviceProfile, LayerTime, Processor, Seat};
 use crate::frame::task::CnnTask;
 use crate::network::LayerId;
@@ -150,9 +150,19 @@ impl<'d> Timing<'d> {
         self.layer(task, partition, id, rows, one_by_one).wall_ns * self.seats[partition].stretch()
     }
 
-    /// Where the time of a layer comes from, with these rows per firing.
-    pub fn basis(&self, task: &CnnTask<'_>, partition: usize, id: LayerId, rows: u64) -> Basis {
-        self.measured(task, partition, id, rows).map_or(Basis::Modelled, |(_, basis)| basis)
+    /// The time of a layer as a plan states it. `None` if nothing was measured of any layer.
+    pub fn stated(
+        &self,
+        task: &CnnTask<'_>,
+        partition: usize,
+        id: LayerId,
+        rows: u64,
+        one_by_one: bool,
+    ) -> Option<plan::LayerTime> {
+        let measured = self.measured(task, partition, id, rows);
+        let basis = measured.map_or(TimeBasis::Modelled, |(_, basis)| basis);
+        let time = || plan::LayerTime { ns: self.layer_ns(task, partition, id, rows, one_by_one), basis };
+        self.is_measured().then(time)
     }
 
     /// Whether anything was measured. Then a layer may take longer in one firing than in several.
@@ -177,7 +187,13 @@ impl<'d> Timing<'d> {
         LayerTime { wall_ns: modelled.wall_ns * factor, core_ns: modelled.core_ns * factor }
     }
 
-    fn measured(&self, task: &CnnTask<'_>, partition: usize, id: LayerId, rows: u64) -> Option<(f64, Basis)> {
+    fn measured(
+        &self,
+        task: &CnnTask<'_>,
+        partition: usize,
+        id: LayerId,
+        rows: u64,
+    ) -> Option<(f64, TimeBasis)> {
         let samples = self.samples.get(id.0).filter(|samples| !samples.is_empty())?;
         measured::time(samples, &self.seats[partition].undisturbed(), task.network, id, rows)
     }

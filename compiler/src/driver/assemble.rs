@@ -137,7 +137,11 @@ impl Parts<'_> {
             }
         });
         let partitions = &self.application.cnns[cnn].partitions;
-        let partition = partitions.iter().find(|partition| partition.layers.contains(&id));
+        let place = partitions.iter().position(|partition| partition.layers.contains(&id));
+        let one_by_one = self.chosen[cnn].execution.one_by_one.binary_search(&id).is_ok();
+        let time = place.and_then(|partition| {
+            self.timings[cnn].stated(&self.tasks[cnn], partition, id, rows, one_by_one)
+        });
         let primitive = layer.primitive();
         let [layout_in, layout_out] = primitive.layouts();
         plan::Layer {
@@ -153,8 +157,9 @@ impl Parts<'_> {
             primitive: primitive.name().into(),
             layout_in,
             layout_out,
-            partition: partition.map(|partition| partition.name.clone()).unwrap_or_default(),
+            partition: place.map(|place| partitions[place].name.clone()).unwrap_or_default(),
             workspace: self.workspace(cnn, id, items),
+            time: time.filter(|_| !layer.is_input()),
         }
     }
 

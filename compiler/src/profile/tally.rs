@@ -202,3 +202,103 @@ fn quantile(values: &[f64], share: f64) -> f64 {
     let (low, high) = (values[at.floor() as usize], values[at.ceil() as usize]);
     low + (at - at.floor()) * (high - low)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(scenario: &str, name: &str) -> Key {
+        #[expect(clippy::expect_used, reason = "a test")]
+        let primitive = Primitive::find(name).expect("a primitive");
+        Key { scenario: scenario.into(), primitive }
+    }
+
+    const FIRST: &str = "indirect-gemm-hwc-hwc";
+    const SLOW: &str = "direct-dot-hwc-hwc";
+    const PLANES: &str = "direct-sum2d-chw-chw";
+
+    /// Times whatever is chosen for a scenario, until nothing is left. Returns how often each was timed.
+    fn time_all(tally: &mut Tally, ns: impl Fn(&str, Mode) -> f64) -> BTreeMap<(&'static str, bool), usize> {
+        let mut counts = BTreeMap::new();
+        for mode in [Mode::Whole, Mode::ByRows] {
+            while tally.left(mode) > 0 {
+                let before = tally.left(mode);
+                let chosen = tally.choose("s", mode).unwrap();
+                *counts.entry((chosen.name(), mode == Mode::ByRows)).or_insert(0) += 1;
+                tally.reference(2.0);
+                let rows = if mode == Mode::Whole { 8 } else { 1 };
+                tally.add(
+                    Key { scenario: "s".into(), primitive: chosen },
+                    rows,
+                    ns(chosen.name(), mode) / 2.0,
+                );
+                assert!(tally.left(mode) < before);
+            }
+        }
+        counts
+    }
+
+    #[test]
+    fn each_is_timed_in_every_round_but_what_is_hopeless_once() {
+        let mut tally = Tally::new(1, 4, &[]);
+        for name in [FIRST, SLOW, PLANES] {
+            tally.expect(key("s", name));
+        }
+        assert_eq!(tally.left(Mode::Whole), 12);
+        let ns = |name: &str, mode: Mode| match (name, mode) {
+            (SLOW, _) => 3001.0,
+            (PLANES, _) => 2900.0,
+            (_, Mode::Whole) => 1000.0,
+            (_, Mode::ByRows) => 1500.0,
+        };
+        let counts = time_all(&mut tally, ns);
+        let expected = [((SLOW, false), 1), ((PLANES, false), 4), ((FIRST, false), 4), ((FIRST, true), 4)];
+        assert_eq!(counts, BTreeMap::from(expected));
+        assert_eq!((tally.done(), tally.left(Mode::Whole) + tally.left(Mode::ByRows)), (13, 0));
+
+        // A conversion counts whenever it is timed.
+        tally.add(key("t", "convert-swap-hwc-hcw"), 8, 100.0);
+        assert_eq!(tally.left(Mode::Whole), 0);
+        let mut known = Vec::new();
+        tally.publish(&mut known);
+        let times = |scenario: &str, name: &str| -> Vec<(u64, f64)> {
+            let measured = known.iter().find(|measured| measured.scenario == scenario).unwrap();
+            measured.times[name].iter().map(|sample| (sample.rows, sample.ns)).collect()
+        };
+        assert_eq!(times("s", FIRST), [(1, 1500.0), (8, 1000.0)]);
+        assert_eq!(times("s", SLOW), [(8, 3001.0)]);
+        assert_eq!(times("t", "convert-swap-hwc-hcw"), [(8, 200.0)]);
+
+        // What is known is not timed again, and is kept.
+        let before = known.clone();
+        let mut again = Tally::new(1, 4, &known);
+        again.expect(key("s", FIRST));
+        assert_eq!(again.left(Mode::Whole) + again.left(Mode::ByRows), 0);
+        again.reference(1.0);
+        again.add(key("s", FIRST), 8, 7.0);
+        again.publish(&mut known);
+        assert_eq!(known, before);
+        // With other workers it is.
+        let mut others = Tally::new(2, 4, &known);
+        others.expect(key("s", FIRST));
+        assert_eq!(others.left(Mode::Whole), 4);
+    }
+
+    #[test]
+    fn a_sample_is_the_median_in_usual_frames() {
+        let mut tally = Tally::new(1, 3, &[]);
+        tally.expect(key("s", PLANES));
+        // The second round came while the machine was half as fast.
+        for (reference, ns) in [(1000.0, 100.0), (2000.0, 240.0), (1000.0, 110.0)] {
+            tally.choose("s", Mode::Whole);
+            tally.reference(reference);
+            tally.add(key("s", PLANES), 1, ns / reference);
+        }
+        let mut known = Vec::new();
+        tally.publish(&mut known);
+        assert_eq!(known[0].times[PLANES], [Sample { rows: 1, ns: 110.0, spread: 0.045 }]);
+        assert_eq!(quantile(&[4.0, 1.0, 2.0], 0.5), 2.0);
+        assert_eq!(quantile(&[1.0, 2.0], 0.75), 1.75);
+        assert_eq!(quantile(&[], 0.5), 0.0);
+    }
+}

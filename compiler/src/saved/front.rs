@@ -6,11 +6,15 @@
 
 use std::collections::BTreeMap;
 
+use csdfc_codegen::bind::Primitive;
+use csdfc_codegen::operator::Operator;
 use csdfc_codegen::plan::{self, Device, Model, ParetoPoint, Plan, StorageModel};
+use csdfc_codegen::shape::Shape;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::app::resolve::{Application, Cnn};
+use crate::app::spec::Primitives;
 use crate::error::Error;
 use crate::frame::choice::Choice;
 use crate::search::code;
@@ -54,6 +58,9 @@ pub struct SavedCnn {
     pub layers: usize,
     /// Identifies the layers and their order: the start of the SHA-256 of their names, a line for each.
     pub order: String,
+    /// The primitives of layers that are not computed by the first that does, by layer.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub primitives: BTreeMap<String, String>,
 }
 
 /// Why a saved front, or a part of it, does not apply to an application.
@@ -113,6 +120,7 @@ impl SavedFront {
             model: cnn.model.clone(),
             layers: cnn.layers.len(),
             order: order(cnn.layers.iter().map(|layer| layer.name.as_str())),
+            primitives: primitives(plan, cnn),
         };
         SavedFront {
             format: FORMAT.into(),
@@ -198,6 +206,26 @@ impl SavedFront {
         Ok(application.cnns.iter().map(choice).collect::<Result<_, _>>()?)
     }
 
+    /// The application with the primitives that the front's plans have.
+    pub fn with_primitives(&self, mut application: Application) -> Application {
+        for cnn in &mut application.cnns {
+            let saved = self.cnns.iter().find(|saved| saved.name == cnn.name);
+            for layer in &mut cnn.network.layers {
+                let name = saved.and_then(|saved| saved.primitives.get(&layer.name));
+                let inputs: Vec<&Shape> = layer.inputs.iter().map(|operand| &operand.shape).collect();
+                let suits = |primitive: &Primitive| {
+                    primitive.computes(&layer.operator, &inputs)
+                        && primitive.layouts() == layer.primitive().layouts()
+                };
+                if let Some(chosen) = name.and_then(|name| Primitive::find(name)).filter(suits) {
+                    layer.primitive = Some(chosen);
+                }
+            }
+        }
+        application.primitives = Primitives::Fixed;
+        application
+    }
+
     /// Whether the choices for a CNN are for this one.
     fn applies(&self, cnn: &Cnn) -> Result<(), Mismatch> {
         let name = cnn.name.clone();
@@ -223,6 +251,21 @@ fn order<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let mut hash = Sha256::new();
     names.for_each(|name| hash.update(format!("{name}\n")));
     hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The primitives of a CNN's layers that are not the first that computes them, by layer.
+fn primitives(plan: &Plan, cnn: &plan::Cnn) -> BTreeMap<String, String> {
+    let shape = |name: &String| {
+        let tensor = plan.tensors.iter().find(|tensor| tensor.cnn == cnn.name && tensor.name == *name);
+        tensor.map(|tensor| &tensor.shape)
+    };
+    let other = |layer: &&plan::Layer| {
+        let seen = layer.inputs.iter().map(|input| input.view.as_ref().or_else(|| shape(&input.tensor)));
+        let seen: Option<Vec<&Shape>> = seen.collect();
+        seen.is_some_and(|seen| Primitive::of(&layer.operator, &seen).name() != layer.primitive)
+    };
+    let others = cnn.layers.iter().filter(|layer| matches!(layer.operator, Operator::Conv(_))).filter(other);
+    others.map(|layer| (layer.name.clone(), layer.primitive.clone())).collect()
 }
 
 /// The choice of plan `number`, or 0 for the one that was chosen, for a CNN.

@@ -154,6 +154,7 @@ impl Plan {
         cnn.layers.push(Layer {
             name: name.into(),
             onnx_nodes: vec![name.into()],
+            time: None,
             operator: op,
             inputs: ins
                 .iter()
