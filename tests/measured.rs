@@ -1,6 +1,8 @@
 //! Plans on a device that was measured: their times are the measured ones, and their primitives the fastest where that
 //! makes a better plan. The profiles here are made up, so that every machine plans alike.
 
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
 use std::collections::BTreeMap;
 use std::path::Path;
 

@@ -53,8 +53,11 @@ pub struct Progress {
     pub left: usize,
 }
 
+/// Is told how far a measurement is and what is known by now, and says whether to go on.
+pub type Tell<'a> = &'a mut dyn FnMut(Progress, &[Measured]) -> Result<bool, Error>;
+
 /// Measures the layers of a CNN, and adds what it finds to `known`. What is known is not measured again. `tell` is told
-/// after each trial, and says whether to go on; everything known by then has been added when it says no.
+/// after each trial.
 ///
 /// # Errors
 /// When the network cannot be planned or run.
@@ -63,7 +66,7 @@ pub fn measure(
     cnn: usize,
     request: &Request,
     known: &mut Vec<Measured>,
-    tell: &mut dyn FnMut(Progress, &[Measured]) -> Result<bool, Error>,
+    tell: Tell<'_>,
 ) -> Result<(), Error> {
     let network = &application.cnns[cnn].network;
     let mut tally = Tally::new(request.threads as u64, request.rounds, known);

@@ -208,9 +208,7 @@ mod tests {
     use super::*;
 
     fn key(scenario: &str, name: &str) -> Key {
-        #[expect(clippy::expect_used, reason = "a test")]
-        let primitive = Primitive::find(name).expect("a primitive");
-        Key { scenario: scenario.into(), primitive }
+        Key { scenario: scenario.into(), primitive: Primitive::find(name).unwrap() }
     }
 
     const FIRST: &str = "indirect-gemm-hwc-hwc";
