@@ -7,8 +7,9 @@
 //! that of the frame.
 //!
 //! The speed of a machine drifts, by 1.8 times within minutes on a shared one. So trials are interleaved, in rounds, with
-//! frames of a *reference*: the network with its first primitives. A time is counted in frames of the reference that ran
-//! just before it, and multiplied by the median of these frames in the end.
+//! frames of a *reference*: the network with its first primitives. A time is the least of a few frames, counted in frames of
+//! the reference that ran just before: the sum of what its layers took at least. In the end it is multiplied by the median
+//! of all frames of the reference, so that the times of a plan add up to what a frame usually takes.
 //!
 //! Most of a hundred primitives are far from the fastest. One that takes [`HOPELESS`] times as long as the fastest is
 //! timed once.
@@ -78,17 +79,18 @@ pub fn measure(
     }
     let planned = Trial::plan(application, cnn, network.clone(), RowsChoice::None, request.threads)?;
     let mut reference = Trial::new(&planned)?;
-    reference.frame()?;
     for (mode, rows) in [(Mode::Whole, RowsChoice::None), (Mode::ByRows, RowsChoice::All)] {
         while tally.left(mode) > 0 {
             let variant = with_primitives(network, &mut tally, mode);
             let planned = Trial::plan(application, cnn, variant, rows.clone(), request.threads)?;
             let mut trial = Trial::new(&planned)?;
-            let usual = reference.frame()?.iter().sum::<f64>();
-            tally.reference(usual);
-            for (layer, rows, ns) in trial.layers()? {
+            let frames = reference.frames()?;
+            tally.reference(&frames.whole);
+            let undisturbed: f64 = frames.least.iter().sum();
+            let frames = trial.frames()?;
+            for (layer, rows, ns) in trial.layers(&frames) {
                 let key = Key { scenario: scenario(layer), primitive: layer.primitive() };
-                tally.add(key, rows, ns / usual);
+                tally.add(key, rows, ns / undisturbed);
             }
             tally.publish(known);
             let left = tally.left(Mode::Whole) + tally.left(Mode::ByRows);

@@ -131,9 +131,9 @@ impl Tally {
         self.timed(&key).times.entry(rows).or_default().push(frames);
     }
 
-    /// Adds a frame of the reference, in nanoseconds.
-    pub fn reference(&mut self, ns: f64) {
-        self.references.push(ns);
+    /// Adds frames of the reference, in nanoseconds.
+    pub fn reference(&mut self, frames: &[f64]) {
+        self.references.extend(frames);
     }
 
     /// Times that are still to be taken.
@@ -223,7 +223,7 @@ mod tests {
                 let before = tally.left(mode);
                 let chosen = tally.choose("s", mode).unwrap();
                 *counts.entry((chosen.name(), mode == Mode::ByRows)).or_insert(0) += 1;
-                tally.reference(2.0);
+                tally.reference(&[2.0]);
                 let rows = if mode == Mode::Whole { 8 } else { 1 };
                 tally.add(
                     Key { scenario: "s".into(), primitive: chosen },
@@ -272,7 +272,7 @@ mod tests {
         let mut again = Tally::new(1, 4, &known);
         again.expect(key("s", FIRST));
         assert_eq!(again.left(Mode::Whole) + again.left(Mode::ByRows), 0);
-        again.reference(1.0);
+        again.reference(&[1.0]);
         again.add(key("s", FIRST), 8, 7.0);
         again.publish(&mut known);
         assert_eq!(known, before);
@@ -289,7 +289,7 @@ mod tests {
         // The second round came while the machine was half as fast.
         for (reference, ns) in [(1000.0, 100.0), (2000.0, 240.0), (1000.0, 110.0)] {
             tally.choose("s", Mode::Whole);
-            tally.reference(reference);
+            tally.reference(&[reference]);
             tally.add(key("s", PLANES), 1, ns / reference);
         }
         let mut known = Vec::new();

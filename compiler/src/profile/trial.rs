@@ -34,6 +34,14 @@ pub(super) struct Trial<'p> {
     inputs: Vec<Value>,
 }
 
+/// What some frames took, in nanoseconds.
+pub(super) struct Frames {
+    /// Of each layer, the least in a frame: what nothing disturbed.
+    pub least: Vec<f64>,
+    /// Each frame.
+    pub whole: Vec<f64>,
+}
+
 impl<'p> Trial<'p> {
     /// Plans a network by itself, on one processor, without a limit of memory. The rest is as the application says of
     /// its CNN.
@@ -90,8 +98,33 @@ impl<'p> Trial<'p> {
         Ok(Trial { planned, runner, inputs })
     }
 
+    /// Runs some frames. The first does not count, if there is time for more.
+    pub fn frames(&mut self) -> Result<Frames, Error> {
+        let begun = Instant::now();
+        let mut least = self.frame()?;
+        let mut whole = vec![least.iter().sum()];
+        if begun.elapsed() < TIME {
+            least = self.frame()?;
+            whole = vec![least.iter().sum()];
+            while whole.len() < MOST_FRAMES && begun.elapsed() < TIME {
+                let times = self.frame()?;
+                whole.push(times.iter().sum());
+                least.iter_mut().zip(times).for_each(|(least, ns)| *least = least.min(ns));
+            }
+        }
+        Ok(Frames { least, whole })
+    }
+
+    /// The layers of a network, each with its rows per firing and what it took.
+    pub fn layers(&self, frames: &Frames) -> Vec<(&'p Layer, u64, f64)> {
+        let Planned { network, plan } = self.planned;
+        let layers = network.layers.iter().zip(&plan.cnns[0].layers).zip(&frames.least);
+        let layers = layers.filter(|((layer, _), ns)| !layer.is_input() && **ns > 0.0);
+        layers.map(|((layer, planned), ns)| (layer, planned.rows_per_firing, *ns)).collect()
+    }
+
     /// Runs a frame. Returns the nanoseconds of each layer.
-    pub fn frame(&mut self) -> Result<Vec<f64>, Error> {
+    fn frame(&mut self) -> Result<Vec<f64>, Error> {
         let mut times = vec![0.0; self.planned.network.layers.len()];
         let mut last = Instant::now();
         self.runner.infer_observed(0, &self.inputs, &mut |fired| {
@@ -100,28 +133,6 @@ impl<'p> Trial<'p> {
             last = now;
         })?;
         Ok(times)
-    }
-
-    /// Runs some frames. Returns the layers, each with its rows per firing and the least nanoseconds that it took in a
-    /// frame. The first frame does not count, if there is time for more.
-    pub fn layers(&mut self) -> Result<Vec<(&'p Layer, u64, f64)>, Error> {
-        let begun = Instant::now();
-        let mut least = self.frame()?;
-        if begun.elapsed() < TIME {
-            least = self.frame()?;
-            for _ in 2..MOST_FRAMES {
-                if begun.elapsed() > TIME {
-                    break;
-                }
-                for (least, ns) in least.iter_mut().zip(self.frame()?) {
-                    *least = least.min(ns);
-                }
-            }
-        }
-        let Planned { network, plan } = self.planned;
-        let layers = network.layers.iter().zip(&plan.cnns[0].layers).zip(least);
-        let layers = layers.filter(|((layer, _), ns)| !layer.is_input() && *ns > 0.0);
-        Ok(layers.map(|((layer, planned), ns)| (layer, planned.rows_per_firing, ns)).collect())
     }
 }
 
