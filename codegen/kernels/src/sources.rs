@@ -19,6 +19,7 @@ pub const SOURCES: &[(&str, &str)] = &[
     ("conv/kn2.rs", include_str!("conv/kn2.rs")),
     ("conv/lowered.rs", include_str!("conv/lowered.rs")),
     ("conv/mec.rs", include_str!("conv/mec.rs")),
+    ("conv/mec_batch.rs", include_str!("conv/mec_batch.rs")),
     ("conv/mod.rs", include_str!("conv/mod.rs")),
     ("conv/pointwise.rs", include_str!("conv/pointwise.rs")),
     ("conv/pre.rs", include_str!("conv/pre.rs")),

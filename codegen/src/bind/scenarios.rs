@@ -311,7 +311,7 @@ fn mec(scenario: Scenario, solution: Solution, rows: Rows) -> Mec {
 
 fn tiled(scenario: Scenario, tile: [usize; 2]) -> Winograd {
     let Scenario { conv, input, output, layouts, .. } = scenario;
-    Winograd { conv, input, output, layouts, tile }
+    Winograd { conv, input, output, layouts, tile, is_whole: false }
 }
 
 impl Rows {

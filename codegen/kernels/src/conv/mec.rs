@@ -45,13 +45,16 @@ impl Mec {
         (rows - 1) * conv.stride[0] + conv.kernel[0]
     }
 
+    /// Rows of the padded input, i_h.
+    pub(super) const fn padded(&self) -> usize {
+        let Scenario { conv, input, .. } = &self.scenario;
+        input[0] + conv.pads[0] + conv.pads[2]
+    }
+
     /// Elements of the workspace, L: of the whole padded input (Eq. 3, with i_c for k_c), or of what a strip reads.
     pub fn workspace_len(&self) -> usize {
-        let Scenario { conv, input, output: [height, width], .. } = self.scenario;
-        let rows = match self.strip < height {
-            true => self.read(self.strip),
-            false => input[0] + conv.pads[0] + conv.pads[2],
-        };
+        let Scenario { conv, output: [height, width], .. } = self.scenario;
+        let rows = if self.strip < height { self.read(self.strip) } else { self.padded() };
         width * rows * conv.kernel[1] * conv.channels
     }
 
@@ -123,7 +126,7 @@ impl RowKernel for Mec {
 
 impl Mec {
     /// Makes L from `rows` rows of the padded input on, the first of which output row `y` reads.
-    fn lower(&self, input: &Rows<'_>, y: usize, rows: usize, to: &mut [f32], strides: [usize; 2]) {
+    pub(super) fn lower(&self, input: &Rows<'_>, y: usize, rows: usize, to: &mut [f32], strides: [usize; 2]) {
         let Scenario { conv, input: [height, width], layouts: [layout, _], .. } = self.scenario;
         for row in 0..rows {
             let place = (y * conv.stride[0] + row).checked_sub(conv.pads[0]).filter(|row| *row < height);

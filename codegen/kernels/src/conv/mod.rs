@@ -19,6 +19,7 @@ pub mod im2row;
 pub mod kn2;
 pub mod lowered;
 pub mod mec;
+pub mod mec_batch;
 pub mod pointwise;
 pub mod pre;
 pub mod scenario;

@@ -56,6 +56,9 @@ pub struct Winograd {
     pub layouts: [Layout; 2],
     /// Rows and columns of the output that a tile makes: m×m, or 1×m.
     pub tile: [usize; 2],
+    /// Whether the values of all tiles and the sums of all filters are there at once, as in "MEC: Memory-efficient
+    /// convolution for deep neural network" (Cho and Brand, 2017); else those of a strip. The bits are the same.
+    pub is_whole: bool,
 }
 
 impl Winograd {
@@ -92,7 +95,7 @@ impl Winograd {
     /// Rows of tiles of a strip: those of 32 tiles, or all.
     pub const fn strip(&self) -> usize {
         let (enough, all) = (STRIP.div_ceil(self.tiles()), self.output[0].div_ceil(self.tile[0]));
-        if enough < all { enough } else { all }
+        if enough < all && !self.is_whole { enough } else { all }
     }
 
     /// Elements of the values of a strip's input at each position: `[rows, tiles, channels]`.
@@ -102,7 +105,7 @@ impl Winograd {
 
     /// Filters that are summed at a time.
     const fn filters(&self) -> usize {
-        if self.conv.filters < FILTERS { self.conv.filters } else { FILTERS }
+        if self.conv.filters < FILTERS || self.is_whole { self.conv.filters } else { FILTERS }
     }
 
     /// Columns of a block of pixels that is transformed at a time.
@@ -116,7 +119,8 @@ impl Winograd {
     /// - F(m×m, r×r): `a² · s · T · (C + min(M, 64)) + a · (8 m + r − 1) · 16`,
     /// - F(m, r), k_h rows: `a · T · ((s + k_h − 1) · C + s · min(M, 64)) + (8 m + r − 1) · 16`.
     ///
-    /// They are the values of the strip's input, the sums of 64 filters at most, and a block of pixels.
+    /// They are the values of the strip's input, the sums of 64 filters at most, and a block of pixels. With all tiles at once
+    /// s is all rows of them, and M stands for min(M, 64).
     pub const fn workspace_len(&self) -> usize {
         let sums = self.strip() * self.tiles() * self.filters();
         self.positions() * (self.position_len() + sums) + self.values()[0] * self.block_width() * PANEL
@@ -405,8 +409,8 @@ impl RowKernel for Winograd {
             let lines = first..all.end.min(first + self.strip());
             let read = first..lines.end + taps - 1;
             self.transform_input(isa, read, &y, &operands[0], values, block);
-            for from in (0..filters).step_by(FILTERS) {
-                let some = from..filters.min(from + FILTERS);
+            for from in (0..filters).step_by(self.filters()) {
+                let some = from..filters.min(from + self.filters());
                 let row = positions * some.len();
                 for at in 0..positions * taps {
                     let (position, tap) = (at / taps, at % taps);

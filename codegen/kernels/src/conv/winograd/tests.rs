@@ -67,7 +67,7 @@ impl Case {
             ]),
         };
         let layouts = *random.pick(&LAYOUTS);
-        let winograd = Winograd { conv, input, output, layouts, tile };
+        let winograd = Winograd { conv, input, output, layouts, tile, is_whole: false };
         let image = random.floats(input[0] * input[1] * conv.channels);
         let weights = random.floats(conv.filters * conv.channels * kernel[0] * kernel[1]);
         let bias = if random.within(0, 1) == 0 { vec![] } else { random.floats(conv.filters) };
@@ -233,6 +233,23 @@ fn compare(cases: usize) {
 }
 
 #[test]
+fn all_tiles_at_once_make_the_same_bits() {
+    let mut random = Random(14);
+    for (tile, kernel, _) in VARIANTS {
+        for _ in 0..12 {
+            let mut case = Case::random(&mut random, tile, kernel);
+            let height = case.winograd.output[0];
+            for isa in Isa::all() {
+                case.winograd.is_whole = false;
+                let strips = case.run(&mut random, isa, height);
+                case.winograd.is_whole = true;
+                assert_eq!(bits(&strips), bits(&case.run(&mut random, isa, height)), "{:?}", case.winograd);
+            }
+        }
+    }
+}
+
+#[test]
 fn a_workspace_that_is_too_small_is_refused() {
     let mut random = Random(12);
     for (tile, kernel, _) in VARIANTS {
@@ -268,6 +285,8 @@ fn lengths_are_those_of_the_formulas() {
     (case.conv.channels, case.conv.filters) = (64, 128);
     (case.input, case.output) = ([56, 56], [56, 56]);
     assert_eq!(case.workspace_len(), 36 * 3 * 14 * (64 + 64) + 6 * (32 + 2) * 16);
+    let at_once = Winograd { is_whole: true, ..case };
+    assert_eq!(at_once.workspace_len(), 36 * 14 * 14 * (64 + 128) + 6 * (32 + 2) * 16);
     assert_eq!(case.packed_len(), 128 + 36 * 64 * 128);
     case.tile = [1, 2];
     case.conv.kernel = [3, 5];
