@@ -1,11 +1,12 @@
 //! The main paper's example and its pair of layers: Minakova and Stefanov (2022), sections 2.3 to 2.5, Tables 1, 8
-//! and 9, in elements as there; and that what needs no search of `docs/s1` is as the command writes it.
+//! and 9, in elements as there; and that the pages in `docs/` are as the command writes them, as far as that needs neither a
+//! search nor a measurement.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use csdfc::app::spec::RowsSpec;
 use csdfc_codegen::plan::{Edge, Plan};
-use csdfc_command::reproduce::{s1, table12};
+use csdfc_command::reproduce::{mec, s1, table12};
 use csdfc_tests::{app, plan, root};
 
 const ELEMENT_BYTES: u64 = 4;
@@ -128,6 +129,15 @@ fn the_page_of_s1_is_not_old() {
     assert!(page("s1/README.md").starts_with(&beginning), "`csdfc reproduce s1 -o docs/s1`");
     for (name, figure) in figures {
         assert!(page(&format!("s1/{name}")) == figure, "`csdfc reproduce s1 -o docs/s1`: {name} is old");
+    }
+}
+
+#[test]
+fn the_page_of_mec_is_not_old() {
+    let (beginning, figures) = mec::without_times();
+    assert!(page("mec/README.md").starts_with(&beginning), "`csdfc reproduce mec -o docs/mec`");
+    for (name, figure) in figures {
+        assert!(page(&format!("mec/{name}")) == figure, "`csdfc reproduce mec -o docs/mec`: {name} is old");
     }
 }
 

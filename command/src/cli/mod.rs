@@ -144,7 +144,8 @@ where it was. Nothing else should run on the machine.")]
     /// Make the tables and figures of a paper again, from csdfc's own data
     #[command(after_help = "Examples:
   csdfc reproduce s1 -o docs/s1
-  csdfc reproduce table12 -o docs/table12")]
+  csdfc reproduce table12 -o docs/table12
+  csdfc reproduce mec -o docs/mec")]
     Reproduce(reproduce::ReproduceArgs),
 }
 

@@ -10,7 +10,8 @@ use super::effort::SearchBudget;
 #[derive(Debug, Clone, Args)]
 pub struct ReproduceArgs {
     /// The paper: s1 is "CNN offloading in steps: S1 strategies"; table12 is Tables 1, 8, 9 and 12 of
-    /// "Memory-throughput trade-off for CNN-based applications at the edge"
+    /// "Memory-throughput trade-off for CNN-based applications at the edge"; mec is "MEC: Memory-efficient convolution for
+    /// deep neural network"
     #[arg(value_enum)]
     pub paper: Paper,
     /// Folder of the page and its figures; files of the same names are replaced
@@ -22,6 +23,9 @@ pub struct ReproduceArgs {
     /// Seed of the searches' random choices
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
+    /// Leave out of mec what is measured: the page then has what is the same on every machine
+    #[arg(long)]
+    pub no_times: bool,
 }
 
 /// A paper whose tables and figures are made again.
@@ -32,4 +36,6 @@ pub enum Paper {
     /// "Memory-throughput trade-off for CNN-based applications at the edge".
     #[value(name = "table12", aliases = ["table1", "table8", "table9"])]
     Table12,
+    /// "MEC: Memory-efficient convolution for deep neural network".
+    Mec,
 }

@@ -20,6 +20,7 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<Ending, Error> {
         Paper::S1 => {
             reproduce::s1::files(args.budget.map_or(Budget::Default, Budget::from), args.seed, &tell)
         }
+        Paper::Mec => Ok(reproduce::mec::files(!args.no_times, &tell)),
         Paper::Table12 => reproduce::table12::files(args.seed, &tell),
     };
     line.done();

@@ -1,5 +1,6 @@
 //! The tables and figures of papers, made again from csdfc's own data.
 
+pub mod mec;
 pub mod s1;
 pub mod table12;
 
