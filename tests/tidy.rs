@@ -17,7 +17,7 @@ const DIRECTION: [(&str, &[&str]); 6] = [
     ("codegen/kernels", &[]),
     ("codegen", &["csdfc-kernels"]),
     ("compiler", &["csdf", "csdfc-ga", "csdfc-codegen"]),
-    ("command", &["csdf", "csdfc", "csdfc-codegen"]),
+    ("command", &["csdf", "csdfc", "csdfc-codegen", "csdfc-kernels"]),
 ];
 
 /// Names of the crates that a manifest depends on, in any section.

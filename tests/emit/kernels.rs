@@ -492,6 +492,8 @@ fn by_primitives() -> Network {
         [
             "fft1d-kept-hwc-chw",
             "fft1d-made-chw-hcw",
+            "fft2d-kept-hwc-chw",
+            "fft2d-made-chw-chw",
             "direct-shift-chw-chw",
             "direct-columns-chw-hcw",
             "direct-pixel-hcw-hwc",

@@ -94,7 +94,8 @@ fn outputs(network: &Network) -> Vec<Vec<Vec<Value>>> {
 #[test]
 fn other_layouts_change_no_byte() {
     // What convolutions have beside these is generic over layouts, and sums in other orders.
-    let others = ["direct", "im2col", "im2row", "kn2row", "kn2col", "mec", "fft1d", "pointwise", "winograd"];
+    let others =
+        ["direct", "im2col", "im2row", "kn2row", "kn2col", "mec", "fft1d", "fft2d", "pointwise", "winograd"];
     let is_other = |name: &str| others.iter().any(|family| name.split('-').next() == Some(family));
     let names = Primitive::all().map(Primitive::name);
     let names = names.filter(|name| !is_other(name) || *name == "im2row-strip-hwc-hwc");

@@ -15,6 +15,7 @@ pub const SOURCES: &[(&str, &str)] = &[
     ("conv/depthwise.rs", include_str!("conv/depthwise.rs")),
     ("conv/direct.rs", include_str!("conv/direct.rs")),
     ("conv/fft.rs", include_str!("conv/fft.rs")),
+    ("conv/fft2d.rs", include_str!("conv/fft2d.rs")),
     ("conv/im2row.rs", include_str!("conv/im2row.rs")),
     ("conv/kn2.rs", include_str!("conv/kn2.rs")),
     ("conv/lowered.rs", include_str!("conv/lowered.rs")),

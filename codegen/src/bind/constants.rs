@@ -12,6 +12,7 @@ use std::ops::Range;
 
 use csdfc_kernels::activation::Activation;
 use csdfc_kernels::conv::fft::Fft1d;
+use csdfc_kernels::conv::fft2d::Fft2d;
 use csdfc_kernels::conv::scenario::Scenario;
 use csdfc_kernels::conv::transpose::ConvTranspose;
 use csdfc_kernels::conv::winograd::Winograd;
@@ -88,6 +89,13 @@ pub enum Packing {
         /// Whether there are biases.
         bias: bool,
     },
+    /// The same, with spectra of planes.
+    Fft2d {
+        /// The convolution that reads them.
+        fft: Fft2d,
+        /// Whether there are biases.
+        bias: bool,
+    },
     /// A constant `[C, H, W]` as rows of pixels.
     Image {
         /// Height, width and channels.
@@ -115,6 +123,7 @@ impl Packing {
             Packing::Scenario { scenario, .. } => scenario.packed_len(),
             Packing::Winograd { winograd, .. } => winograd.packed_len(),
             Packing::Fft1d { fft, .. } => fft.packed_len(),
+            Packing::Fft2d { fft, .. } => fft.packed_len(),
             Packing::Image { rows } | Packing::Row { rows } => rows.height * rows.row_stride(),
             Packing::Plain { dims } => dims.iter().product(),
         }
@@ -207,6 +216,10 @@ impl Packing {
             Packing::Fft1d { fft, bias } => {
                 let [weights, bias] = plain(&fft.scenario.conv, *bias)?;
                 fft.pack(weights, bias, packed, &mut vec![0.0; 2 * fft.points()]);
+            }
+            Packing::Fft2d { fft, bias } => {
+                let [weights, bias] = plain(&fft.scenario.conv, *bias)?;
+                fft.pack(weights, bias, packed, &mut vec![0.0; fft.room()]);
             }
             Packing::Image { rows } => {
                 expect(0, self.len())?;

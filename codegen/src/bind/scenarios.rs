@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use csdfc_kernels::conv::Conv;
 use csdfc_kernels::conv::direct::{Direct, LoopOrder};
 use csdfc_kernels::conv::fft::{Fft1d, Spectra};
+use csdfc_kernels::conv::fft2d::Fft2d;
 use csdfc_kernels::conv::kn2::{Kn2Accumulate, Kn2Separate};
 use csdfc_kernels::conv::lowered::{Lowered, PatchMatrix};
 use csdfc_kernels::conv::mec::{self, Mec, Solution};
@@ -63,6 +64,7 @@ enum Algorithm {
     Kn2Separate,
     Mec(Solution, Rows),
     Fft1d(Spectra),
+    Fft2d(Spectra),
     Pointwise,
     /// Tiles of so many rows and columns, of filters of so many columns.
     Winograd {
@@ -153,6 +155,9 @@ const FAMILIES: &[Family] = &[
     family("mec-strip", [ANY, ANY], Filters::Steps, Algorithm::Mec(Solution::B, Rows::Strip)),
     family("fft1d-kept", [ANY, ANY], Filters::Planes, Algorithm::Fft1d(Spectra::Kept)),
     family("fft1d-made", [ANY, ANY], Filters::Planes, Algorithm::Fft1d(Spectra::Made)),
+    // An output in CHW is made at once, as the whole image is needed.
+    family("fft2d-kept", [ANY, PLANES], Filters::Planes, Algorithm::Fft2d(Spectra::Kept)),
+    family("fft2d-made", [ANY, PLANES], Filters::Planes, Algorithm::Fft2d(Spectra::Made)),
     family("pointwise-lines", [LINES, LINES], Filters::Lines, Algorithm::Pointwise),
     family("pointwise-steps", [LINES, LINES], Filters::Steps, Algorithm::Pointwise),
     family("pointwise-panels", [ANY, PIXELS], Filters::Panels, Algorithm::Pointwise),
@@ -219,8 +224,8 @@ impl Member {
         let Some((scenario, _)) = self.scenario(operator, inputs) else { return false };
         let Conv { kernel, stride, dilation, pads, .. } = scenario.conv;
         match self.algorithm {
-            Algorithm::Direct(_) | Algorithm::Lowered(..) => true,
-            Algorithm::Kn2Accumulate | Algorithm::Kn2Separate | Algorithm::Fft1d(_) => stride == [1, 1],
+            Algorithm::Direct(_) | Algorithm::Lowered(..) | Algorithm::Fft1d(_) | Algorithm::Fft2d(_) => true,
+            Algorithm::Kn2Accumulate | Algorithm::Kn2Separate => stride == [1, 1],
             Algorithm::Mec(Solution::A, rows) => {
                 dilation[0] == 1 && mec(scenario, Solution::A, rows).suits_a(mec::T)
             }
@@ -252,6 +257,7 @@ impl Member {
             Algorithm::Kn2Separate => Kn2Separate { scenario }.workspace_len(),
             Algorithm::Mec(solution, rows) => mec(scenario, solution, rows).workspace_len(),
             Algorithm::Fft1d(spectra) => Fft1d { scenario, spectra }.workspace_len(),
+            Algorithm::Fft2d(spectra) => Fft2d { scenario, spectra }.workspace_len(),
             Algorithm::Winograd { tile, .. } => tiled(scenario, tile).workspace_len(),
         }
     }
@@ -265,6 +271,7 @@ impl Member {
     fn packing(&self, scenario: Scenario, bias: bool) -> Packing {
         match self.algorithm {
             Algorithm::Fft1d(spectra) => Packing::Fft1d { fft: Fft1d { scenario, spectra }, bias },
+            Algorithm::Fft2d(spectra) => Packing::Fft2d { fft: Fft2d { scenario, spectra }, bias },
             Algorithm::Winograd { tile, .. } => Packing::Winograd { winograd: tiled(scenario, tile), bias },
             _ => Packing::Scenario { scenario, bias },
         }
@@ -294,6 +301,7 @@ impl Member {
             Algorithm::Kn2Separate => Choice::by_rows(Kn2Separate { scenario }, inputs, output),
             Algorithm::Mec(solution, rows) => Choice::by_rows(mec(scenario, solution, rows), inputs, output),
             Algorithm::Fft1d(spectra) => Choice::by_rows(Fft1d { scenario, spectra }, inputs, output),
+            Algorithm::Fft2d(spectra) => Choice::by_rows(Fft2d { scenario, spectra }, inputs, output),
             Algorithm::Pointwise => Choice::by_rows(Pointwise { scenario }, inputs, output),
             Algorithm::Winograd { tile, .. } => Choice::by_rows(tiled(scenario, tile), inputs, output),
         };

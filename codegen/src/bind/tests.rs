@@ -328,12 +328,12 @@ fn other_scenarios_are_refused() {
     };
     assert_eq!(
         families(&all),
-        ["direct", "im2col", "im2row", "kn2row", "kn2col", "mec", "fft1d", "winograd"]
+        ["direct", "im2col", "im2row", "kn2row", "kn2col", "mec", "fft1d", "fft2d", "winograd"]
     );
     let strided = computes(&Conv { stride: [2, 1], ..plain.clone() }, &[&image]);
-    assert_eq!(families(&strided), ["direct", "im2col", "im2row", "mec"]);
+    assert_eq!(families(&strided), ["direct", "im2col", "im2row", "mec", "fft1d", "fft2d"]);
     let dilated = computes(&Conv { dilation: [2, 1], ..plain.clone() }, &[&image]);
-    assert_eq!(families(&dilated), ["direct", "im2col", "im2row", "kn2row", "kn2col", "fft1d"]);
+    assert_eq!(families(&dilated), ["direct", "im2col", "im2row", "kn2row", "kn2col", "fft1d", "fft2d"]);
     let pointwise = computes(&Conv { kernel: [1, 1], pads: [0; 4], ..plain.clone() }, &[&image]);
     assert_eq!(families(&pointwise).last().unwrap(), "pointwise");
     let by_tiles = scenarios::members().iter().filter(|member| member.name.starts_with("winograd")).count();

@@ -43,8 +43,10 @@ const FAMILIES: &[Family] = &[
     ("mec-a", ALL, BY_COLUMNS, fits_in_lowered, lowered, stored),
     ("mec-b", ALL, ALL, has_no_rows_between, lowered, stored),
     ("mec-strip", ALL, ALL, has_no_rows_between, lowered_strip, stored),
-    ("fft1d-kept", ALL, ALL, is_of_stride_1, spectra, stored_spectra),
-    ("fft1d-made", ALL, ALL, is_of_stride_1, spectra_with_filter, stored_beside_turns),
+    ("fft1d-kept", ALL, ALL, is_simple, spectra, stored_spectra),
+    ("fft1d-made", ALL, ALL, is_simple, spectra_with_filter, stored_beside_turns),
+    ("fft2d-kept", ALL, &[Chw], is_simple, planes, stored_planes),
+    ("fft2d-made", ALL, &[Chw], is_simple, planes_with_filter, stored_beside_more_turns),
     ("pointwise-lines", BY_COLUMNS, BY_COLUMNS, is_pointwise, nothing, stored),
     ("pointwise-steps", BY_COLUMNS, BY_COLUMNS, is_pointwise, nothing, stored),
     ("pointwise-panels", ALL, &[Hwc], is_pointwise, nothing, stored),
@@ -133,8 +135,29 @@ impl Sizes {
 
     /// Points of the transform of a row: the least power of two, but 1, for which a window beside the row sees none of it.
     fn points(&self) -> Option<u64> {
-        let between = (self.kernel[1] - 1).checked_mul(self.dilation[1])?;
-        Some(self.input[1].checked_add(between)?.checked_next_power_of_two()?.max(2))
+        self.points_along(1)
+    }
+
+    /// The same of rows or of columns.
+    fn points_along(&self, axis: usize) -> Option<u64> {
+        let between = (self.kernel[axis] - 1).checked_mul(self.dilation[axis])?;
+        Some(self.input[axis].checked_add(between)?.checked_next_power_of_two()?.max(2))
+    }
+
+    /// The points of the longer of the two transforms of a plane.
+    fn most_points(&self) -> Option<u64> {
+        Some(self.points_along(0)?.max(self.points_along(1)?))
+    }
+
+    /// Floats of the spectra of so many planes: half of the complex numbers of each row, and one more.
+    fn spectra_of_planes(&self, count: u64) -> Option<u64> {
+        product(&[count, self.points_along(0)?, self.points_along(1)?.checked_add(2)?])
+    }
+
+    /// Floats of the spectra of all channels of the input and of so many more planes, and of a transform.
+    fn transforms_of_planes(&self, more: u64) -> Option<u64> {
+        let spectra = self.spectra_of_planes(self.channels.checked_add(more)?)?;
+        spectra.checked_add(self.most_points()?.checked_mul(2)?)
     }
 
     /// Floats of the spectra of all rows and channels of the input, of so many more and of a sum, and of a transform.
@@ -229,6 +252,32 @@ fn stored_beside_turns(operator: &Operator, inputs: &[&Shape]) -> Option<u64> {
     let filters = product(&[sizes.filters, sizes.channels, sizes.kernel[0], sizes.kernel[1]])?;
     let all = filters.checked_add(sizes.points()?)?.checked_add(sizes.filters)?;
     all.checked_mul(4)?.checked_next_multiple_of(64)
+}
+
+/// A bias for each filter, a half-turn's cosines and sines, and the spectra of all channels of filters.
+fn stored_planes(operator: &Operator, inputs: &[&Shape]) -> Option<u64> {
+    let (_, sizes) = simple(operator, inputs)?;
+    let spectra = sizes.spectra_of_planes(product(&[sizes.filters, sizes.channels])?)?;
+    let all = spectra.checked_add(sizes.most_points()?)?.checked_add(sizes.filters)?;
+    all.checked_mul(4)?.checked_next_multiple_of(64)
+}
+
+/// The same with the filters as they are.
+fn stored_beside_more_turns(operator: &Operator, inputs: &[&Shape]) -> Option<u64> {
+    let (_, sizes) = simple(operator, inputs)?;
+    let filters = product(&[sizes.filters, sizes.channels, sizes.kernel[0], sizes.kernel[1]])?;
+    let all = filters.checked_add(sizes.most_points()?)?.checked_add(sizes.filters)?;
+    all.checked_mul(4)?.checked_next_multiple_of(64)
+}
+
+/// Spectra of all channels, of a sum, and a transform.
+fn planes(operator: &Operator, inputs: &[&Shape], _: &Shape) -> Option<u64> {
+    bytes(operator, inputs, |sizes| sizes.transforms_of_planes(1))
+}
+
+/// With that of a filter's channel.
+fn planes_with_filter(operator: &Operator, inputs: &[&Shape], _: &Shape) -> Option<u64> {
+    bytes(operator, inputs, |sizes| sizes.transforms_of_planes(2))
 }
 
 /// Spectra of the rows of all channels, of a sum, and a transform of n complex numbers.

@@ -42,6 +42,8 @@ fn family(primitive: &str) -> Option<&str> {
         "mec-strip",
         "fft1d-kept",
         "fft1d-made",
+        "fft2d-kept",
+        "fft2d-made",
         "pointwise-lines",
         "pointwise-steps",
         "pointwise-panels",
@@ -49,10 +51,11 @@ fn family(primitive: &str) -> Option<&str> {
     (all.contains(&family) && primitive != "im2row-strip-hwc-hwc").then_some(family)
 }
 
-/// n of a transform.
-fn points(attributes: &Value, w: u64) -> Result<u64, Refusal> {
-    let ([_, kernel_x], [_, dilation_x]) = (pair(attributes, "kernel")?, pair(attributes, "dilation")?);
-    Ok((w + (kernel_x - 1) * dilation_x).next_power_of_two().max(2))
+/// m and n of transforms.
+fn points(attributes: &Value, image: &Shape) -> Result<[u64; 2], Refusal> {
+    let (kernel, dilation) = (pair(attributes, "kernel")?, pair(attributes, "dilation")?);
+    Ok([0, 1]
+        .map(|axis| (image.dims[2 + axis] + (kernel[axis] - 1) * dilation[axis]).next_power_of_two().max(2)))
 }
 
 /// Floats of workspace of a convolution of such an image and output by this primitive; none if it is of no family.
@@ -68,11 +71,14 @@ pub fn workspace(
         (image.channels(), [image.dims[2], image.dims[3]], [output.dims[2], output.dims[3]]);
     let pads: Vec<u64> = list(attributes, "pads")?.iter().filter_map(Value::as_u64).collect();
     let (padded, r) = (h + pads[0] + pads[2], oh.min(64u64.div_ceil(ow)));
+    let [m, n] = points(attributes, image)?;
     Ok(Some(match family {
         "im2col-strip" | "im2row-strip" => c * kernel_y * kernel_x * r * ow,
         "mec-strip" if r < oh => ow * ((r - 1) * stride_y + kernel_y) * kernel_x * c,
-        "fft1d-kept" => (points(attributes, w)? + 2) * (c * h + 1) + 2 * points(attributes, w)?,
-        "fft1d-made" => (points(attributes, w)? + 2) * (c * (h + kernel_y) + 1) + 2 * points(attributes, w)?,
+        "fft1d-kept" => (n + 2) * (c * h + 1) + 2 * n,
+        "fft1d-made" => (n + 2) * (c * (h + kernel_y) + 1) + 2 * n,
+        "fft2d-kept" => m * (n + 2) * (c + 1) + 2 * m.max(n),
+        "fft2d-made" => m * (n + 2) * (c + 2) + 2 * m.max(n),
         "kn2row-separate" => kernel_x * number(attributes, "filters")? * w,
         _ if family.starts_with("mec-") => ow * padded * kernel_x * c,
         _ if family.starts_with("im2") => c * kernel_y * kernel_x * oh * ow,
@@ -85,7 +91,16 @@ pub fn stored(layer: &Layer) -> Result<Option<u64>, Refusal> {
     let Some(family) = family(&layer.primitive) else { return Ok(None) };
     let [y, x] = pair(&layer.attributes, "kernel")?;
     let (image, filters) = (&layer.operands[0].seen, number(&layer.attributes, "filters")?);
-    let n = if family.starts_with("fft1d") { points(&layer.attributes, image.dims[3])? } else { 0 };
-    let line = if family == "fft1d-kept" { n + 2 } else { x };
-    Ok(Some((4 * (filters * (1 + image.channels() * y * line) + n)).next_multiple_of(64)))
+    let [m, n] = points(&layer.attributes, image)?;
+    let [rows, line] = match family {
+        "fft1d-kept" => [y, n + 2],
+        "fft2d-kept" => [m, n + 2],
+        _ => [y, x],
+    };
+    let turns = match family {
+        "fft1d-kept" | "fft1d-made" => n,
+        "fft2d-kept" | "fft2d-made" => m.max(n),
+        _ => 0,
+    };
+    Ok(Some((4 * (filters * (1 + image.channels() * rows * line) + turns)).next_multiple_of(64)))
 }

@@ -7,9 +7,10 @@ use core::ops::Range;
 use super::super::arch::{Job, Simd};
 use super::super::kernel::{Context, RowKernel};
 use super::super::rows::{Rows, RowsMut};
+use super::Conv;
 use super::scenario::Scenario;
 
-/// A convolution of stride 1 by spectra. How [`Scenario::filters`] are kept is of no account.
+/// A convolution by spectra of rows. How [`Scenario::filters`] are kept is of no account.
 #[derive(Debug, Clone, Copy)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Fft1d {
@@ -30,11 +31,9 @@ pub enum Spectra {
 }
 
 impl Fft1d {
-    /// Points of a transform: no two columns of a whole convolution of a row fall together.
+    /// Points of a transform.
     pub const fn points(&self) -> usize {
-        let Scenario { conv, input, .. } = &self.scenario;
-        let whole = (input[1] + (conv.kernel[1] - 1) * conv.dilation[1]).next_power_of_two();
-        if whole < 2 { 2 } else { whole }
+        points(&self.scenario, 1)
     }
 
     /// Elements of the spectrum of real numbers: real parts and then imaginary parts.
@@ -83,41 +82,62 @@ impl Fft1d {
         } else {
             biases.copy_from_slice(bias);
         }
-        let (cosines, sines) = turns.split_at_mut(turns.len() / 2);
-        let half = cosines.len() as f64;
-        for (k, (cosine, sine)) in cosines.iter_mut().zip(sines).enumerate() {
-            [*cosine, *sine] = cosine_and_sine(core::f64::consts::PI * k as f64 / half).map(|x| x as f32);
-        }
+        fill_turns(turns);
         match self.spectra {
             Spectra::Made => lines.copy_from_slice(weights),
             Spectra::Kept => {
                 let spectra = lines.chunks_exact_mut(self.spectrum());
                 for (line, spectrum) in weights.chunks_exact(conv.kernel[1]).zip(spectra) {
-                    self.analyse(line.iter(), conv.dilation[1], turns, transform, spectrum);
+                    analyse(line.iter(), conv.dilation[1], turns, transform, spectrum);
                 }
             }
         }
     }
+}
 
-    /// The spectrum of numbers that lie so many points from each other.
-    #[inline(always)]
-    fn analyse<'a>(
-        &self,
-        numbers: impl Iterator<Item = &'a f32>,
-        distance: usize,
-        turns: &[f32],
-        room: &mut [f32],
-        spectrum: &mut [f32],
-    ) {
-        let (re, im) = room.split_at_mut(self.points());
-        re.fill(0.0);
-        im.fill(0.0);
-        re.iter_mut().step_by(distance).zip(numbers).for_each(|(point, number)| *point = *number);
-        transform(re, im, turns, -1.0);
-        let (real, imaginary) = spectrum.split_at_mut(self.spectrum() / 2);
-        real.copy_from_slice(&re[..real.len()]);
-        imaginary.copy_from_slice(&im[..imaginary.len()]);
+/// Points of a transform along an axis: no two places of a whole convolution fall together.
+pub(super) const fn points(scenario: &Scenario, axis: usize) -> usize {
+    let Scenario { conv, input, .. } = scenario;
+    let whole = (input[axis] + (conv.kernel[axis] - 1) * conv.dilation[axis]).next_power_of_two();
+    if whole < 2 { 2 } else { whole }
+}
+
+/// The point at which a transform of so many points along an axis has the sums of a place of the output, unless its window
+/// sees nothing of the input: what begins before the input is at the end.
+#[inline(always)]
+pub(super) fn point(scenario: &Scenario, axis: usize, place: usize, points: usize) -> Option<usize> {
+    let Conv { stride, pads, .. } = scenario.conv;
+    let at = place * stride[axis];
+    let sees_some = !scenario.taps(axis, place).is_empty();
+    sees_some.then(|| at.checked_sub(pads[axis]).unwrap_or_else(|| points + at - pads[axis]))
+}
+
+/// Cosines and then sines of half a circle.
+pub(super) fn fill_turns(turns: &mut [f32]) {
+    let (cosines, sines) = turns.split_at_mut(turns.len() / 2);
+    let half = cosines.len() as f64;
+    for (k, (cosine, sine)) in cosines.iter_mut().zip(sines).enumerate() {
+        [*cosine, *sine] = cosine_and_sine(core::f64::consts::PI * k as f64 / half).map(|x| x as f32);
     }
+}
+
+/// The spectrum of numbers that lie so many points from each other. `room` is that of a transform.
+#[inline(always)]
+pub(super) fn analyse<'a>(
+    numbers: impl Iterator<Item = &'a f32>,
+    distance: usize,
+    turns: &[f32],
+    room: &mut [f32],
+    spectrum: &mut [f32],
+) {
+    let (re, im) = room.split_at_mut(spectrum.len() - 2);
+    re.fill(0.0);
+    im.fill(0.0);
+    re.iter_mut().step_by(distance).zip(numbers).for_each(|(point, number)| *point = *number);
+    transform(re, im, turns, -1.0);
+    let (real, imaginary) = spectrum.split_at_mut(spectrum.len() / 2);
+    real.copy_from_slice(&re[..real.len()]);
+    imaginary.copy_from_slice(&im[..imaginary.len()]);
 }
 
 /// Cosine and sine of an angle from 0 to π, by their series: the same on every machine, and exact to 14 digits.
@@ -131,11 +151,11 @@ fn cosine_and_sine(angle: f64) -> [f64; 2] {
 }
 
 /// The discrete Fourier transform in place, of as many points as a power of two says, with exponents of this sign (Cooley
-/// and Tukey, 1965). `turns` are cosines and sines of half a circle.
+/// and Tukey, 1965). `turns` are cosines and sines of half a circle in as many steps, or in a multiple of them.
 #[inline(always)]
-fn transform(re: &mut [f32], im: &mut [f32], turns: &[f32], sign: f32) {
+pub(super) fn transform(re: &mut [f32], im: &mut [f32], turns: &[f32], sign: f32) {
     let points = re.len();
-    let (cosines, sines) = turns.split_at(points / 2);
+    let (cosines, sines) = turns.split_at(turns.len() / 2);
     let bits = points.trailing_zeros();
     for i in 0..points {
         let j = i.reverse_bits() >> (usize::BITS - bits);
@@ -146,7 +166,7 @@ fn transform(re: &mut [f32], im: &mut [f32], turns: &[f32], sign: f32) {
     }
     let mut half = 1;
     while half < points {
-        let stride = points / (2 * half);
+        let stride = cosines.len() / half;
         for (re, im) in re.chunks_exact_mut(2 * half).zip(im.chunks_exact_mut(2 * half)) {
             let ((low_re, high_re), (low_im, high_im)) = (re.split_at_mut(half), im.split_at_mut(half));
             for k in 0..half {
@@ -211,7 +231,7 @@ impl Job for Work<'_, '_, '_> {
             for channel in 0..conv.channels {
                 let numbers = line.data[channel * line.channel..].iter().step_by(line.column).take(read);
                 let spectrum = &mut spectra[(row * conv.channels + channel) * each..][..each];
-                p.analyse(numbers, 1, turns, room, spectrum);
+                analyse(numbers, 1, turns, room, spectrum);
             }
         }
         let lines = conv.channels * conv.kernel[0];
@@ -221,7 +241,7 @@ impl Job for Work<'_, '_, '_> {
                 Spectra::Made => {
                     let numbers = filters.chunks_exact(conv.kernel[1]).skip(filter * lines);
                     for (line, spectrum) in numbers.zip(made.chunks_exact_mut(each)) {
-                        p.analyse(line.iter(), conv.dilation[1], turns, room, spectrum);
+                        analyse(line.iter(), conv.dilation[1], turns, room, spectrum);
                     }
                     made
                 }
@@ -241,15 +261,8 @@ impl Job for Work<'_, '_, '_> {
                 let scale = 1.0 / points as f32;
                 let line = layouts[1].line_mut(output, width, y);
                 let made = line.data[filter * line.channel..].iter_mut().step_by(line.column);
-                let reach = (conv.kernel[1] - 1) * conv.dilation[1];
                 for (x, made) in made.take(width).enumerate() {
-                    // Columns left of the input lie at the end of the transform.
-                    let at = x * conv.stride[1];
-                    let point = match at.checked_sub(conv.pads[1]) {
-                        Some(point) if point < read => Some(point),
-                        None if conv.pads[1] - at <= reach => Some(points + at - conv.pads[1]),
-                        _ => None,
-                    };
+                    let point = point(&p.scenario, 1, x, points);
                     *made = bias[filter] + point.map_or(0.0, |point| re[point] * scale);
                 }
             }
@@ -259,7 +272,7 @@ impl Job for Work<'_, '_, '_> {
 
 /// Adds the product of a spectrum and the conjugate of another: a correlation, as convolutions of networks are.
 #[inline(always)]
-fn add_product(sum: &mut [f32], image: &[f32], filter: &[f32]) {
+pub(super) fn add_product(sum: &mut [f32], image: &[f32], filter: &[f32]) {
     let half = sum.len() / 2;
     let ((re, im), (a, b), (c, d)) = (sum.split_at_mut(half), image.split_at(half), filter.split_at(half));
     for ((re, im), ((a, b), (c, d))) in re.iter_mut().zip(im).zip(a.iter().zip(b).zip(c.iter().zip(d))) {
@@ -270,7 +283,7 @@ fn add_product(sum: &mut [f32], image: &[f32], filter: &[f32]) {
 
 /// The real numbers of a spectrum, times the number of points, in `re`.
 #[inline(always)]
-fn synthesise(spectrum: &[f32], re: &mut [f32], im: &mut [f32], turns: &[f32]) {
+pub(super) fn synthesise(spectrum: &[f32], re: &mut [f32], im: &mut [f32], turns: &[f32]) {
     let points = re.len();
     let (real, imaginary) = spectrum.split_at(spectrum.len() / 2);
     for (k, (real, imaginary)) in real.iter().zip(imaginary).enumerate() {

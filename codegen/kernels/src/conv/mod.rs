@@ -15,6 +15,7 @@ mod dense;
 mod depthwise;
 pub mod direct;
 pub mod fft;
+pub mod fft2d;
 pub mod im2row;
 pub mod kn2;
 pub mod lowered;

@@ -93,10 +93,10 @@ impl Method {
                 (Kernel::Each(Box::new(mec)), mec.workspace_len())
             }
             Method::WinogradWhole | Method::WinogradStrip => {
-                let winograd = winograd(self == Method::WinogradWhole);
-                if !Winograd::is_known(winograd.tile, conv.kernel) {
+                if conv.kernel != [3, 3] {
                     return None;
                 }
+                let winograd = winograd(self == Method::WinogradWhole);
                 packed = vec![0.0; winograd.packed_len()];
                 winograd.pack(weights, &[], &mut packed);
                 (Kernel::Each(Box::new(winograd)), winograd.workspace_len())
