@@ -189,7 +189,7 @@ impl Job for Work<'_, '_, '_> {
         }
         let scale = 1.0 / (high * wide) as f32;
         let taps = conv.kernel[0] * conv.kernel[1];
-        for filter in 0..conv.filters {
+        for (filter, bias) in bias.iter().enumerate() {
             sum.fill(0.0);
             for (channel, of_image) in spectra.chunks_exact(each).enumerate() {
                 let at = filter * conv.channels + channel;
@@ -216,7 +216,7 @@ impl Job for Work<'_, '_, '_> {
                 let to = to.data[filter * to.channel..].iter_mut().step_by(to.column);
                 for (x, to) in to.take(width).enumerate() {
                     let point = row.and(point(&p.scenario, 1, x, wide));
-                    *to = bias[filter] + point.map_or(0.0, |point| re[point] * scale);
+                    *to = bias + point.map_or(0.0, |point| re[point] * scale);
                 }
             }
         }
