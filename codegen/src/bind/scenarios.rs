@@ -88,6 +88,10 @@ pub(super) struct Member {
     algorithm: Algorithm,
 }
 
+/// Elements of biases, turns and spectra of filters, kept or made, of a convolution by spectra of planes. With more it would
+/// only take memory and time: each channel of each filter has a spectrum of the image's size.
+const MOST_SPECTRA: usize = 1 << 22;
+
 const ANY: &[Layout] = &[Chw, Hcw, Hwc];
 /// Layouts whose columns lie on end.
 const LINES: &[Layout] = &[Chw, Hcw];
@@ -224,7 +228,8 @@ impl Member {
         let Some((scenario, _)) = self.scenario(operator, inputs) else { return false };
         let Conv { kernel, stride, dilation, pads, .. } = scenario.conv;
         match self.algorithm {
-            Algorithm::Direct(_) | Algorithm::Lowered(..) | Algorithm::Fft1d(_) | Algorithm::Fft2d(_) => true,
+            Algorithm::Direct(_) | Algorithm::Lowered(..) | Algorithm::Fft1d(_) => true,
+            Algorithm::Fft2d(_) => Fft2d { scenario, spectra: Spectra::Kept }.packed_len() <= MOST_SPECTRA,
             Algorithm::Kn2Accumulate | Algorithm::Kn2Separate => stride == [1, 1],
             Algorithm::Mec(Solution::A, rows) => {
                 dilation[0] == 1 && mec(scenario, Solution::A, rows).suits_a(mec::T)

@@ -340,6 +340,12 @@ fn other_scenarios_are_refused() {
     assert_eq!((pointwise.len(), by_tiles), (scenarios::members().len() - 29, 29));
     let wide = computes(&plain, &[&Shape::image(6, 9, 101)]);
     assert_eq!(all.len() - wide.len(), 6, "solution A has no more than 100 columns");
-    let large = computes(&Conv { filters: 1000, ..plain }, &[&image]);
+    let large = computes(&Conv { filters: 1000, ..plain.clone() }, &[&image]);
     assert_eq!(all.len() - large.len(), 6, "nor more elements than the lowered matrix");
+    // 16 rows of 16 points: f = filters · (1 + 6 · 16 · 18) + 16.
+    let spectra = |filters| {
+        let names = computes(&Conv { filters, ..plain.clone() }, &[&image]);
+        names.into_iter().filter(|name| name.starts_with("fft2d")).count()
+    };
+    assert_eq!([spectra(2425), spectra(2426)], [6, 0], "spectra of planes are few");
 }

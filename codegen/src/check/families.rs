@@ -45,8 +45,8 @@ const FAMILIES: &[Family] = &[
     ("mec-strip", ALL, ALL, has_no_rows_between, lowered_strip, stored),
     ("fft1d-kept", ALL, ALL, is_simple, spectra, stored_spectra),
     ("fft1d-made", ALL, ALL, is_simple, spectra_with_filter, stored_beside_turns),
-    ("fft2d-kept", ALL, &[Chw], is_simple, planes, stored_planes),
-    ("fft2d-made", ALL, &[Chw], is_simple, planes_with_filter, stored_beside_more_turns),
+    ("fft2d-kept", ALL, &[Chw], has_few_spectra, planes, stored_planes),
+    ("fft2d-made", ALL, &[Chw], has_few_spectra, planes_with_filter, stored_beside_more_turns),
     ("pointwise-lines", BY_COLUMNS, BY_COLUMNS, is_pointwise, nothing, stored),
     ("pointwise-steps", BY_COLUMNS, BY_COLUMNS, is_pointwise, nothing, stored),
     ("pointwise-panels", ALL, &[Hwc], is_pointwise, nothing, stored),
@@ -254,12 +254,20 @@ fn stored_beside_turns(operator: &Operator, inputs: &[&Shape]) -> Option<u64> {
     all.checked_mul(4)?.checked_next_multiple_of(64)
 }
 
-/// A bias for each filter, a half-turn's cosines and sines, and the spectra of all channels of filters.
-fn stored_planes(operator: &Operator, inputs: &[&Shape]) -> Option<u64> {
+/// Floats of a bias for each filter, a half-turn's cosines and sines, and the spectra of all channels of filters.
+fn kept_planes(operator: &Operator, inputs: &[&Shape]) -> Option<u64> {
     let (_, sizes) = simple(operator, inputs)?;
     let spectra = sizes.spectra_of_planes(product(&[sizes.filters, sizes.channels])?)?;
-    let all = spectra.checked_add(sizes.most_points()?)?.checked_add(sizes.filters)?;
-    all.checked_mul(4)?.checked_next_multiple_of(64)
+    spectra.checked_add(sizes.most_points()?)?.checked_add(sizes.filters)
+}
+
+/// These are at most 2^22.
+fn has_few_spectra(operator: &Operator, inputs: &[&Shape]) -> bool {
+    kept_planes(operator, inputs).is_some_and(|floats| floats <= 1 << 22)
+}
+
+fn stored_planes(operator: &Operator, inputs: &[&Shape]) -> Option<u64> {
+    kept_planes(operator, inputs)?.checked_mul(4)?.checked_next_multiple_of(64)
 }
 
 /// The same with the filters as they are.
