@@ -1,7 +1,7 @@
 //! Measures a processor: how long each layer of a network takes with each primitive that computes it.
 //!
 //! A layer is timed *in place*, as one of a network that runs: the layers before it have filled the caches, as they do
-//! in a frame that somebody waits for. Each [`trial`](trial::Trial) is the network with some primitive for every layer;
+//! in a frame that somebody waits for. Each *trial* is the network with some primitive for every layer;
 //! layers of the same scenario get different ones. Layers that convert layouts come in where two layouts meet, and are
 //! timed as well. A layer's time is from the end of the firing before it, so that the times of all firings add up to
 //! that of the frame.
@@ -11,8 +11,8 @@
 //! the reference that ran just before: the sum of what its layers took at least. In the end it is multiplied by the median
 //! of all frames of the reference, so that the times of a plan add up to what a frame usually takes.
 //!
-//! Most of a hundred primitives are far from the fastest. One that takes [`HOPELESS`] times as long as the fastest is
-//! timed once.
+//! Most of a hundred primitives are far from the fastest. One that takes three times as long as the fastest is timed
+//! once.
 
 mod rates;
 mod tally;
