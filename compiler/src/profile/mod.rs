@@ -120,7 +120,8 @@ fn alternatives<'a>(
     Primitive::all().filter(move |primitive| *primitive == first || suits(primitive))
 }
 
-/// The network, each of its layers with the alternative that was tried least often, and with conversions between them.
+/// The network, each of its layers with the alternative that was tried least often, or with its first primitive if none
+/// is left to try; and with conversions where layouts meet.
 fn with_primitives(network: &Network, tally: &mut Tally, mode: Mode) -> Network {
     let mut variant = network.clone();
     for layer in variant.layers.iter_mut().filter(|layer| !layer.is_input()) {

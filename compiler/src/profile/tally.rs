@@ -111,19 +111,15 @@ impl Tally {
     }
 
     /// The primitive that a layer is to be tried with next: of those that are not finished, the one that was tried least
-    /// often. If all are finished, the fastest one. `None` if nothing is known of the scenario.
+    /// often. `None` if all are finished.
     pub fn choose(&mut self, scenario: &str, mode: Mode) -> Option<Primitive> {
         let rounds = self.rounds;
         let all = self.scenarios.get_mut(scenario)?;
         let fastest = fastest(all);
-        let open =
-            all.iter_mut().filter(|timed| timed.tried[mode as usize] < timed.rounds(mode, rounds, fastest));
-        if let Some(next) = open.min_by_key(|timed| timed.tried[mode as usize]) {
-            next.tried[mode as usize] += 1;
-            return Some(next.primitive);
-        }
-        let suitable = all.iter().filter(|timed| mode == Mode::Whole || timed.goes_by_rows());
-        suitable.min_by(|a, b| a.least().total_cmp(&b.least())).map(|timed| timed.primitive)
+        let is_open = |timed: &&mut Timed| timed.tried[mode as usize] < timed.rounds(mode, rounds, fastest);
+        let next = all.iter_mut().filter(is_open).min_by_key(|timed| timed.tried[mode as usize])?;
+        next.tried[mode as usize] += 1;
+        Some(next.primitive)
     }
 
     /// Adds a time, in frames of the reference.
@@ -253,6 +249,7 @@ mod tests {
         let expected = [((SLOW, false), 1), ((PLANES, false), 4), ((FIRST, false), 4), ((FIRST, true), 4)];
         assert_eq!(counts, BTreeMap::from(expected));
         assert_eq!((tally.done(), tally.left(Mode::Whole) + tally.left(Mode::ByRows)), (13, 0));
+        assert!(tally.choose("s", Mode::Whole).is_none());
 
         // A conversion counts whenever it is timed.
         tally.add(key("t", "convert-swap-hwc-hcw"), 8, 100.0);
