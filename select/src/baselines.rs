@@ -1,0 +1,173 @@
+//! What the papers compare with. All change convolutions only. The other layers take the layouts that cost least then.
+
+use crate::budget::{self, Axis, Nothing};
+use crate::instance::Kind;
+use crate::problem::{Allowed, Candidate, Problem, Selection};
+
+/// The canonical layout of the PBQP paper (section 5.5).
+const CANONICAL: &str = "CHW";
+
+/// The part of a primitive's name that says that it is the sum of single channels.
+const SUM2D: &str = "sum2d";
+
+/// Why a baseline gives no selection.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NoBaseline {
+    /// A layer has no candidate of the baseline's kind.
+    #[error("layer `{layer}` has no primitive {what}")]
+    Missing {
+        /// The layer.
+        layer: String,
+        /// What the baseline wants of it.
+        what: String,
+    },
+    /// No conversions lead from a layout to the next.
+    #[error("no conversions make its choice legal")]
+    NoPath,
+    /// Nothing is left to replace.
+    #[error("no convolution has a smaller primitive left")]
+    NothingSmaller,
+}
+
+/// A selection of a family's primitives.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bar {
+    /// The family: a primitive's name up to the first `-`.
+    pub family: String,
+    /// Its selection.
+    pub selection: Result<Selection, NoBaseline>,
+}
+
+/// The family of a primitive.
+pub fn family(primitive: &str) -> &str {
+    primitive.split('-').next().unwrap_or(primitive)
+}
+
+/// Candidates that keep all tensors in CHW (PBQP paper, section 5.5, *local optimal*): of these, the fastest for each layer
+/// are the fastest together.
+///
+/// # Errors
+/// When a convolution has none.
+pub fn canonical(problem: &Problem<'_>, allowed: &Allowed) -> Result<Allowed, NoBaseline> {
+    let is_canonical = |candidate: &Candidate| {
+        [candidate.input, candidate.output]
+            .iter()
+            .all(|layout| problem.instance.layout(*layout).eq_ignore_ascii_case(CANONICAL))
+    };
+    let mut kept = problem.filtered(allowed, |_, candidate| is_canonical(candidate));
+    for (layer, kept) in kept.iter_mut().enumerate().filter(|(_, kept)| kept.is_empty()) {
+        if problem.instance.layers[layer].kind == Kind::Conv {
+            return Err(missing(problem, layer, format!("that reads and writes {CANONICAL}")));
+        }
+        kept.clone_from(&allowed[layer]);
+    }
+    Ok(kept)
+}
+
+/// All convolutions by the sum of single channels: the baseline of both papers (PBQP paper, section 5.2).
+///
+/// # Errors
+/// When a convolution cannot be computed so, or its layouts cannot be converted.
+pub fn sum2d(problem: &Problem<'_>, allowed: &Allowed) -> Result<Selection, NoBaseline> {
+    legalised(problem, allowed, |layer| {
+        plain(problem, allowed, layer).ok_or_else(|| missing(problem, layer, format!("named {SUM2D}")))
+    })
+}
+
+/// For each family, the fastest of its primitives for each convolution, or `sum2d` where that is not slower (PBQP paper,
+/// section 5.5). Conversions are not looked at for that, but charged.
+pub fn families(problem: &Problem<'_>, allowed: &Allowed) -> Vec<Bar> {
+    let convolutions = problem.instance.layers.iter().filter(|layer| layer.kind == Kind::Conv);
+    let mut families: Vec<&str> =
+        convolutions.flat_map(|layer| &layer.options).map(|option| family(&option.primitive)).collect();
+    families.sort_unstable();
+    families.dedup();
+    let bar = |name: &str| {
+        let selection = legalised(problem, allowed, |layer| {
+            let of_family = allowed[layer].iter().copied();
+            let of_family = of_family.filter(|place| family(primitive(problem, layer, *place)) == name);
+            let time = |place: &usize| problem.candidates[layer][*place].time;
+            let found = plain(problem, allowed, layer).into_iter().chain(of_family).min_by_key(time);
+            found.ok_or_else(|| missing(problem, layer, format!("of family {name}, and none named {SUM2D}")))
+        });
+        Bar { family: name.into(), selection }
+    };
+    families.into_iter().map(bar).collect()
+}
+
+/// TASO paper, section 5.3.2: from a selection of least time, the primitive of the largest footprint is replaced by the
+/// fastest of a smaller footprint, until the budget `holds`.
+///
+/// The paper leaves two things open. Here *fastest* means the primitive's own time, without conversions. And of the layers
+/// that still have a smaller primitive, the one with the largest footprint is changed.
+///
+/// # Errors
+/// When nothing can be replaced any more, or layouts cannot be converted.
+pub fn greedy(
+    problem: &Problem<'_>,
+    allowed: &Allowed,
+    start: Selection,
+    holds: impl Fn(&Selection) -> bool,
+) -> Result<Selection, NoBaseline> {
+    let mut selection = start;
+    while !holds(&selection) {
+        while !holds(&selection) {
+            let (layer, place) = replacement(problem, allowed, &selection).ok_or(NoBaseline::NothingSmaller)?;
+            selection[layer] = place;
+        }
+        // Other layers may have memories too. So the budget may be exceeded again.
+        selection = legalised(problem, allowed, |layer| Ok(selection[layer]))?;
+    }
+    Ok(selection)
+}
+
+/// The convolution of most memory that has a smaller candidate, and the fastest of these.
+fn replacement(problem: &Problem<'_>, allowed: &Allowed, selection: &Selection) -> Option<(usize, usize)> {
+    let mut largest: Option<(u64, usize, usize)> = None;
+    for (layer, of_layer) in problem.instance.layers.iter().enumerate() {
+        let memory = problem.taken(selection, layer).memory;
+        if of_layer.kind != Kind::Conv || largest.is_some_and(|(most, ..)| memory <= most) {
+            continue;
+        }
+        let candidate = |place: &usize| &problem.candidates[layer][*place];
+        let smaller = allowed[layer].iter().filter(|place| candidate(place).memory < memory);
+        let fastest = smaller.min_by_key(|place| (candidate(place).time, candidate(place).memory));
+        if let Some(fastest) = fastest {
+            largest = Some((memory, layer, *fastest));
+        }
+    }
+    largest.map(|(_, layer, place)| (layer, place))
+}
+
+/// The selection with these candidates for convolutions, and of all such selections the fastest.
+fn legalised(
+    problem: &Problem<'_>,
+    allowed: &Allowed,
+    chosen: impl Fn(usize) -> Result<usize, NoBaseline>,
+) -> Result<Selection, NoBaseline> {
+    let mut fixed = allowed.clone();
+    for (layer, places) in fixed.iter_mut().enumerate() {
+        if problem.instance.layers[layer].kind == Kind::Conv {
+            *places = vec![chosen(layer)?];
+        }
+    }
+    match budget::least(problem, &fixed, Axis::Time, None) {
+        Ok(least) => Ok(least.selection),
+        Err(Nothing::NoPath | Nothing::Unknown | Nothing::OverBudget(_)) => Err(NoBaseline::NoPath),
+    }
+}
+
+/// The sum of single channels, if it is among the candidates of a layer.
+fn plain(problem: &Problem<'_>, allowed: &Allowed, layer: usize) -> Option<usize> {
+    let is_plain = |place: &usize| primitive(problem, layer, *place).split('-').any(|part| part == SUM2D);
+    allowed[layer].iter().copied().find(is_plain)
+}
+
+fn primitive<'p>(problem: &'p Problem<'_>, layer: usize, place: usize) -> &'p str {
+    let option = problem.candidates[layer][place].option;
+    &problem.instance.layers[layer].options[option].primitive
+}
+
+fn missing(problem: &Problem<'_>, layer: usize, what: String) -> NoBaseline {
+    NoBaseline::Missing { layer: problem.instance.layers[layer].name.clone(), what }
+}

@@ -1,0 +1,226 @@
+//! The least of one quantity under a budget of the other: time under a budget of memory (TASO paper, Eq. 13) or memory
+//! under a budget of time (Eq. 14).
+//!
+//! Without the budget, elimination gives the least. If that exceeds the budget, both quantities are weighed into one (a
+//! Lagrangian relaxation). For any weights, elimination gives a selection on the convex hull of all that there are, and a
+//! lower bound. Newton's method finds the two neighbours on the hull between which the budget lies. One keeps to the budget,
+//! the other gives the bound. The optimum is between the two. It need not be on the hull, so the undominated sums
+//! ([`crate::front`]) are enumerated. Each sum is given up as soon as it cannot lead to a selection that keeps to the budget
+//! and costs at most a certain amount. That amount starts next to the bound, and rises until a selection is found. Few sums
+//! are left then, because there are few selections so near to the hull.
+
+use crate::front::{Band, Limits, undominated};
+use crate::model::{Model, Weights};
+use crate::problem::{Allowed, Cost, Problem, Selection};
+
+/// What is minimised. The budget is on the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Axis {
+    /// Time, then memory.
+    Time,
+    /// Memory summed over layers, then time.
+    Memory,
+}
+
+/// A selection, and what is known of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Least {
+    /// The selection.
+    pub selection: Selection,
+    /// No selection that keeps to the budget costs less than this.
+    pub bound: u64,
+}
+
+/// Why there is no selection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Nothing {
+    /// No selection has a path of conversions on every edge.
+    NoPath,
+    /// None was found. Whether there is one is not known.
+    Unknown,
+    /// None keeps to the budget. This one takes the least.
+    OverBudget(Least),
+}
+
+/// Steps of a search where elimination is not exact.
+const STEPS: usize = 200_000;
+
+/// Most pairs of sums that are looked at for one answer. They take some seconds.
+const WORK: u64 = 400_000_000;
+
+/// Most turns of Newton's method where elimination is not exact.
+const TURNS: usize = 64;
+
+impl Axis {
+    /// Its part of a cost.
+    pub fn of(self, cost: &Cost) -> u64 {
+        match self {
+            Axis::Time => cost.time,
+            Axis::Memory => cost.memory,
+        }
+    }
+
+    /// The other quantity.
+    pub fn other(self) -> Axis {
+        match self {
+            Axis::Time => Axis::Memory,
+            Axis::Memory => Axis::Time,
+        }
+    }
+
+    /// Weights of this quantity and of the other.
+    fn weights(self, own: u128, other: u128) -> Weights {
+        match self {
+            Axis::Time => Weights { time: own, memory: other },
+            Axis::Memory => Weights { time: other, memory: own },
+        }
+    }
+
+    /// The weights that put this quantity first and the other second.
+    fn first(self) -> Weights {
+        match self {
+            Axis::Time => Weights::TIME,
+            Axis::Memory => Weights::MEMORY,
+        }
+    }
+}
+
+/// A selection by weight.
+struct Lightest {
+    selection: Selection,
+    own: u64,
+    other: u64,
+    /// No selection is lighter.
+    bound: u128,
+}
+
+/// The least of `axis` among these candidates, and of equal ones the least of the other quantity, such that the other
+/// quantity is within the budget.
+///
+/// # Errors
+/// When there is no such selection, or none was found.
+pub fn least(problem: &Problem<'_>, allowed: &Allowed, axis: Axis, budget: Option<u64>) -> Result<Least, Nothing> {
+    solve(problem, &Model::new(problem, allowed), axis, budget)
+}
+
+/// [`least`], of a model of the candidates.
+pub(crate) fn solve(
+    problem: &Problem<'_>,
+    model: &Model,
+    axis: Axis,
+    budget: Option<u64>,
+) -> Result<Least, Nothing> {
+    let free = lightest(problem, model, axis, axis.first())?;
+    let bound = (free.bound >> 64) as u64;
+    let Some(budget) = budget.filter(|budget| free.other > *budget) else {
+        return Ok(Least { selection: free.selection, bound });
+    };
+    let tightest = lightest(problem, model, axis, axis.other().first())?;
+    if tightest.other > budget {
+        let bound = (tightest.bound >> 64) as u64;
+        if bound <= budget {
+            return Err(Nothing::Unknown);
+        }
+        return Err(Nothing::OverBudget(Least { selection: tightest.selection, bound }));
+    }
+    // Neighbours on the hull: `over` exceeds the budget, `within` keeps to it.
+    let (mut over, mut within) = (free, tightest);
+    let mut best = Least { selection: within.selection.clone(), bound };
+    let mut best_cost = (within.own, within.other);
+    let mut turns = 0;
+    while within.own > over.own && (turns < TURNS || model.tree.is_exact()) {
+        turns += 1;
+        let own_weight = u128::from(over.other - within.other);
+        let other_weight = u128::from(within.own - over.own);
+        let weights = axis.weights(own_weight, other_weight);
+        let found = lightest(problem, model, axis, weights)?;
+        let of_budget = other_weight * u128::from(budget);
+        best.bound = best.bound.max(found.bound.saturating_sub(of_budget).div_ceil(own_weight) as u64);
+        if found.other <= budget && (found.own, found.other) < best_cost {
+            best_cost = (found.own, found.other);
+            best.selection.clone_from(&found.selection);
+        }
+        let weight = |point: &Lightest| {
+            own_weight * u128::from(point.own) + other_weight * u128::from(point.other)
+        };
+        if weight(&found) >= weight(&over) {
+            if model.tree.is_exact() {
+                enumerate(problem, model, axis, budget, weights, &mut best, best_cost);
+            }
+            break;
+        }
+        match found.other <= budget {
+            true => within = found,
+            false => over = found,
+        }
+    }
+    Ok(best)
+}
+
+/// The lightest selection, or a light one if elimination is not exact.
+fn lightest(problem: &Problem<'_>, model: &Model, axis: Axis, weights: Weights) -> Result<Lightest, Nothing> {
+    let tables = model.weighed(weights);
+    let messages = model.tree.messages(&tables);
+    if messages.bound == u128::MAX {
+        return Err(Nothing::NoPath);
+    }
+    let found = model.tree.search(&tables, &messages, STEPS).ok_or(Nothing::Unknown)?;
+    let selection = model.selection(&found.values, weights).ok_or(Nothing::Unknown)?;
+    let cost = problem.cost(&selection).ok_or(Nothing::Unknown)?;
+    let bound = if found.optimal { weights.of(cost.time, cost.memory) } else { messages.bound };
+    Ok(Lightest { own: axis.of(&cost), other: axis.other().of(&cost), bound, selection })
+}
+
+/// Looks for the optimum between the bound and the best selection that is known. Weights are those of the best bound.
+fn enumerate(
+    problem: &Problem<'_>,
+    model: &Model,
+    axis: Axis,
+    budget: u64,
+    weights: Weights,
+    best: &mut Least,
+    best_cost: (u64, u64),
+) {
+    let tables = model.weighed(weights);
+    let messages = model.tree.messages(&tables);
+    let least_with = model.tree.least_with(&tables, &messages);
+    let (own_weight, other_weight) = match axis {
+        Axis::Time => (weights.time, weights.memory),
+        Axis::Memory => (weights.memory, weights.time),
+    };
+    let mut work = WORK;
+    let start = best.bound;
+    let gap = best_cost.0.saturating_sub(start);
+    let mut reach = gap / 256;
+    loop {
+        let most = start + reach;
+        let band = Band {
+            weights,
+            tables: &tables,
+            messages: &messages,
+            least_with: &least_with,
+            most: own_weight * u128::from(most) + other_weight * u128::from(budget),
+        };
+        let limits = match axis {
+            Axis::Time => Limits { time: most, memory: budget, work },
+            Axis::Memory => Limits { time: budget, memory: most, work },
+        };
+        let Some(front) = undominated(model, Some(&band), limits) else { return };
+        let own = |sum: &&crate::front::Sum| match axis {
+            Axis::Time => (sum.time, sum.memory),
+            Axis::Memory => (sum.memory, sum.time),
+        };
+        if let Some(sum) = front.points.iter().min_by_key(own) {
+            best.bound = own(&sum).0;
+            best.selection = front.selection(sum, problem.instance.layers.len());
+            return;
+        }
+        // The gap itself reaches the best selection that is known, so the loop ends.
+        if reach >= gap {
+            return;
+        }
+        best.bound = best.bound.max(most + 1);
+        work -= front.work;
+        reach = gap.min(4 * reach.max(1)) ;
+    }
+}

@@ -1,0 +1,238 @@
+//! Undominated sums of time and memory, by elimination.
+//!
+//! Elimination goes on as for least sums, but each cell of a message has all undominated pairs of a time and a memory. For
+//! fronts as a whole that is all. For one point of a front, [`Band`] leaves out what cannot belong to it.
+
+use crate::elimination::{Messages, Source};
+use crate::model::{Model, Point, Weights};
+use crate::problem::Selection;
+
+/// Which sums are looked for.
+#[derive(Debug)]
+pub struct Band<'m> {
+    /// What the tables weigh.
+    pub weights: Weights,
+    /// The weighed tables.
+    pub tables: &'m [Vec<u128>],
+    /// Their messages.
+    pub messages: &'m Messages,
+    /// For each bucket and combination of values, the least weight of a selection with these values.
+    pub least_with: &'m [Vec<u128>],
+    /// Most weight of a selection.
+    pub most: u128,
+}
+
+/// Most times and memories of what is looked for.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Most time.
+    pub time: u64,
+    /// Most memory.
+    pub memory: u64,
+    /// Most pairs that may be looked at.
+    pub work: u64,
+}
+
+/// A point of a front.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sum {
+    /// The time.
+    pub time: u64,
+    /// The memory.
+    pub memory: u64,
+    /// Where its candidates are in the traces.
+    trace: usize,
+}
+
+/// A front, and how to get at its selections.
+#[derive(Debug)]
+pub struct Front {
+    /// Undominated points by rising time.
+    pub points: Vec<Sum>,
+    /// Pairs that were looked at.
+    pub work: u64,
+    traces: Vec<Trace>,
+}
+
+/// The candidates behind a sum.
+#[derive(Debug, Clone, Copy)]
+enum Trace {
+    None,
+    Taken { layer: usize, candidate: usize },
+    Both(usize, usize),
+}
+
+/// The candidates of nothing.
+const NO_TRACE: usize = 0;
+
+/// All undominated sums of a model within limits. Of equal sums the first is taken. `None` if there is too much work. The
+/// model's tree must be exact.
+pub fn undominated(model: &Model, band: Option<&Band<'_>>, limits: Limits) -> Option<Front> {
+    let mut fronts = Fronts { model, band, limits, work: 0, traces: vec![Trace::None] };
+    let tables = fronts.leaves();
+    let mut messages: Vec<Vec<Vec<Sum>>> = Vec::with_capacity(model.tree.buckets.len());
+    let mut all = vec![Sum { time: 0, memory: 0, trace: NO_TRACE }];
+    for (at, bucket) in model.tree.buckets.iter().enumerate() {
+        let values = model.tree.eliminated(bucket);
+        let mut cells = vec![Vec::new(); model.tree.message_cells(bucket)];
+        let mut ended = false;
+        model.tree.visit(bucket, |place, parts| {
+            let cell = &mut cells[place / values];
+            ended = ended || fronts.add(at, place, parts, &Known { tables: &tables, messages: &messages }, cell).is_none();
+            if place % values + 1 == values {
+                undominate(cell);
+            }
+        });
+        if ended {
+            return None;
+        }
+        if bucket.scope.len() == 1 {
+            all = fronts.joined(&all, &cells[0], u128::MAX)?;
+        }
+        // A message that was read is needed no more.
+        for part in &bucket.parts {
+            if let Source::Message(child) = part.source {
+                messages[child] = Vec::new();
+            }
+        }
+        messages.push(cells);
+    }
+    Some(Front { points: all, work: fronts.work, traces: fronts.traces })
+}
+
+impl Front {
+    /// The selection of one of its points.
+    pub fn selection(&self, point: &Sum, layers: usize) -> Selection {
+        let mut selection = vec![0; layers];
+        let mut open = vec![point.trace];
+        while let Some(trace) = open.pop() {
+            match self.traces[trace] {
+                Trace::None => {}
+                Trace::Taken { layer, candidate } => selection[layer] = candidate,
+                Trace::Both(one, other) => open.extend([one, other]),
+            }
+        }
+        selection
+    }
+}
+
+/// The sums of tables and messages, by cell.
+struct Known<'m> {
+    tables: &'m [Vec<Vec<Sum>>],
+    messages: &'m [Vec<Vec<Sum>>],
+}
+
+struct Fronts<'m> {
+    model: &'m Model,
+    band: Option<&'m Band<'m>>,
+    limits: Limits,
+    work: u64,
+    traces: Vec<Trace>,
+}
+
+impl Fronts<'_> {
+    /// Adds the sums of one combination of values of a bucket to a cell of its message.
+    fn add(
+        &mut self,
+        at: usize,
+        place: usize,
+        parts: &[usize],
+        known: &Known<'_>,
+        cell: &mut Vec<Sum>,
+    ) -> Option<()> {
+        // How far above its least weight this combination may be.
+        let spare = match self.band {
+            None => u128::MAX,
+            Some(band) => match band.most.checked_sub(band.least_with[at][place]) {
+                None => return Some(()),
+                Some(spare) => spare,
+            },
+        };
+        let bucket = &self.model.tree.buckets[at];
+        let mut sums = vec![Sum { time: 0, memory: 0, trace: NO_TRACE }];
+        // The least weight of the parts so far.
+        let mut least: u128 = 0;
+        for (part, place) in bucket.parts.iter().zip(parts) {
+            let (points, weight) = match part.source {
+                Source::Table(table) => {
+                    (&known.tables[table][*place], self.band.map(|band| band.tables[table][*place]))
+                }
+                Source::Message(child) => (
+                    &known.messages[child][*place],
+                    self.band.map(|band| band.messages.cells[child][*place]),
+                ),
+            };
+            least = least.saturating_add(weight.unwrap_or(0));
+            sums = self.joined(&sums, points, spare.saturating_add(least))?;
+            if sums.is_empty() {
+                return Some(());
+            }
+        }
+        cell.extend(sums);
+        Some(())
+    }
+
+    /// The points of all tables.
+    fn leaves(&mut self) -> Vec<Vec<Vec<Sum>>> {
+        let mut tables = Vec::new();
+        for (index, table) in self.model.tables.iter().enumerate() {
+            let mut sum = |point: &Point| {
+                let trace = self.model.layer(index).map_or(NO_TRACE, |layer| {
+                    self.traces.push(Trace::Taken { layer, candidate: point.candidate });
+                    self.traces.len() - 1
+                });
+                Sum { time: point.time, memory: point.memory, trace }
+            };
+            tables.push(table.cells.iter().map(|cell| cell.iter().map(&mut sum).collect()).collect());
+        }
+        tables
+    }
+
+    /// The undominated sums of each of these with each of those, within the limits and of at most this weight.
+    fn joined(&mut self, one: &[Sum], other: &[Sum], most: u128) -> Option<Vec<Sum>> {
+        self.work += (one.len() * other.len()) as u64;
+        if self.work > self.limits.work {
+            return None;
+        }
+        let mut pairs = Vec::new();
+        for (i, a) in one.iter().enumerate() {
+            for (j, b) in other.iter().enumerate() {
+                let (time, memory) = (a.time + b.time, a.memory + b.memory);
+                let light = self.band.is_none_or(|band| band.weights.of(time, memory) <= most);
+                if light && time <= self.limits.time && memory <= self.limits.memory {
+                    pairs.push((time, memory, i, j));
+                }
+            }
+        }
+        pairs.sort_unstable();
+        let mut sums = Vec::new();
+        let mut lowest = None;
+        for (time, memory, i, j) in pairs {
+            if lowest.is_none_or(|lowest| memory < lowest) {
+                lowest = Some(memory);
+                let trace = match (one[i].trace, other[j].trace) {
+                    (NO_TRACE, trace) | (trace, NO_TRACE) => trace,
+                    (a, b) => {
+                        self.traces.push(Trace::Both(a, b));
+                        self.traces.len() - 1
+                    }
+                };
+                sums.push(Sum { time, memory, trace });
+            }
+        }
+        Some(sums)
+    }
+}
+
+/// Leaves the undominated sums by rising time, of equal ones the first.
+fn undominate(sums: &mut Vec<Sum>) {
+    sums.sort_by_key(|sum| (sum.time, sum.memory));
+    let mut lowest = None;
+    sums.retain(|sum| {
+        let better = lowest.is_none_or(|lowest| sum.memory < lowest);
+        if better {
+            lowest = Some(sum.memory);
+        }
+        better
+    });
+}

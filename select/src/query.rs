@@ -1,0 +1,369 @@
+//! What is asked, and what is answered.
+
+use crate::baselines::{self, Bar, NoBaseline};
+use crate::blocked::{Blocked, blocked};
+use crate::budget::{self, Axis, Nothing};
+use crate::front::{self, Limits};
+use crate::model::Model;
+use crate::problem::{Allowed, Cost, Problem, Selection};
+use crate::program::{self, ProgramError};
+use crate::workspace;
+
+/// What is minimised, or limited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Quantity {
+    /// Time of all layers and conversions.
+    Time,
+    /// Memory, summed over layers.
+    Memory,
+    /// Memory of the layer that takes most.
+    Workspace,
+}
+
+/// How the selection is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Method {
+    /// By elimination.
+    Exact,
+    /// By the integer program.
+    Program,
+    /// From the time optimum, the largest primitives are replaced.
+    Greedy,
+    /// All tensors in CHW.
+    LocalOptimal,
+    /// The best family of primitives.
+    Families,
+    /// The sum of single channels.
+    Sum2d,
+}
+
+/// What is asked.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Query {
+    /// What is minimised. Of equal selections, time is taken with the least memory, memory and workspace with the least
+    /// time, and time within a workspace with the least workspace.
+    pub minimise: Quantity,
+    /// Most time, in µs.
+    pub time: Option<f64>,
+    /// Most memory, summed over layers, in KiB.
+    pub memory: Option<f64>,
+    /// Most memory of a layer, in KiB.
+    pub workspace: Option<f64>,
+    /// How.
+    pub method: Method,
+}
+
+/// What is answered.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Answer {
+    /// A selection that keeps to all budgets.
+    Met(Chosen),
+    /// No selection keeps to a budget, or the one of the baseline does not.
+    Unmet {
+        /// The quantity of the budget.
+        quantity: Quantity,
+        /// The selection that needs the least of this quantity under the other budgets, or the baseline's.
+        nearest: Chosen,
+    },
+    /// No selection has a path of conversions on every edge.
+    Blocked(Vec<Blocked>),
+    /// The baseline makes no selection.
+    NoBaseline(NoBaseline),
+    /// Nothing was found, though there may be something: the graph is too dense for an exact answer.
+    Unknown,
+}
+
+/// A selection.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Chosen {
+    /// A candidate for each layer.
+    pub selection: Selection,
+    /// What it costs.
+    pub cost: Cost,
+    /// No selection that keeps to the budgets has less of what is minimised. Of an unmet budget: has less of its quantity.
+    pub bound: u64,
+    /// All families, if they were asked for.
+    pub bars: Vec<Bar>,
+}
+
+/// Undominated selections.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FrontAnswer {
+    /// Memory or workspace, and time, in whole numbers of the problem's scales, by rising memory.
+    pub points: Vec<(u64, u64)>,
+    /// Whether there are no others.
+    pub complete: bool,
+}
+
+/// Most pairs of sums that are looked at for a front.
+const FRONT_WORK: u64 = 400_000_000;
+
+/// Budgets at which a front is computed that is too large to be computed as a whole.
+const SAMPLES: u64 = 64;
+
+impl Quantity {
+    /// Its part of a cost.
+    pub fn of(self, cost: &Cost) -> u64 {
+        match self {
+            Quantity::Time => cost.time,
+            Quantity::Memory => cost.memory,
+            Quantity::Workspace => cost.workspace,
+        }
+    }
+}
+
+/// Budgets in whole numbers.
+struct Budgets {
+    time: Option<u64>,
+    memory: Option<u64>,
+    workspace: Option<u64>,
+}
+
+impl Budgets {
+    fn of(problem: &Problem<'_>, query: &Query) -> Budgets {
+        Budgets {
+            time: query.time.map(|time| problem.times.budget(time)),
+            memory: query.memory.map(|memory| problem.memories.budget(memory)),
+            workspace: query.workspace.map(|workspace| problem.memories.budget(workspace)),
+        }
+    }
+
+    /// A quantity whose budget a cost exceeds.
+    fn exceeded(&self, cost: &Cost) -> Option<Quantity> {
+        let budgets = [
+            (Quantity::Workspace, self.workspace),
+            (Quantity::Memory, self.memory),
+            (Quantity::Time, self.time),
+        ];
+        let exceeds = |(quantity, budget): &(Quantity, Option<u64>)| {
+            budget.is_some_and(|budget| quantity.of(cost) > budget)
+        };
+        budgets.into_iter().find(exceeds).map(|(quantity, _)| quantity)
+    }
+}
+
+/// Answers a query.
+///
+/// # Errors
+/// When the integer program, if that is the method, fails or disagrees with the exact method.
+pub fn answer(problem: &Problem<'_>, query: &Query) -> Result<Answer, ProgramError> {
+    let budgets = Budgets::of(problem, query);
+    let all = problem.all();
+    let exact = |allowed: &Allowed| exact(problem, allowed, query, &budgets);
+    let baseline = |selection: Result<Selection, NoBaseline>| {
+        Ok(match selection {
+            Err(why) => Answer::NoBaseline(why),
+            Ok(selection) => judged(problem, query.minimise, &budgets, selection, exact(&all)),
+        })
+    };
+    match query.method {
+        Method::Exact => Ok(exact(&all)),
+        Method::Program => {
+            let within = problem.within(&all, budgets.workspace.unwrap_or(u64::MAX));
+            let limits = program::Limits { time: budgets.time, memory: budgets.memory };
+            match program::solve(problem, &within, query.minimise, limits) {
+                Ok(selection) => Ok(chosen(problem, selection, |cost| query.minimise.of(cost), vec![])),
+                // It does not say why; the exact method does.
+                Err(ProgramError::Infeasible) => match exact(&all) {
+                    Answer::Met(_) => Err(ProgramError::Infeasible),
+                    other => Ok(other),
+                },
+                Err(error) => Err(error),
+            }
+        }
+        Method::LocalOptimal => match baselines::canonical(problem, &all) {
+            Err(why) => Ok(Answer::NoBaseline(why)),
+            Ok(allowed) => Ok(match exact(&allowed) {
+                Answer::Met(found) => {
+                    judged(problem, query.minimise, &budgets, found.selection, exact(&all))
+                }
+                other => other,
+            }),
+        },
+        Method::Greedy => {
+            let start = match budget::least(problem, &all, Axis::Time, None) {
+                Ok(start) => start.selection,
+                Err(nothing) => return Ok(unmet(problem, &all, Quantity::Time, nothing)),
+            };
+            let holds = |selection: &Selection| {
+                let cost = problem.cost_of_layers(selection);
+                let exceeds = |budget: Option<u64>, value: u64| budget.is_some_and(|budget| value > budget);
+                !exceeds(budgets.memory, cost.memory) && !exceeds(budgets.workspace, cost.workspace)
+            };
+            baseline(baselines::greedy(problem, &all, start, holds))
+        }
+        Method::Sum2d => baseline(baselines::sum2d(problem, &all)),
+        Method::Families => {
+            let bars = baselines::families(problem, &all);
+            let cost = |bar: &&Bar| {
+                let cost = bar.selection.as_ref().ok().and_then(|selection| problem.cost(selection));
+                cost.map_or((true, 0), |cost| (false, query.minimise.of(&cost)))
+            };
+            let Some(best) = bars.iter().min_by_key(cost).cloned() else { return Ok(exact(&all)) };
+            let mut answer = baseline(best.selection)?;
+            if let Answer::Met(found) | Answer::Unmet { nearest: found, .. } = &mut answer {
+                found.bars = bars;
+            }
+            Ok(answer)
+        }
+    }
+}
+
+/// The undominated selections within the budgets: memory and time, or workspace and time if that is minimised. The method
+/// does not matter.
+///
+/// # Errors
+/// The answer to the query, where that is no selection.
+pub fn front(problem: &Problem<'_>, query: &Query) -> Result<FrontAnswer, Answer> {
+    let budgets = Budgets::of(problem, query);
+    match exact(problem, &problem.all(), query, &budgets) {
+        Answer::Met(_) => {}
+        other => return Err(other),
+    }
+    let allowed = problem.within(&problem.all(), budgets.workspace.unwrap_or(u64::MAX));
+    let front = match query.minimise {
+        Quantity::Workspace => workspace::front(problem, &allowed, budgets.memory),
+        Quantity::Time | Quantity::Memory => memory_front(problem, &allowed),
+    };
+    let (mut points, complete) =
+        front.map_err(|nothing| unmet(problem, &allowed, query.minimise, nothing))?;
+    points.retain(|(memory, time)| {
+        let memory_holds = query.minimise == Quantity::Workspace
+            || budgets.memory.is_none_or(|budget| *memory <= budget);
+        memory_holds && budgets.time.is_none_or(|budget| *time <= budget)
+    });
+    Ok(FrontAnswer { points, complete })
+}
+
+/// All undominated pairs of a memory and a time, by rising memory. Where they are too many, those at evenly spaced budgets.
+fn memory_front(problem: &Problem<'_>, allowed: &Allowed) -> Result<(Vec<(u64, u64)>, bool), Nothing> {
+    let model = Model::new(problem, allowed);
+    let limits = Limits { time: u64::MAX, memory: u64::MAX, work: FRONT_WORK };
+    if model.tree.is_exact()
+        && let Some(front) = front::undominated(&model, None, limits)
+    {
+        return Ok((front.points.iter().rev().map(|sum| (sum.memory, sum.time)).collect(), true));
+    }
+    let cost = |least: &budget::Least| {
+        problem.cost(&least.selection).map(|cost| (cost.memory, cost.time)).ok_or(Nothing::Unknown)
+    };
+    let fastest = cost(&budget::solve(problem, &model, Axis::Time, None)?)?;
+    let smallest = cost(&budget::solve(problem, &model, Axis::Memory, None)?)?;
+    let mut points = vec![fastest, smallest];
+    for sample in 1..SAMPLES {
+        let memory = smallest.0 + (fastest.0.saturating_sub(smallest.0)) / SAMPLES * sample;
+        if let Ok(least) = budget::solve(problem, &model, Axis::Time, Some(memory)) {
+            points.push(cost(&least)?);
+        }
+    }
+    points.sort_unstable();
+    let mut fastest = None;
+    points.retain(|(_, time)| {
+        let faster = fastest.is_none_or(|fastest| *time < fastest);
+        if faster {
+            fastest = Some(*time);
+        }
+        faster
+    });
+    Ok((points, false))
+}
+
+fn exact(problem: &Problem<'_>, allowed: &Allowed, query: &Query, budgets: &Budgets) -> Answer {
+    let within = problem.within(allowed, budgets.workspace.unwrap_or(u64::MAX));
+    let found = match query.minimise {
+        Quantity::Time => match budgets.workspace {
+            None => budget::least(problem, &within, Axis::Time, budgets.memory),
+            Some(workspace) => workspace::fastest(problem, &within, workspace, budgets.memory),
+        },
+        Quantity::Memory => budget::least(problem, &within, Axis::Memory, budgets.time),
+        Quantity::Workspace => workspace::least(problem, &within, budgets.memory, budgets.time),
+    };
+    match found {
+        Ok(least) => {
+            let bound = least.bound;
+            match chosen(problem, least.selection, |_| bound, vec![]) {
+                // What is minimised may have a budget too.
+                Answer::Met(found) => match budgets.exceeded(&found.cost) {
+                    None => Answer::Met(found),
+                    Some(quantity) => Answer::Unmet { quantity, nearest: found },
+                },
+                other => other,
+            }
+        }
+        Err(nothing) => {
+            // If no candidates are left within the workspace, that is what is too small.
+            if budgets.workspace.is_some()
+                && !matches!(nothing, Nothing::OverBudget(_))
+                && let Ok(least) = workspace::least(problem, allowed, None, None)
+            {
+                return match chosen(problem, least.selection, |_| least.bound, vec![]) {
+                    Answer::Met(nearest) => Answer::Unmet { quantity: Quantity::Workspace, nearest },
+                    other => other,
+                };
+            }
+            let limited = match query.minimise {
+                Quantity::Time => Quantity::Memory,
+                Quantity::Memory => Quantity::Time,
+                Quantity::Workspace => match &nothing {
+                    Nothing::OverBudget(nearest) => {
+                        let cost = problem.cost(&nearest.selection);
+                        cost.and_then(|cost| budgets.exceeded(&cost)).unwrap_or(Quantity::Time)
+                    }
+                    _ => Quantity::Time,
+                },
+            };
+            unmet(problem, &within, limited, nothing)
+        }
+    }
+}
+
+/// The answer where there is nothing.
+fn unmet(problem: &Problem<'_>, allowed: &Allowed, quantity: Quantity, nothing: Nothing) -> Answer {
+    match nothing {
+        Nothing::NoPath => Answer::Blocked(blocked(problem, allowed)),
+        Nothing::Unknown => Answer::Unknown,
+        Nothing::OverBudget(nearest) => {
+            match chosen(problem, nearest.selection, |_| nearest.bound, vec![]) {
+                Answer::Met(nearest) => Answer::Unmet { quantity, nearest },
+                other => other,
+            }
+        }
+    }
+}
+
+/// A baseline's selection beside the exact answer.
+fn judged(
+    problem: &Problem<'_>,
+    minimise: Quantity,
+    budgets: &Budgets,
+    selection: Selection,
+    exact: Answer,
+) -> Answer {
+    let bound = match &exact {
+        Answer::Met(best) => best.bound,
+        _ => 0,
+    };
+    match chosen(problem, selection, |_| bound, vec![]) {
+        Answer::Met(found) => match budgets.exceeded(&found.cost) {
+            None => Answer::Met(found),
+            Some(quantity) => {
+                let bound = if quantity == minimise { found.bound } else { 0 };
+                Answer::Unmet { quantity, nearest: Chosen { bound, ..found } }
+            }
+        },
+        other => other,
+    }
+}
+
+fn chosen(
+    problem: &Problem<'_>,
+    selection: Selection,
+    bound: impl FnOnce(&Cost) -> u64,
+    bars: Vec<Bar>,
+) -> Answer {
+    match problem.cost(&selection) {
+        None => Answer::Unknown,
+        Some(cost) => Answer::Met(Chosen { bound: bound(&cost), selection, cost, bars }),
+    }
+}
