@@ -11,13 +11,14 @@ use csdfc_tests::root;
 const LONGEST: usize = 700;
 
 /// The crates of ours that each may depend on.
-const DIRECTION: [(&str, &[&str]); 6] = [
+const DIRECTION: [(&str, &[&str]); 7] = [
     ("csdf", &[]),
     ("ga", &[]),
     ("codegen/kernels", &[]),
     ("codegen", &["csdfc-kernels"]),
     ("compiler", &["csdf", "csdfc-ga", "csdfc-codegen"]),
-    ("command", &["csdf", "csdfc", "csdfc-codegen", "csdfc-kernels"]),
+    ("select", &[]),
+    ("command", &["csdf", "csdfc", "csdfc-codegen", "csdfc-kernels", "csdfc-select"]),
 ];
 
 /// Names of the crates that a manifest depends on, in any section.

@@ -112,7 +112,8 @@ pub fn greedy(
     let mut selection = start;
     while !holds(&selection) {
         while !holds(&selection) {
-            let (layer, place) = replacement(problem, allowed, &selection).ok_or(NoBaseline::NothingSmaller)?;
+            let (layer, place) =
+                replacement(problem, allowed, &selection).ok_or(NoBaseline::NothingSmaller)?;
             selection[layer] = place;
         }
         // Other layers may have memories too. So the budget may be exceeded again.

@@ -99,7 +99,12 @@ struct Lightest {
 ///
 /// # Errors
 /// When there is no such selection, or none was found.
-pub fn least(problem: &Problem<'_>, allowed: &Allowed, axis: Axis, budget: Option<u64>) -> Result<Least, Nothing> {
+pub fn least(
+    problem: &Problem<'_>,
+    allowed: &Allowed,
+    axis: Axis,
+    budget: Option<u64>,
+) -> Result<Least, Nothing> {
     solve(problem, &Model::new(problem, allowed), axis, budget)
 }
 
@@ -140,9 +145,8 @@ pub(crate) fn solve(
             best_cost = (found.own, found.other);
             best.selection.clone_from(&found.selection);
         }
-        let weight = |point: &Lightest| {
-            own_weight * u128::from(point.own) + other_weight * u128::from(point.other)
-        };
+        let weight =
+            |point: &Lightest| own_weight * u128::from(point.own) + other_weight * u128::from(point.other);
         if weight(&found) >= weight(&over) {
             if model.tree.is_exact() {
                 enumerate(problem, model, axis, budget, weights, &mut best, best_cost);
@@ -221,6 +225,6 @@ fn enumerate(
         }
         best.bound = best.bound.max(most + 1);
         work -= front.work;
-        reach = gap.min(4 * reach.max(1)) ;
+        reach = gap.min(4 * reach.max(1));
     }
 }

@@ -91,20 +91,25 @@ impl Tree {
             }
             live.insert(table, (scope, Source::Table(table)));
         }
-        let joined = |variable: usize, of: &[BTreeSet<usize>], live: &BTreeMap<usize, (Vec<usize>, Source)>| {
-            let scope: BTreeSet<usize> =
-                of[variable].iter().flat_map(|id| live[id].0.iter().copied()).collect();
-            scope
+        let joined =
+            |variable: usize, of: &[BTreeSet<usize>], live: &BTreeMap<usize, (Vec<usize>, Source)>| {
+                let scope: BTreeSet<usize> =
+                    of[variable].iter().flat_map(|id| live[id].0.iter().copied()).collect();
+                scope
+            };
+        let cells = |scope: &BTreeSet<usize>| {
+            scope.iter().fold(1_usize, |cells, at| cells.saturating_mul(sizes[*at]))
         };
-        let cells =
-            |scope: &BTreeSet<usize>| scope.iter().fold(1_usize, |cells, at| cells.saturating_mul(sizes[*at]));
         // A variable of many tables waits: counting its cells again and again would take long.
-        let cost = |variable: usize, of: &[BTreeSet<usize>], live: &BTreeMap<usize, (Vec<usize>, Source)>| {
-            match of[variable].len() > MANY_TABLES {
+        let cost =
+            |variable: usize, of: &[BTreeSet<usize>], live: &BTreeMap<usize, (Vec<usize>, Source)>| match of
+                [variable]
+                .len()
+                > MANY_TABLES
+            {
                 true => usize::MAX,
                 false => cells(&joined(variable, of, live)),
-            }
-        };
+            };
         let mut costs: Vec<usize> = (0..count).map(|variable| cost(variable, &of, &live)).collect();
         let mut queue: BTreeSet<(usize, usize)> =
             costs.iter().enumerate().map(|(variable, cost)| (*cost, variable)).collect();
@@ -290,7 +295,8 @@ impl Tree {
             let mut lost: u128 = 0;
             for &at in &self.of_variable[variable] {
                 let bucket = &self.buckets[at];
-                let places: Vec<usize> = bucket.parts.iter().map(|part| part.at(&bucket.scope, values)).collect();
+                let places: Vec<usize> =
+                    bucket.parts.iter().map(|part| part.at(&bucket.scope, values)).collect();
                 let least = messages.cells[at][self.place(&bucket.scope[..bucket.scope.len() - 1], values)];
                 lost = lost.saturating_add(messages.sum(tables, bucket, &places).saturating_sub(least));
             }

@@ -78,7 +78,10 @@ pub fn undominated(model: &Model, band: Option<&Band<'_>>, limits: Limits) -> Op
         let mut ended = false;
         model.tree.visit(bucket, |place, parts| {
             let cell = &mut cells[place / values];
-            ended = ended || fronts.add(at, place, parts, &Known { tables: &tables, messages: &messages }, cell).is_none();
+            ended = ended
+                || fronts
+                    .add(at, place, parts, &Known { tables: &tables, messages: &messages }, cell)
+                    .is_none();
             if place % values + 1 == values {
                 undominate(cell);
             }
@@ -157,10 +160,9 @@ impl Fronts<'_> {
                 Source::Table(table) => {
                     (&known.tables[table][*place], self.band.map(|band| band.tables[table][*place]))
                 }
-                Source::Message(child) => (
-                    &known.messages[child][*place],
-                    self.band.map(|band| band.messages.cells[child][*place]),
-                ),
+                Source::Message(child) => {
+                    (&known.messages[child][*place], self.band.map(|band| band.messages.cells[child][*place]))
+                }
             };
             least = least.saturating_add(weight.unwrap_or(0));
             sums = self.joined(&sums, points, spare.saturating_add(least))?;

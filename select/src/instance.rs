@@ -166,7 +166,9 @@ impl InstanceError {
                  \"memory\"}]}], \"edges\": [{\"from\", \"to\", \"conversions\": [{\"in\", \"out\", \"time\"}]}]}"
             }
             InstanceError::DuplicateName { .. } => "give each layer a name of its own",
-            InstanceError::NoOptions(_) => "list the primitives that compute it, with their layouts, times and memories",
+            InstanceError::NoOptions(_) => {
+                "list the primitives that compute it, with their layouts, times and memories"
+            }
             InstanceError::UnknownLayer { .. } => "`from` and `to` are names of layers",
             InstanceError::BadNumber { .. } => "times are in µs, memories in KiB",
             InstanceError::TooManyLayouts => "a layout is a name such as CHW or HWC",
@@ -275,8 +277,7 @@ impl Instance {
             let place = || format!("edge {} → {}", edge.from, edge.to);
             let mut conversions = Vec::new();
             for conversion in edge.conversions {
-                let (input, output) =
-                    (layouts.number(conversion.input)?, layouts.number(conversion.output)?);
+                let (input, output) = (layouts.number(conversion.input)?, layouts.number(conversion.output)?);
                 let time = number("time", conversion.time, place)?;
                 conversions.push(Conversion { input, output, time });
             }

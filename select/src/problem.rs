@@ -67,8 +67,8 @@ impl<'a> Problem<'a> {
         };
         let conversions: f64 =
             instance.edges.iter().flat_map(|edge| &edge.conversions).map(|conversion| conversion.time).sum();
-        let times =
-            Scale::for_sums(largest(|option| option.time) + conversions).ok_or(InstanceError::TooLarge("times"))?;
+        let times = Scale::for_sums(largest(|option| option.time) + conversions)
+            .ok_or(InstanceError::TooLarge("times"))?;
         let memories =
             Scale::for_sums(largest(|option| option.memory)).ok_or(InstanceError::TooLarge("memories"))?;
         let mut candidates = Vec::new();

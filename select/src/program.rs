@@ -117,7 +117,9 @@ pub fn solve(
     let cost = problem.cost(&selection).ok_or_else(fractional)?;
     let exceeds = |limit: Option<u64>, value: u64| limit.is_some_and(|limit| value > limit);
     if exceeds(limits.time, cost.time) || exceeds(limits.memory, cost.memory) {
-        return Err(ProgramError::Solver("its solution exceeds a budget, within the solver's tolerance".into()));
+        return Err(ProgramError::Solver(
+            "its solution exceeds a budget, within the solver's tolerance".into(),
+        ));
     }
     Ok(selection)
 }

@@ -175,9 +175,7 @@ pub fn answer(problem: &Problem<'_>, query: &Query) -> Result<Answer, ProgramErr
         Method::LocalOptimal => match baselines::canonical(problem, &all) {
             Err(why) => Ok(Answer::NoBaseline(why)),
             Ok(allowed) => Ok(match exact(&allowed) {
-                Answer::Met(found) => {
-                    judged(problem, query.minimise, &budgets, found.selection, exact(&all))
-                }
+                Answer::Met(found) => judged(problem, query.minimise, &budgets, found.selection, exact(&all)),
                 other => other,
             }),
         },
@@ -229,8 +227,8 @@ pub fn front(problem: &Problem<'_>, query: &Query) -> Result<FrontAnswer, Answer
     let (mut points, complete) =
         front.map_err(|nothing| unmet(problem, &allowed, query.minimise, nothing))?;
     points.retain(|(memory, time)| {
-        let memory_holds = query.minimise == Quantity::Workspace
-            || budgets.memory.is_none_or(|budget| *memory <= budget);
+        let memory_holds =
+            query.minimise == Quantity::Workspace || budgets.memory.is_none_or(|budget| *memory <= budget);
         memory_holds && budgets.time.is_none_or(|budget| *time <= budget)
     });
     Ok(FrontAnswer { points, complete })
@@ -323,12 +321,10 @@ fn unmet(problem: &Problem<'_>, allowed: &Allowed, quantity: Quantity, nothing: 
     match nothing {
         Nothing::NoPath => Answer::Blocked(blocked(problem, allowed)),
         Nothing::Unknown => Answer::Unknown,
-        Nothing::OverBudget(nearest) => {
-            match chosen(problem, nearest.selection, |_| nearest.bound, vec![]) {
-                Answer::Met(nearest) => Answer::Unmet { quantity, nearest },
-                other => other,
-            }
-        }
+        Nothing::OverBudget(nearest) => match chosen(problem, nearest.selection, |_| nearest.bound, vec![]) {
+            Answer::Met(nearest) => Answer::Unmet { quantity, nearest },
+            other => other,
+        },
     }
 }
 

@@ -18,7 +18,8 @@ pub fn least(
     memory: Option<u64>,
     time: Option<u64>,
 ) -> Result<Least, Nothing> {
-    let fastest = |workspace: u64| budget::least(problem, &problem.within(allowed, workspace), Axis::Time, memory);
+    let fastest =
+        |workspace: u64| budget::least(problem, &problem.within(allowed, workspace), Axis::Time, memory);
     let in_time = |least: &Least| {
         let cost = problem.cost(&least.selection);
         cost.is_some_and(|cost| time.is_none_or(|limit| cost.time <= limit))

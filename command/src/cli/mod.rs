@@ -7,6 +7,7 @@ pub mod offload;
 pub mod pack;
 pub mod profile;
 pub mod reproduce;
+pub mod select;
 mod values;
 
 use std::ffi::OsString;
@@ -132,6 +133,21 @@ use from lower until just before upper. In a gap (8-10) it is not in use, or onl
 A buffer with an offset lies there. With --capacity, exit code 2 says that the buffers do not fit. csdfc then names
 buffers that are already too many, if it can prove it.")]
     Pack(pack::PackArgs),
+    /// Select a primitive and layouts for each layer of a table of costs
+    #[command(after_help = "Examples:
+  csdfc select --instance costs.json
+  csdfc select --instance costs.json --mem 4MiB --format json
+  csdfc select --instance costs.json --objective workspace --max-time 5ms
+  csdfc select --instance costs.json --front
+
+The file lists layers and edges:
+  {\"layers\": [{\"name\", \"kind\": \"conv\" or \"pass\", \"options\": [{\"primitive\", \"in\", \"out\", \"time\", \"memory\"}]}],
+   \"edges\": [{\"from\", \"to\", \"conversions\": [{\"in\", \"out\", \"time\"}]}], \"memory_budget\", \"time_budget\"}
+Times are in us, memories in KiB, layouts have names such as CHW. A layer of kind pass has an option for each layout,
+and keeps it. A tensor that is written in one layout and read in another is converted, perhaps by several conversions
+in turn. With exit code 2, no selection keeps to a budget, and the least that is feasible is printed; or no conversions
+lead from one layout to another.")]
+    Select(select::SelectArgs),
     /// Measure this machine: how long each layer takes with each primitive that computes it
     #[command(after_help = "Examples:
   csdfc profile model.onnx && csdfc plan model.onnx --device host

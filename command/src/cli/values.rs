@@ -3,6 +3,7 @@
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use csdfc::app::spec::{Method, Prefer, Primitives};
 use csdfc::offload::Unit;
+use csdfc_select::Quantity;
 
 /// Values with their names and what help says of them.
 type Names<T> = &'static [(T, &'static str, &'static str)];
@@ -62,6 +63,48 @@ const UNITS: Names<Unit> = &[
     ),
     (Unit::Elements, "elements", "Every channel of a pixel, and every filter's result of a patch"),
 ];
+
+const OBJECTIVES: Names<Quantity> = &[
+    (Quantity::Time, "time", "Time of all layers and conversions, then memory"),
+    (Quantity::Memory, "memory", "Memory, summed over layers, then time"),
+    (Quantity::Workspace, "workspace", "Memory of the layer that takes most, then time"),
+];
+
+const SELECTIONS: Names<csdfc_select::Method> = &[
+    (csdfc_select::Method::Exact, "exact", "The optimum, by elimination of one layout after another"),
+    (csdfc_select::Method::Program, "program", "The optimum, by an integer program (TASO); for comparison"),
+    (
+        csdfc_select::Method::Greedy,
+        "greedy",
+        "From the time optimum, the largest primitive is replaced by the fastest smaller one, until the budget holds",
+    ),
+    (
+        csdfc_select::Method::LocalOptimal,
+        "local-optimal",
+        "The optimum if all convolutions read and write CHW, so that nothing is converted",
+    ),
+    (
+        csdfc_select::Method::Families,
+        "families",
+        "For each family of primitives, the fastest of them or sum2d for each convolution, whatever must be converted; \
+         the best family is the answer",
+    ),
+    (
+        csdfc_select::Method::Sum2d,
+        "sum2d",
+        "Each convolution by the sum of single channels, the papers' baseline",
+    ),
+];
+
+/// Objectives of `csdfc select`.
+pub fn objective() -> impl TypedValueParser<Value = Quantity> {
+    one_of(OBJECTIVES)
+}
+
+/// Methods of `csdfc select`.
+pub fn selection() -> impl TypedValueParser<Value = csdfc_select::Method> {
+    one_of(SELECTIONS)
+}
 
 /// Methods of `--method`.
 pub fn method() -> impl TypedValueParser<Value = Method> {

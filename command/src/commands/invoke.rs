@@ -7,7 +7,7 @@ use csdfc::app::open;
 use csdfc::error::{Ending, Error};
 
 use super::{
-    analyze, check, emit, inspect, logging, offload, pack, plan, profile, reproduce, run as run_plan,
+    analyze, check, emit, inspect, logging, offload, pack, plan, profile, reproduce, run as run_plan, select,
 };
 use crate::cli::{Cli, Command};
 
@@ -53,6 +53,7 @@ fn run(cli: &Cli) -> Result<Ending, Error> {
         Command::Offload(args) => offload::offload(args),
         Command::Pack(args) => pack::pack(args),
         Command::Profile(args) => profile::profile(args),
+        Command::Select(args) => select::select(args),
         Command::Reproduce(args) => reproduce::reproduce(args),
     }
 }

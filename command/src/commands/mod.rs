@@ -19,4 +19,5 @@ mod profile;
 mod read;
 mod reproduce;
 mod run;
+mod select;
 mod watcher;

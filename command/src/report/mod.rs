@@ -9,4 +9,5 @@ pub mod pack;
 pub mod plan;
 pub mod profile;
 pub mod run;
+pub mod select;
 mod table;

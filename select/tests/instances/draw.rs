@@ -19,8 +19,7 @@ pub enum Graph {
     Broken,
 }
 
-pub const GRAPHS: [Graph; 5] =
-    [Graph::Chain, Graph::Inception, Graph::Residual, Graph::Dense, Graph::Broken];
+pub const GRAPHS: [Graph; 5] = [Graph::Chain, Graph::Inception, Graph::Residual, Graph::Dense, Graph::Broken];
 
 const LAYOUTS: [&str; 4] = ["CHW", "HCW", "HWC", "CHW8"];
 

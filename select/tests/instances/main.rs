@@ -4,6 +4,10 @@
 
 mod brute;
 mod draw;
+mod fronts;
+mod large;
+mod sizes;
+mod traps;
 
 use brute::{All, Quantity as Q};
 use csdfc_select::{Answer, Chosen, Instance, Method, Problem, Quantity, Query, answer};
@@ -57,7 +61,9 @@ fn compare(problem: &Problem<'_>, all: &All, query: &Query, case: &str) {
             let [mut time, mut memory, mut workspace] = limits;
             match quantity {
                 Quantity::Time => time = None,
-                Quantity::Memory => (memory, time) = (None, time.filter(|_| query.minimise == Quantity::Memory)),
+                Quantity::Memory => {
+                    (memory, time) = (None, time.filter(|_| query.minimise == Quantity::Memory))
+                }
                 Quantity::Workspace => (time, memory, workspace) = (None, None, None),
             }
             let least = all.best([Q::Time, Q::Memory, Q::Workspace][at], Q::Time, &[time, memory, workspace]);
