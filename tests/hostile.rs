@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use csdfc::saved::front::SavedFront;
 use csdfc_codegen::plan::StorageModel;
-use csdfc_tests::{application, hostile, outcome, random};
+use csdfc_tests::{application, hostile, outcome, random, root};
 use rand::RngExt;
 
 /// Changes of one file.
@@ -88,6 +88,13 @@ fn fronts() {
     for code in [format!("1,2*2,{}*1", layers - 3), format!("{layers}*1; barriers 1,3-5,7")] {
         check(read, code.as_bytes());
     }
+}
+
+#[test]
+fn instances() {
+    let instance = std::fs::read(root().join("apps/select/inception.json")).unwrap_or_default();
+    assert!(!instance.is_empty());
+    check(hostile::instance, &instance);
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod offload;
 mod onnx;
 mod pack;
 mod profile;
+mod select;
 
 use std::io::{Read, Write};
 use std::path::Path;
@@ -80,6 +81,7 @@ fn help_of_all_commands() {
         ("help_reproduce", &["reproduce", "--help"]),
         ("help_pack", &["pack", "--help"]),
         ("help_profile", &["profile", "--help"]),
+        ("help_select", &["select", "--help"]),
     ] {
         let ended = run(folder.path(), args);
         assert_eq!((ended.code, ended.stderr.as_str()), (0, ""));

@@ -12,9 +12,13 @@ use csdfc::import::{self, ImportOptions};
 use csdfc::saved::front::SavedFront;
 use csdfc::search::known::Start;
 use csdfc_codegen::plan::Plan;
+use csdfc_select::{Instance, Method, Problem, Quantity, Query};
 
 /// Actors and phases up to which a graph is analysed: all is linear in them at least.
 const MOST_PHASES: u64 = 10_000;
+
+/// Options and edges up to which an instance is solved.
+const MOST_OPTIONS: usize = 200;
 
 /// A graph in SDF3 XML: what is read can be written and read again, and analysed within a budget.
 ///
@@ -67,6 +71,41 @@ pub fn front(bytes: &[u8]) {
     if let Ok(choices) = front.pick(front.pareto.len(), &application) {
         let plan = crate::outcome_from(&Start::Picked(choices), &application).plan;
         assert!(csdfc_codegen::check(&plan).is_ok(), "{text}");
+    }
+}
+
+/// An instance of primitive selection: what can be read is solved, if it is small.
+///
+/// # Panics
+/// When a selection breaks its budget, or costs less than the bound.
+pub fn instance(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let Ok(instance) = Instance::parse(text) else { return };
+    let options: usize = instance.layers.iter().map(|layer| layer.options.len()).sum();
+    let (memory, time) = (instance.memory_budget, instance.time_budget);
+    for pass_converts in [false, true] {
+        let Ok(problem) = Problem::new(&instance, pass_converts) else { continue };
+        if options + instance.edges.len() > MOST_OPTIONS {
+            return;
+        }
+        for (minimise, memory, time) in [
+            (Quantity::Time, memory, None),
+            (Quantity::Memory, None, time),
+            (Quantity::Workspace, None, time),
+        ] {
+            for method in
+                [Method::Exact, Method::Greedy, Method::Families, Method::Sum2d, Method::LocalOptimal]
+            {
+                let query = Query { minimise, time, memory, workspace: None, method };
+                let answer =
+                    csdfc_select::answer(&problem, &query).expect("no integer program was asked for");
+                if let csdfc_select::Answer::Met(chosen) = answer {
+                    assert!(minimise.of(&chosen.cost) >= chosen.bound, "{text}");
+                    assert!(memory.is_none_or(|most| chosen.cost.memory <= problem.memories.budget(most)));
+                    assert!(time.is_none_or(|most| chosen.cost.time <= problem.times.budget(most)));
+                }
+            }
+        }
     }
 }
 

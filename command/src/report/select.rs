@@ -341,8 +341,9 @@ fn amount(quantity: Quantity, value: f64) -> String {
 /// The answer as text.
 pub fn text(problem: &Problem<'_>, report: &SelectReport) -> String {
     let mut text = String::new();
+    let counted = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
     let (layers, edges) = (problem.instance.layers.len(), problem.instance.edges.len());
-    let _ = write!(text, "{layers} layers, {edges} edges: ");
+    let _ = write!(text, "{}, {}: ", counted(layers, "layer"), counted(edges, "edge"));
     match (&report.objective, &report.unmet) {
         (Some(objective), _) => {
             let proof = match (report.optimal, report.bound) {
@@ -364,11 +365,13 @@ pub fn text(problem: &Problem<'_>, report: &SelectReport) -> String {
             let _ = match unmet.least {
                 Some(least) => writeln!(
                     text,
-                    "no selection keeps to {} {budget}; the least that is feasible is {}",
+                    "no selection keeps to a {} of {budget}; the least that is feasible is {}",
                     named(unmet.quantity),
                     amount(unmet.quantity, least)
                 ),
-                None => writeln!(text, "this selection does not keep to {} {budget}", named(unmet.quantity)),
+                None => {
+                    writeln!(text, "this selection does not keep to a {} of {budget}", named(unmet.quantity))
+                }
             };
         }
         (None, None) => {
@@ -389,8 +392,10 @@ pub fn text(problem: &Problem<'_>, report: &SelectReport) -> String {
         let mut lines = Vec::new();
         for (quantity, value, what) in totals {
             let budget = report.budgets.limit(quantity);
-            let budget = budget.map_or_else(String::new, |budget| format!("of {}", amount(quantity, budget)));
-            lines.push(vec![named(quantity).into(), amount(quantity, value), budget, what.to_owned()]);
+            let budget = budget.map(|budget| format!("of {}", amount(quantity, budget)));
+            let notes: Vec<&str> =
+                budget.iter().map(String::as_str).chain((!what.is_empty()).then_some(what)).collect();
+            lines.push(vec![named(quantity).into(), amount(quantity, value), notes.join(", ")]);
         }
         let _ = write!(text, "\n{}\n{}", table(&lines, &[1]), layer_table(problem, report));
     }

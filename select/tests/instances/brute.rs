@@ -24,8 +24,8 @@ struct Candidate {
 pub struct All {
     pub selections: Vec<(Vec<usize>, [f64; 3])>,
     candidates: Vec<Vec<Candidate>>,
-    /// From, to, and times between layouts.
-    edges: Vec<(usize, usize, BTreeMap<(String, String), f64>)>,
+    /// From, to, and times between any two candidates.
+    edges: Vec<(usize, usize, Vec<Vec<Option<f64>>>)>,
 }
 
 fn text(value: &Value) -> String {
@@ -38,11 +38,20 @@ impl All {
         let layers = instance["layers"].as_array().unwrap();
         let index: BTreeMap<String, usize> =
             layers.iter().enumerate().map(|(at, layer)| (text(&layer["name"]), at)).collect();
-        let candidates = layers.iter().map(|layer| candidates(layer, pass_converts)).collect();
+        let candidates: Vec<Vec<Candidate>> =
+            layers.iter().map(|layer| candidates(layer, pass_converts)).collect();
         let edges = instance["edges"].as_array().unwrap().iter().map(|edge| {
-            (index[&text(&edge["from"])], index[&text(&edge["to"])], distances(&edge["conversions"]))
+            let (from, to) = (index[&text(&edge["from"])], index[&text(&edge["to"])]);
+            let times = distances(&edge["conversions"]);
+            let time = |from: &Candidate, to: &Candidate| match from.output == to.input {
+                true => Some(0.0),
+                false => times.get(&(from.output.clone(), to.input.clone())).copied(),
+            };
+            let row = |from| candidates[to].iter().map(|to| time(from, to)).collect();
+            (from, to, candidates[from].iter().map(row).collect())
         });
-        let mut all = All { selections: vec![], candidates, edges: edges.collect() };
+        let edges = edges.collect();
+        let mut all = All { selections: vec![], candidates, edges };
         let mut selection = vec![0; all.candidates.len()];
         'next: loop {
             if let Some(cost) = all.cost(&selection) {
@@ -69,10 +78,7 @@ impl All {
             cost[2] = cost[2].max(taken(layer).memory);
         }
         for (from, to, times) in &self.edges {
-            let (from, to) = (&taken(*from).output, &taken(*to).input);
-            if from != to {
-                cost[0] += times.get(&(from.clone(), to.clone()))?;
-            }
+            cost[0] += times[selection[*from]][selection[*to]]?;
         }
         Some(cost)
     }
