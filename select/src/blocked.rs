@@ -13,7 +13,10 @@ pub struct Blocked {
     pub pairs: Vec<(String, String)>,
 }
 
-/// Edges that together leave no selection, though without any one of them there would be one.
+/// Most edges that are named.
+const MOST_EDGES: usize = 8;
+
+/// Edges that together leave no selection, though without any one of them there would be one. Of more than 8 the last ones.
 pub fn blocked(problem: &Problem<'_>, allowed: &Allowed) -> Vec<Blocked> {
     let mut core: Vec<usize> = Vec::new();
     let mut rest: Vec<usize> = (0..problem.paths.len()).collect();
@@ -26,7 +29,7 @@ pub fn blocked(problem: &Problem<'_>, allowed: &Allowed) -> Vec<Blocked> {
         };
         let counts: Vec<usize> = (0..=rest.len()).collect();
         let shortest = counts.partition_point(is_possible);
-        if shortest == 0 || shortest > rest.len() {
+        if shortest == 0 || shortest > rest.len() || core.len() == MOST_EDGES {
             core.sort_unstable();
             return core.into_iter().map(|edge| explained(problem, allowed, edge)).collect();
         }

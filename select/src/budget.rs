@@ -109,7 +109,10 @@ pub fn least(
 }
 
 /// [`least`], of a model of the candidates.
-pub(crate) fn solve(
+///
+/// # Errors
+/// As [`least`].
+pub fn solve(
     problem: &Problem<'_>,
     model: &Model,
     axis: Axis,

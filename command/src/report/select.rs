@@ -204,7 +204,7 @@ impl SelectReport {
             Answer::Unmet { quantity, nearest } => {
                 report.take(problem, nearest);
                 let exact = matches!(query.method, Method::Exact | Method::Program);
-                let least = value(problem, *quantity, nearest.bound);
+                let least = value(problem, *quantity, quantity.of(&nearest.cost));
                 report.unmet = report.budgets.limit(*quantity).map(|budget| Unmet {
                     quantity: *quantity,
                     budget,

@@ -24,8 +24,14 @@ struct Candidate {
 pub struct All {
     pub selections: Vec<(Vec<usize>, [f64; 3])>,
     candidates: Vec<Vec<Candidate>>,
-    /// From, to, and times between any two candidates.
-    edges: Vec<(usize, usize, Vec<Vec<Option<f64>>>)>,
+    edges: Vec<Edge>,
+}
+
+/// An edge, with the times between any two candidates.
+struct Edge {
+    from: usize,
+    to: usize,
+    times: Vec<Vec<Option<f64>>>,
 }
 
 fn text(value: &Value) -> String {
@@ -48,7 +54,7 @@ impl All {
                 false => times.get(&(from.output.clone(), to.input.clone())).copied(),
             };
             let row = |from| candidates[to].iter().map(|to| time(from, to)).collect();
-            (from, to, candidates[from].iter().map(row).collect())
+            Edge { from, to, times: candidates[from].iter().map(row).collect() }
         });
         let edges = edges.collect();
         let mut all = All { selections: vec![], candidates, edges };
@@ -77,7 +83,7 @@ impl All {
             cost[1] += taken(layer).memory;
             cost[2] = cost[2].max(taken(layer).memory);
         }
-        for (from, to, times) in &self.edges {
+        for Edge { from, to, times } in &self.edges {
             cost[0] += times[selection[*from]][selection[*to]]?;
         }
         Some(cost)

@@ -48,11 +48,12 @@ pub fn draw(graph: Graph, random: &mut ChaCha8Rng) -> String {
     let density = if graph == Graph::Broken { 2 } else { 7 };
     let edge = |(from, to): (usize, usize)| {
         let mut conversions = Vec::new();
-        for one in 0..layouts {
-            for other in (0..layouts).filter(|other| *other != one) {
+        let layouts = &LAYOUTS[..layouts];
+        for input in layouts {
+            for output in layouts.iter().filter(|output| *output != input) {
                 if random.random_range(0..8) < density {
                     let time = number(random, most);
-                    conversions.push(json!({ "in": LAYOUTS[one], "out": LAYOUTS[other], "time": time }));
+                    conversions.push(json!({ "in": input, "out": output, "time": time }));
                 }
             }
         }

@@ -8,6 +8,7 @@ mod fronts;
 mod large;
 mod sizes;
 mod traps;
+mod wide;
 
 use brute::{All, Quantity as Q};
 use csdfc_select::{Answer, Chosen, Instance, Method, Problem, Quantity, Query, answer};
