@@ -5,7 +5,7 @@
 //! Lagrangian relaxation). For any weights, elimination gives a selection on the convex hull of all that there are, and a
 //! lower bound. Newton's method finds the two neighbours on the hull between which the budget lies. One keeps to the budget,
 //! the other gives the bound. The optimum is between the two. It need not be on the hull, so the undominated sums
-//! ([`crate::front`]) are enumerated. Each sum is given up as soon as it cannot lead to a selection that keeps to the budget
+//! ([`mod@crate::front`]) are enumerated. Each sum is given up as soon as it cannot lead to a selection that keeps to the budget
 //! and costs at most a certain amount. That amount starts next to the bound, and rises until a selection is found. Few sums
 //! are left then, because there are few selections so near to the hull.
 

@@ -8,8 +8,8 @@
 //!   2020. The least time under a budget of memory (Eq. 13), the least memory under a budget of time (Eq. 14), and the
 //!   least workspace under a budget of time (Eq. 15).
 //!
-//! An [`Instance`] is a bare table of costs: this crate knows no CNN and no kernel. [`answer`] gives a selection, and a bound
-//! that proves it optimal; [`front`] gives all trade-offs. Time is that of all layers and of the conversions on all edges.
+//! An [`Instance`] is a bare table of costs: this crate knows no CNN and no kernel. [`answer()`] gives a selection, and a bound
+//! that proves it optimal; [`front()`] gives all trade-offs. Time is that of all layers and of the conversions on all edges.
 //! Memory is summed over layers (Eq. 9), and conversions need none. Workspace is the memory of the layer that takes most.
 //!
 //! | module | what |
