@@ -8,7 +8,11 @@
 //! ([`mod@crate::front`]) are enumerated. Each sum is given up as soon as it cannot lead to a selection that keeps to the budget
 //! and costs at most a certain amount. That amount starts next to the bound, and rises until a selection is found. Few sums
 //! are left then, because there are few selections so near to the hull.
+//!
+//! Where elimination is not exact, the bound still holds, and the selection is the best of what the searches found, made
+//! better by [`crate::descent`].
 
+use crate::descent::descend;
 use crate::front::{Band, Limits, undominated};
 use crate::model::{Model, Weights};
 use crate::problem::{Allowed, Cost, Problem, Selection};
@@ -160,6 +164,9 @@ pub fn solve(
             true => within = found,
             false => over = found,
         }
+    }
+    if !model.tree.is_exact() {
+        best.selection = descend(problem, &model.candidates(), axis, budget, best.selection);
     }
     Ok(best)
 }

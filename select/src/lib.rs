@@ -21,6 +21,7 @@
 //! | [`model`] | a problem as a sum of tables over layouts |
 //! | [`elimination`] | the least sum of tables |
 //! | [`budget`] | the least of one quantity under a budget of the other |
+//! | [`descent`] | selections made better where the graph is too dense for the above |
 //! | [`workspace`] | the least workspace, and its front |
 //! | [`mod@front`] | undominated sums |
 //! | [`program`] | the integer program, with which the above is compared |
@@ -61,6 +62,7 @@ pub mod baselines;
 pub mod blocked;
 pub mod budget;
 pub mod conversions;
+pub mod descent;
 pub mod elimination;
 pub mod front;
 pub mod instance;

@@ -145,6 +145,12 @@ impl Model {
         self.tables[..self.layers].iter().map(of_layer).collect()
     }
 
+    /// The undominated candidates of each layer.
+    pub fn candidates(&self) -> Allowed {
+        let of_layer = |table: &Table| table.cells.iter().flatten().map(|point| point.candidate).collect();
+        self.tables[..self.layers].iter().map(of_layer).collect()
+    }
+
     /// The layer of a table, unless it is of an edge.
     pub fn layer(&self, table: usize) -> Option<usize> {
         (table < self.layers).then_some(table)

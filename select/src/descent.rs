@@ -1,0 +1,66 @@
+//! A selection made better by changing one layer at a time, where the exact methods do not apply.
+
+use crate::budget::Axis;
+use crate::problem::{Allowed, Cost, Problem, Selection};
+
+/// Most rounds over all layers.
+const ROUNDS: usize = 100;
+
+/// Changes layer after layer to the candidate that lowers `axis` most, and of equal ones the other quantity, while the
+/// other keeps to the budget. Ends when no single change helps.
+pub fn descend(
+    problem: &Problem<'_>,
+    allowed: &Allowed,
+    axis: Axis,
+    budget: u64,
+    mut selection: Selection,
+) -> Selection {
+    let mut incident = vec![Vec::new(); selection.len()];
+    for (edge, ends) in problem.instance.edges.iter().enumerate() {
+        incident[ends.from].push(edge);
+        incident[ends.to].push(edge);
+    }
+    let Some(mut cost) = problem.cost(&selection) else { return selection };
+    for _ in 0..ROUNDS {
+        let before = cost;
+        for layer in 0..selection.len() {
+            let Some(own) = part(problem, &incident[layer], &selection, layer) else { return selection };
+            let current = selection[layer];
+            let mut best = (axis.of(&cost), axis.other().of(&cost), current);
+            for &place in &allowed[layer] {
+                selection[layer] = place;
+                let Some(other) = part(problem, &incident[layer], &selection, layer) else { continue };
+                let changed = Cost {
+                    time: cost.time - own.0 + other.0,
+                    memory: cost.memory - own.1 + other.1,
+                    workspace: 0,
+                };
+                let found = (axis.of(&changed), axis.other().of(&changed), place);
+                if (found.0, found.1) < (best.0, best.1) && found.1 <= budget {
+                    best = found;
+                }
+            }
+            selection[layer] = best.2;
+            cost = match axis {
+                Axis::Time => Cost { time: best.0, memory: best.1, ..cost },
+                Axis::Memory => Cost { time: best.1, memory: best.0, ..cost },
+            };
+        }
+        if cost == before {
+            break;
+        }
+    }
+    selection
+}
+
+/// The time and memory of a layer and of the edges at it.
+fn part(problem: &Problem<'_>, edges: &[usize], selection: &Selection, layer: usize) -> Option<(u64, u64)> {
+    let taken = problem.taken(selection, layer);
+    let mut time = taken.time;
+    for &edge in edges {
+        let ends = &problem.instance.edges[edge];
+        let from = problem.taken(selection, ends.from).output;
+        time += problem.paths[edge].time(from, problem.taken(selection, ends.to).input)?;
+    }
+    Some((time, taken.memory))
+}
