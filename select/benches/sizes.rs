@@ -1,4 +1,5 @@
-//! How long instances of the size of GoogLeNet take: `cargo bench -p csdfc-select --bench sizes`.
+//! How long instances of the size of GoogLeNet take: `cargo bench -p csdfc-select --bench sizes`. Files of other instances may
+//! follow, as `-- FILE.json`.
 
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark prints what it measures")]
 
@@ -12,6 +13,16 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
 fn main() {
+    let files: Vec<String> =
+        std::env::args().skip(1).filter(|argument| argument.ends_with(".json")).collect();
+    for file in &files {
+        println!("{file}");
+        let instance = Instance::parse(&std::fs::read_to_string(file).unwrap()).unwrap();
+        measure(&Problem::new(&instance, false).unwrap());
+    }
+    if !files.is_empty() {
+        return;
+    }
     for (name, pools) in [("57 convolutions × 57", false), ("70 layers × 57", true)] {
         for seed in 1..4 {
             let text = large::googlenet(pools, ChaCha8Rng::seed_from_u64(seed));
@@ -32,7 +43,9 @@ fn measure(problem: &Problem<'_>) {
         let Ok(Answer::Met(found)) = answer(problem, query) else { return None };
         let (seconds, cost) = (began.elapsed().as_secs_f64(), found.cost);
         let (time, memory) = (problem.times.value(cost.time), problem.memories.value(cost.memory));
-        println!("  {what:<28} {seconds:.4} s  {time:.0} us, {memory:.0} KiB");
+        let gap = query.minimise.of(&cost) - found.bound;
+        let proof = if gap == 0 { "" } else { ", not proven" };
+        println!("  {what:<28} {seconds:.4} s  {time:.0} us, {memory:.0} KiB{proof}");
         Some((time, memory, problem.memories.value(cost.workspace)))
     };
     let (Some(fast), Some(small)) =

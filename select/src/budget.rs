@@ -9,8 +9,8 @@
 //! and costs at most a certain amount. That amount starts next to the bound, and rises until a selection is found. Few sums
 //! are left then, because there are few selections so near to the hull.
 //!
-//! Where elimination is not exact, the bound still holds, and the selection is the best of what the searches found, made
-//! better by [`crate::descent`].
+//! Where elimination is not exact, or there is too much to enumerate, the bound still holds. The selection is then the best
+//! that was met on the way, made better by [`crate::descent`].
 
 use crate::descent::descend;
 use crate::front::{Band, Limits, undominated};
@@ -50,7 +50,7 @@ pub enum Nothing {
 const STEPS: usize = 200_000;
 
 /// Most pairs of sums that are looked at for one answer. They take some seconds.
-const WORK: u64 = 400_000_000;
+const WORK: u64 = 40_000_000;
 
 /// Most turns of Newton's method where elimination is not exact.
 const TURNS: usize = 64;
@@ -122,6 +122,20 @@ pub fn solve(
     axis: Axis,
     budget: Option<u64>,
 ) -> Result<Least, Nothing> {
+    solve_within(problem, model, axis, budget, WORK)
+}
+
+/// [`solve`], with so many pairs of sums that may be looked at.
+///
+/// # Errors
+/// As [`least`].
+pub fn solve_within(
+    problem: &Problem<'_>,
+    model: &Model,
+    axis: Axis,
+    budget: Option<u64>,
+    work: u64,
+) -> Result<Least, Nothing> {
     let free = lightest(problem, model, axis, axis.first())?;
     let bound = (free.bound >> 64) as u64;
     let Some(budget) = budget.filter(|budget| free.other > *budget) else {
@@ -139,7 +153,7 @@ pub fn solve(
     let (mut over, mut within) = (free, tightest);
     let mut best = Least { selection: within.selection.clone(), bound };
     let mut best_cost = (within.own, within.other);
-    let mut turns = 0;
+    let (mut turns, mut hull) = (0, None);
     while within.own > over.own && (turns < TURNS || model.tree.is_exact()) {
         turns += 1;
         let own_weight = u128::from(over.other - within.other);
@@ -155,9 +169,7 @@ pub fn solve(
         let weight =
             |point: &Lightest| own_weight * u128::from(point.own) + other_weight * u128::from(point.other);
         if weight(&found) >= weight(&over) {
-            if model.tree.is_exact() {
-                enumerate(problem, model, axis, budget, weights, &mut best, best_cost);
-            }
+            hull = Some(weights);
             break;
         }
         match found.other <= budget {
@@ -165,8 +177,14 @@ pub fn solve(
             false => over = found,
         }
     }
-    if !model.tree.is_exact() {
-        best.selection = descend(problem, &model.candidates(), axis, budget, best.selection);
+    let better = descend(problem, &model.candidates(), axis, budget, best.selection.clone());
+    if let Some(cost) = problem.cost(&better) {
+        best_cost = (axis.of(&cost), axis.other().of(&cost));
+        best.selection = better;
+    }
+    if let Some(weights) = hull.filter(|_| model.tree.is_exact()) {
+        let quest = Quest { axis, budget, weights, best_cost, work };
+        enumerate(problem, model, &quest, &mut best);
     }
     Ok(best)
 }
@@ -185,16 +203,21 @@ fn lightest(problem: &Problem<'_>, model: &Model, axis: Axis, weights: Weights) 
     Ok(Lightest { own: axis.of(&cost), other: axis.other().of(&cost), bound, selection })
 }
 
-/// Looks for the optimum between the bound and the best selection that is known. Weights are those of the best bound.
-fn enumerate(
-    problem: &Problem<'_>,
-    model: &Model,
+/// What [`enumerate`] looks for.
+struct Quest {
     axis: Axis,
     budget: u64,
+    /// Weights of the best bound.
     weights: Weights,
-    best: &mut Least,
+    /// What the best selection that is known costs, of the axis and of the other quantity.
     best_cost: (u64, u64),
-) {
+    /// Most pairs of sums that may be looked at.
+    work: u64,
+}
+
+/// Looks for the optimum between the bound and the best selection that is known.
+fn enumerate(problem: &Problem<'_>, model: &Model, quest: &Quest, best: &mut Least) {
+    let Quest { axis, budget, weights, best_cost, mut work } = *quest;
     let tables = model.weighed(weights);
     let messages = model.tree.messages(&tables);
     let least_with = model.tree.least_with(&tables, &messages);
@@ -202,7 +225,6 @@ fn enumerate(
         Axis::Time => (weights.time, weights.memory),
         Axis::Memory => (weights.memory, weights.time),
     };
-    let mut work = WORK;
     let start = best.bound;
     let gap = best_cost.0.saturating_sub(start);
     let mut reach = gap / 256;

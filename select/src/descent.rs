@@ -1,4 +1,4 @@
-//! A selection made better by changing one layer at a time, where the exact methods do not apply.
+//! A selection made better by changing one layer at a time.
 
 use crate::budget::Axis;
 use crate::problem::{Allowed, Cost, Problem, Selection};

@@ -21,13 +21,17 @@
 //! | [`model`] | a problem as a sum of tables over layouts |
 //! | [`elimination`] | the least sum of tables |
 //! | [`budget`] | the least of one quantity under a budget of the other |
-//! | [`descent`] | selections made better where the graph is too dense for the above |
+//! | [`descent`] | selections made better, one layer at a time |
 //! | [`workspace`] | the least workspace, and its front |
 //! | [`mod@front`] | undominated sums |
 //! | [`program`] | the integer program, with which the above is compared |
 //! | [`baselines`] | what the papers compare with |
 //! | [`mod@blocked`] | why there is no selection at all |
 //! | [`query`] | what is asked and answered |
+//!
+//! Every answer has a bound. It equals the answer unless layers are joined so densely that a table of the elimination would have
+//! more than 2^18 cells, which takes more than 11 variables of three layouts. Then a search goes on from a relaxation: the
+//! bound still holds, but may be lower than what is found.
 //!
 //! Where the papers differ from this crate: a layer that is no convolution keeps one layout. The PBQP paper lets it convert
 //! for nothing (section 5.2), which [`Problem::new`] does if asked to. Eq. 12 of the TASO paper sums conversions over all pairs of

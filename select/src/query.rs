@@ -97,7 +97,7 @@ pub struct FrontAnswer {
 }
 
 /// Most pairs of sums that are looked at for a front.
-const FRONT_WORK: u64 = 400_000_000;
+const FRONT_WORK: u64 = 100_000_000;
 
 /// Budgets at which a front is computed that is too large to be computed as a whole.
 const SAMPLES: u64 = 64;

@@ -90,10 +90,7 @@ pub fn front(
     let mut points: Vec<(u64, u64)> = Vec::new();
     let mut complete = true;
     let mut within = allowed.clone();
-    let mut found = budget::least(problem, &within, Axis::Time, memory);
-    if let Err(nothing) = found {
-        return Err(nothing);
-    }
+    let mut found = Ok(budget::least(problem, &within, Axis::Time, memory)?);
     while let Ok(least) = found {
         let Some(cost) = problem.cost(&least.selection) else { break };
         complete = complete && least.bound == cost.time;

@@ -1,7 +1,10 @@
 //! Instances in which a plausible mistake gives another answer.
 
 use csdfc_select::baselines::NoBaseline;
+use csdfc_select::budget::{Axis, solve_within};
+use csdfc_select::model::Model;
 use csdfc_select::{Answer, Chosen, Instance, Method, Problem, Quantity, Query, answer};
+use rand::RngExt;
 use serde_json::{Value, json};
 
 use crate::query;
@@ -138,6 +141,51 @@ fn baselines_say_what_they_miss() {
     };
     assert_eq!((found(11.0), found(10.0), found(6.0)), (6.0, 16.0, 16.0));
     assert_eq!(greedy(5.0), Ok(Answer::NoBaseline(NoBaseline::NothingSmaller)));
+}
+
+#[test]
+fn of_equal_times_the_least_workspace_is_on_the_front() {
+    // All in CHW: 5 + 5 KiB. All in HWC: 8 + 1 KiB, which is less in sum, but more in one layer.
+    let layers = [("a", 5.0, 8.0), ("b", 5.0, 1.0)].map(|(name, planes, pixels)| {
+        let options = [option("p", "CHW", "CHW", 1.0, planes), option("p", "HWC", "HWC", 1.0, pixels)];
+        layer(name, "conv", &options)
+    });
+    let instance = instance(&layers, &[edge("a", "b", &[])]);
+    let problem = Problem::new(&instance, false).unwrap();
+    let memory = |query: &Query| {
+        let cost = met(&problem, query).cost;
+        (problem.memories.value(cost.memory), problem.memories.value(cost.workspace))
+    };
+    assert_eq!(memory(&query(Quantity::Time)), (9.0, 8.0));
+    assert_eq!(memory(&Query { workspace: Some(8.0), ..query(Quantity::Time) }), (10.0, 5.0));
+    let front = csdfc_select::front(&problem, &query(Quantity::Workspace)).unwrap();
+    assert_eq!(front.points, [(problem.memories.whole(5.0), problem.times.whole(2.0))]);
+}
+
+#[test]
+fn what_is_too_much_to_enumerate_has_a_bound() {
+    // Time and memory of all primitives lie on one line, so that hardly any sum beats another.
+    let mut random = crate::draw::random(5000);
+    let layers: Vec<Value> = (0..40)
+        .map(|at| {
+            let options: Vec<Value> = (0..12)
+                .map(|_| {
+                    let memory = f64::from(random.random_range(1..100_000)) / 1000.0;
+                    option("p", "CHW", "CHW", (1_000_000.0 - memory * 9000.0).round() / 1000.0, memory)
+                })
+                .collect();
+            layer(&format!("l{at}"), "conv", &options)
+        })
+        .collect();
+    let instance = instance(&layers, &[]);
+    let problem = Problem::new(&instance, false).unwrap();
+    let model = Model::new(&problem, &problem.all());
+    let budget = problem.memories.whole(1234.567);
+    let least = solve_within(&problem, &model, Axis::Time, Some(budget), 100_000).unwrap();
+    let cost = problem.cost(&least.selection).unwrap();
+    assert!(cost.memory <= budget && least.bound <= cost.time);
+    assert!(least.bound < cost.time, "this was meant to be too much");
+    assert!(cost.time - least.bound < cost.time / 1000);
 }
 
 #[test]
