@@ -97,10 +97,13 @@ pub struct FrontAnswer {
 }
 
 /// Most pairs of sums that are looked at for a front.
-const FRONT_WORK: u64 = 100_000_000;
+const FRONT_WORK: u64 = 200_000_000;
 
 /// Budgets at which a front is computed that is too large to be computed as a whole.
 const SAMPLES: u64 = 64;
+
+/// Most pairs of sums that are looked at for each of them.
+const SAMPLE_WORK: u64 = 2_000_000;
 
 impl Quantity {
     /// Its part of a cost.
@@ -234,7 +237,8 @@ pub fn front(problem: &Problem<'_>, query: &Query) -> Result<FrontAnswer, Answer
     Ok(FrontAnswer { points, complete })
 }
 
-/// All undominated pairs of a memory and a time, by rising memory. Where they are too many, those at evenly spaced budgets.
+/// All undominated pairs of a memory and a time, by rising memory. Where they are too many, what is found at evenly spaced
+/// budgets.
 fn memory_front(problem: &Problem<'_>, allowed: &Allowed) -> Result<(Vec<(u64, u64)>, bool), Nothing> {
     let model = Model::new(problem, allowed);
     let limits = Limits { time: u64::MAX, memory: u64::MAX, work: FRONT_WORK };
@@ -251,7 +255,8 @@ fn memory_front(problem: &Problem<'_>, allowed: &Allowed) -> Result<(Vec<(u64, u
     let mut points = vec![fastest, smallest];
     for sample in 1..SAMPLES {
         let memory = smallest.0 + (fastest.0.saturating_sub(smallest.0)) / SAMPLES * sample;
-        if let Ok(least) = budget::solve(problem, &model, Axis::Time, Some(memory)) {
+        let sampled = budget::solve_within(problem, &model, Axis::Time, Some(memory), SAMPLE_WORK);
+        if let Ok(least) = sampled {
             points.push(cost(&least)?);
         }
     }
