@@ -144,6 +144,21 @@ fn baselines_say_what_they_miss() {
 }
 
 #[test]
+fn greedy_replaces_the_largest() {
+    let layers = [("a", 20.0, 50.0), ("b", 10.0, 2.0)].map(|(name, memory, slow)| {
+        let options = [option("fast", "CHW", "CHW", 1.0, memory), option("small", "CHW", "CHW", slow, 1.0)];
+        layer(name, "conv", &options)
+    });
+    let instance = instance(&layers, &[]);
+    let problem = Problem::new(&instance, false).unwrap();
+    let within = |method: Method, memory: f64| time(&problem, &Query { memory: Some(memory), ..by(method) });
+    assert_eq!((within(Method::Greedy, 29.0), within(Method::Exact, 29.0)), (51.0, 3.0));
+    assert_eq!((within(Method::Greedy, 10.0), within(Method::Exact, 10.0)), (52.0, 52.0));
+    let narrow = Query { workspace: Some(15.0), ..by(Method::Greedy) };
+    assert_eq!(time(&problem, &narrow), 51.0);
+}
+
+#[test]
 fn of_equal_times_the_least_workspace_is_on_the_front() {
     // All in CHW: 5 + 5 KiB. All in HWC: 8 + 1 KiB, which is less in sum, but more in one layer.
     let layers = [("a", 5.0, 8.0), ("b", 5.0, 1.0)].map(|(name, planes, pixels)| {
