@@ -1,6 +1,7 @@
 //! Instances on which elimination is a relaxation: here because tables may have few cells.
 
 use csdfc_select::budget::{Axis, Nothing, solve};
+use csdfc_select::descent::descend;
 use csdfc_select::model::Model;
 use csdfc_select::{Instance, Problem};
 use rand::RngExt;
@@ -43,4 +44,36 @@ fn bounds_hold_where_elimination_is_not_exact() {
         *(if found.bound == cost.time { &mut proven } else { &mut open }) += 1;
     }
     assert!(relaxed > 100 && proven > 100 && open > 10, "{relaxed} {proven} {open}");
+}
+
+#[test]
+fn a_descent_ends_where_no_single_change_helps() {
+    let mut improved = 0;
+    for (graph, seed) in GRAPHS.into_iter().flat_map(|graph| (0..40).map(move |seed| (graph, seed))) {
+        let mut random = random(6000 + seed);
+        let text = draw(graph, &mut random);
+        let instance = Instance::parse(&text).unwrap();
+        let problem = Problem::new(&instance, false).unwrap();
+        let all = All::of(&text, false);
+        if all.selections.is_empty() {
+            continue;
+        }
+        let (start, [time, memory, _]) = all.selections[random.random_range(0..all.selections.len())].clone();
+        let budget = problem.memories.whole(memory);
+        let found = descend(&problem, &problem.all(), Axis::Time, budget, start);
+        let [least, within, _] = all.cost(&found).unwrap();
+        assert!(least <= time && within <= memory);
+        improved += usize::from(least < time);
+        for layer in 0..found.len() {
+            for place in 0..problem.candidates[layer].len() {
+                let mut changed = found.clone();
+                changed[layer] = place;
+                let helps = all.cost(&changed).is_some_and(|[other, taken, _]| {
+                    taken <= memory && (other < least || other == least && taken < within)
+                });
+                assert!(!helps, "{graph:?} {seed}: layer {layer}, candidate {place}");
+            }
+        }
+    }
+    assert!(improved > 50, "{improved}");
 }
