@@ -7,7 +7,8 @@ use super::kernel::{Context, ElementKernel, RowKernel};
 use super::math;
 use super::pixels::{pixel, pixels_mut};
 use super::reduce::{LANES, Planes, ReduceFunction, fold};
-use super::rows::{Rows, RowsMut};
+use super::rows::{RowShape, Rows, RowsMut};
+use super::share::Sharing;
 
 /// An instance normalisation. It reads the whole of the input, twice for the statistics; so the fewer firings make the
 /// output, the better. Its constants are a scale and a shift of each channel.
@@ -20,6 +21,11 @@ pub struct InstanceNorm {
 
 /// One operand, an image.
 impl RowKernel for InstanceNorm {
+    /// Each worker would read all of the operand.
+    fn sharing(&self, _: usize, _: usize, _: &RowShape) -> Sharing {
+        Sharing::Alone
+    }
+
     #[inline]
     fn rows(
         &self,

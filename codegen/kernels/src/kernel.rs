@@ -9,7 +9,8 @@ use core::ops::Range;
 
 use super::arch::Isa;
 use super::elements::{Elements, ElementsMut};
-use super::rows::{Rows, RowsMut};
+use super::rows::{RowShape, Rows, RowsMut};
+use super::share::Sharing;
 use super::workers::Workers;
 
 /// What a firing has beside its tensors.
@@ -17,7 +18,7 @@ use super::workers::Workers;
 pub struct Context<'a> {
     /// The instruction set of vector code.
     pub isa: Isa,
-    /// Who shares the firing; nobody but the caller if there are none.
+    /// Who shares the work of a call; nobody but the caller if there are none.
     pub workers: Option<&'a mut Workers>,
     /// Room that is the kernel's own while it fires, of as many elements as its documentation says. What it holds before
     /// and after is of no account.
@@ -45,6 +46,12 @@ pub trait RowKernel<T = f32> {
         constants: &[Rows<'_>],
         output: &mut RowsMut<'_, T>,
     );
+
+    /// How so many workers best share a firing that makes so many rows of an output of this shape.
+    fn sharing(&self, rows: usize, workers: usize, output: &RowShape) -> Sharing {
+        let _ = workers;
+        Sharing::by_elements(rows, output)
+    }
 }
 
 /// A kernel that sees tensors element by element and makes elements `T`.

@@ -33,6 +33,7 @@ mod product;
 pub mod reduce;
 pub mod resize;
 pub mod rows;
+pub mod share;
 pub mod shared;
 pub mod slice;
 pub mod softmax;

@@ -4,26 +4,44 @@
 use core::marker::PhantomData;
 
 use super::rows::{RowShape, RowsMut};
+use super::span::SpanMut;
 
 /// Rows that several workers write at once, each its own elements of them.
-#[derive(Debug, Clone, Copy)]
-pub struct SharedRows<'a> {
-    data: *mut f32,
+#[derive(Debug)]
+pub struct SharedRows<'a, T = f32> {
+    data: *mut T,
     len: usize,
     shape: RowShape,
-    borrow: PhantomData<&'a mut [f32]>,
+    borrow: PhantomData<&'a mut [T]>,
 }
 
-// SAFETY: elements are reached only through `SharedRows::elements` and `pointer`, whose callers share them out.
-unsafe impl Send for SharedRows<'_> {}
-// SAFETY: as above.
-unsafe impl Sync for SharedRows<'_> {}
+impl<T> Clone for SharedRows<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
 
-impl<'a> SharedRows<'a> {
+impl<T> Copy for SharedRows<'_, T> {}
+
+// SAFETY: elements are reached only through `SharedRows::rows`, `elements` and `pointer`, whose callers share them out.
+unsafe impl<T: Send> Send for SharedRows<'_, T> {}
+// SAFETY: as above.
+unsafe impl<T: Send> Sync for SharedRows<'_, T> {}
+
+impl<'a, T> SharedRows<'a, T> {
     /// The rows, borrowed as long as any worker may write them.
-    pub fn new(rows: &'a mut RowsMut<'_>) -> Self {
+    pub fn new(rows: &'a mut RowsMut<'_, T>) -> Self {
         let (data, len) = rows.data.raw();
         SharedRows { data, len, shape: rows.shape, borrow: PhantomData }
+    }
+
+    /// The rows as one worker sees them.
+    ///
+    /// # Safety
+    /// No one else reads or writes those rows that are asked of the result while it lives.
+    pub(crate) unsafe fn rows(&self) -> RowsMut<'a, T> {
+        // SAFETY: what was borrowed; the rest is the caller's.
+        RowsMut { data: unsafe { SpanMut::shared(self.data, self.len) }, shape: self.shape }
     }
 
     /// Pixels of a row.
@@ -51,7 +69,7 @@ impl<'a> SharedRows<'a> {
     /// # Panics
     /// If they are not within the ring.
     #[inline(always)]
-    pub(crate) unsafe fn elements(&self, start: usize, count: usize) -> &'a mut [f32] {
+    pub(crate) unsafe fn elements(&self, start: usize, count: usize) -> &'a mut [T] {
         // SAFETY: within the slice that was borrowed, and the caller's alone.
         unsafe { core::slice::from_raw_parts_mut(self.pointer(start, count), count) }
     }
@@ -61,7 +79,7 @@ impl<'a> SharedRows<'a> {
     /// # Panics
     /// If they are not within the ring.
     #[inline(always)]
-    pub(crate) fn pointer(&self, start: usize, count: usize) -> *mut f32 {
+    pub(crate) fn pointer(&self, start: usize, count: usize) -> *mut T {
         assert!(start <= self.len && count <= self.len - start, "pixel beyond the ring");
         self.data.wrapping_add(start)
     }

@@ -49,6 +49,7 @@ pub const SOURCES: &[(&str, &str)] = &[
     ("reduce.rs", include_str!("reduce.rs")),
     ("resize.rs", include_str!("resize.rs")),
     ("rows.rs", include_str!("rows.rs")),
+    ("share.rs", include_str!("share.rs")),
     ("shared.rs", include_str!("shared.rs")),
     ("slice.rs", include_str!("slice.rs")),
     ("softmax.rs", include_str!("softmax.rs")),

@@ -1,8 +1,18 @@
 //! Workers that share one firing.
 //!
-//! A kernel deals out its rows, or its output channels, to threads that wait for work as long as there are
-//! [`Workers`]. Only convolutions are shared. Nothing is allocated once the threads are there. Without feature `std`
-//! there is one worker, the caller, whatever the number asked for. The bytes are the same for every number.
+//! A firing is cut into pieces. Each worker, the caller among them, has a share of them: the pieces that lie where its
+//! share lay in the layer before, so that its cache has what they read. Who is done with its own takes pieces from the
+//! ends of other shares.
+//!
+//! ```text
+//! pieces      0 1 2 3 | 4 5 6 7
+//! worker 0    → → →               its own
+//! worker 1                → → →   its own, and then 3, if nobody has begun it
+//! ```
+//!
+//! A thread that comes late finds nothing left, and nobody waits for it: on a busy machine, a frame takes no longer than
+//! with the caller alone, but for the pieces that others have begun. Nothing is allocated once the threads are there.
+//! Without feature `std` there is one worker, the caller, whatever the number asked for.
 #![allow(unsafe_code, reason = "threads borrow what their caller waits for; each block says why it is sound")]
 
 #[cfg(any(test, feature = "std"))]
@@ -35,16 +45,17 @@ impl Workers {
         1
     }
 
-    /// Does `job(worker)` for every worker, at the same time, and waits for all.
+    /// Does `job(worker, piece)` once for each of so many pieces, those of different workers at the same time, and waits
+    /// for all. Which worker takes a piece is a matter of chance.
     ///
     /// # Panics
     /// If one of them does.
-    pub fn each(&mut self, job: &(dyn Fn(usize) + Sync)) {
+    pub fn deal(&mut self, pieces: usize, job: &(dyn Fn(usize, usize) + Sync)) {
         #[cfg(any(test, feature = "std"))]
         if let Some(crew) = &mut self.crew {
-            return crew.each(job);
+            return crew.deal(pieces, job);
         }
-        job(0);
+        (0..pieces).for_each(|piece| job(0, piece));
     }
 }
 
@@ -53,14 +64,21 @@ mod crew {
     use super::std;
 
     use core::cell::UnsafeCell;
-    use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+    use core::ops::Range;
+    use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
     use std::boxed::Box;
     use std::sync::{Arc, OnceLock};
     use std::thread::{self, JoinHandle, Thread};
     use std::vec::Vec;
 
-    /// What is to be done; it lives as long as the caller waits.
-    type Job = *const (dyn Fn(usize) + Sync);
+    /// What is to be done.
+    #[derive(Clone)]
+    struct Job {
+        /// Called with worker and piece; it lives as long as a piece is not done.
+        call: *const (dyn Fn(usize, usize) + Sync),
+        /// Who waits for it.
+        caller: Thread,
+    }
 
     /// Threads that wait for work.
     #[derive(Debug)]
@@ -69,14 +87,13 @@ mod crew {
         threads: Vec<JoinHandle<()>>,
     }
 
-    #[derive(Debug)]
     struct Common {
-        /// What is to be done, and who waits for it. Written by the caller while no thread works.
-        job: UnsafeCell<Option<(Job, Thread)>>,
-        /// Jobs so far.
-        turn: AtomicUsize,
-        /// Threads that are not done with the job.
-        busy: AtomicUsize,
+        /// Written by the caller while no piece is left or undone. Read by who has taken a piece, until it is done.
+        job: UnsafeCell<Option<Job>>,
+        /// The pieces of each worker, the caller's last.
+        shares: Box<[Share]>,
+        /// Pieces that are not done; before the first job, threads that do not work yet.
+        undone: AtomicUsize,
         panicked: AtomicBool,
         over: AtomicBool,
         /// Whether the caller sleeps, or is about to.
@@ -84,6 +101,42 @@ mod crew {
         /// One for each thread.
         seats: Box<[Seat]>,
     }
+
+    /// Those pieces of a worker that nobody has taken: the first, the end, and the number of the job. With that, a thread
+    /// that has seen pieces of a job cannot take them for those of a later one.
+    #[derive(Debug, Default)]
+    #[repr(align(64))]
+    struct Share(AtomicU64);
+
+    impl Share {
+        fn give(&self, pieces: Range<usize>) {
+            let job = (self.0.load(Ordering::SeqCst) >> 32).wrapping_add(1);
+            self.0.store(job << 32 | (pieces.start as u64) << 16 | pieces.end as u64, Ordering::SeqCst);
+        }
+
+        fn range(word: u64) -> Range<u64> {
+            word >> 16 & MOST..word & MOST
+        }
+
+        fn is_empty(&self) -> bool {
+            Share::range(self.0.load(Ordering::SeqCst)).is_empty()
+        }
+
+        fn take_first(&self) -> Option<usize> {
+            let take = |word| (!Share::range(word).is_empty()).then(|| word + (1 << 16));
+            let word = self.0.fetch_update(Ordering::SeqCst, Ordering::SeqCst, take).ok()?;
+            Some(Share::range(word).start as usize)
+        }
+
+        fn take_last(&self) -> Option<usize> {
+            let take = |word| (!Share::range(word).is_empty()).then(|| word - 1);
+            let word = self.0.fetch_update(Ordering::SeqCst, Ordering::SeqCst, take).ok()?;
+            Some(Share::range(word).end as usize - 1)
+        }
+    }
+
+    /// The most pieces of a job.
+    const MOST: u64 = u16::MAX as u64;
 
     /// Where somebody waits.
     #[derive(Debug, Default)]
@@ -93,8 +146,7 @@ mod crew {
         thread: OnceLock<Thread>,
     }
 
-    // SAFETY: the job is written before `turn` says so and while `busy` is zero, and read between the two; what it
-    // points to is `Sync`.
+    // SAFETY: the job is written and read as `Common::job` says, and its call is `Sync`.
     unsafe impl Send for Common {}
     // SAFETY: as above.
     unsafe impl Sync for Common {}
@@ -134,8 +186,8 @@ mod crew {
         pub fn new(threads: usize) -> Self {
             let common = Arc::new(Common {
                 job: UnsafeCell::new(None),
-                turn: AtomicUsize::new(0),
-                busy: AtomicUsize::new(threads),
+                shares: (0..=threads).map(|_| Share::default()).collect(),
+                undone: AtomicUsize::new(threads),
                 panicked: AtomicBool::new(false),
                 over: AtomicBool::new(false),
                 asleep: AtomicBool::new(false),
@@ -146,9 +198,9 @@ mod crew {
                 thread::Builder::new().name("worker".into()).spawn(move || common.work(number)).ok()
             };
             let spawned: Vec<JoinHandle<()>> = (0..threads).map_while(spawn).collect();
-            common.busy.fetch_sub(threads - spawned.len(), Ordering::SeqCst);
+            common.undone.fetch_sub(threads - spawned.len(), Ordering::SeqCst);
             // What threads allocate, they do before their work begins.
-            while common.busy.load(Ordering::SeqCst) > 0 {
+            while common.undone.load(Ordering::SeqCst) > 0 {
                 thread::yield_now();
             }
             Crew { common, threads: spawned }
@@ -158,28 +210,50 @@ mod crew {
             self.threads.len()
         }
 
-        pub fn each(&mut self, job: &(dyn Fn(usize) + Sync)) {
-            /// Waits for the others, also where the caller's share panics: they borrow from it.
+        pub fn deal(&mut self, pieces: usize, job: &(dyn Fn(usize, usize) + Sync)) {
+            /// A piece of the caller's, done when this is dropped, also by a panic.
+            struct Piece<'c>(&'c Common);
+
+            impl Drop for Piece<'_> {
+                fn drop(&mut self) {
+                    self.0.undone.fetch_sub(1, Ordering::SeqCst);
+                }
+            }
+
+            /// Waits for what others have begun, also where a piece of the caller's panics: they borrow from it.
             struct Wait<'c>(&'c Common);
 
             impl Drop for Wait<'_> {
                 fn drop(&mut self) {
-                    wait(&self.0.asleep, || self.0.busy.load(Ordering::SeqCst) == 0);
+                    // After a panic, what is left stays undone.
+                    while self.0.take(0).is_some() {
+                        drop(Piece(self.0));
+                    }
+                    wait(&self.0.asleep, || self.0.undone.load(Ordering::SeqCst) == 0);
                 }
             }
 
             let common = &*self.common;
-            // SAFETY: a borrow for any time, of which nothing is left when this returns: the threads are done then.
-            let job = unsafe {
-                core::mem::transmute::<&(dyn Fn(usize) + Sync), &'static (dyn Fn(usize) + Sync)>(job)
+            assert!(pieces as u64 <= MOST, "pieces of a firing");
+            // SAFETY: a borrow for any time, of which nothing is left when this returns: no piece is undone then.
+            let call = unsafe {
+                core::mem::transmute::<&(dyn Fn(usize, usize) + Sync), &'static (dyn Fn(usize, usize) + Sync)>(
+                    job,
+                )
             };
-            // SAFETY: no thread works, and this is the only caller.
-            unsafe { *common.job.get() = Some((job, thread::current())) };
-            common.busy.store(self.threads.len(), Ordering::SeqCst);
-            common.turn.fetch_add(1, Ordering::SeqCst);
-            let wait = Wait(common);
-            common.seats.iter().for_each(Seat::wake);
-            job(self.threads.len());
+            // SAFETY: no piece is left or undone, so no thread reads it; and this is the only caller.
+            unsafe { *common.job.get() = Some(Job { call, caller: thread::current() }) };
+            common.undone.store(pieces, Ordering::SeqCst);
+            let (caller, wait) = (self.threads.len(), Wait(common));
+            let begin = |worker: usize| pieces * worker / (caller + 1);
+            for (worker, share) in common.shares[..=caller].iter().enumerate() {
+                share.give(begin(worker)..begin(worker + 1));
+            }
+            common.seats.iter().take(pieces.saturating_sub(1)).for_each(Seat::wake);
+            while let Some(piece) = common.take(caller) {
+                let _piece = Piece(common);
+                job(caller, piece);
+            }
             drop(wait);
             assert!(!common.panicked.swap(false, Ordering::SeqCst), "a worker panicked");
         }
@@ -188,7 +262,6 @@ mod crew {
     impl Drop for Crew {
         fn drop(&mut self) {
             self.common.over.store(true, Ordering::SeqCst);
-            self.common.turn.fetch_add(1, Ordering::SeqCst);
             self.common.seats.iter().for_each(Seat::wake);
             for thread in self.threads.drain(..) {
                 // A thread catches its panics.
@@ -198,29 +271,40 @@ mod crew {
     }
 
     impl Common {
+        /// Takes a piece of the job for a worker, if any is left.
+        fn take(&self, worker: usize) -> Option<usize> {
+            self.shares[worker].take_first().or_else(|| self.shares.iter().find_map(Share::take_last))
+        }
+
         fn work(&self, number: usize) {
             // Before anybody can see it asleep.
             self.seats[number].thread.get_or_init(thread::current);
-            self.busy.fetch_sub(1, Ordering::SeqCst);
-            let mut turn = 0;
-            loop {
-                wait(&self.seats[number].asleep, || self.turn.load(Ordering::SeqCst) != turn);
-                turn = self.turn.load(Ordering::SeqCst);
-                if self.over.load(Ordering::SeqCst) {
-                    return;
-                }
-                // SAFETY: the job was written before its turn, and stays until this thread is no longer busy.
-                let Some((job, caller)) = (unsafe { (*self.job.get()).clone() }) else { return };
-                // SAFETY: as above.
-                let run = || unsafe { (*job)(number) };
-                if std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).is_err() {
-                    self.panicked.store(true, Ordering::SeqCst);
-                }
-                let is_last = self.busy.fetch_sub(1, Ordering::SeqCst) == 1;
-                if is_last && self.asleep.swap(false, Ordering::SeqCst) {
-                    caller.unpark();
+            self.undone.fetch_sub(1, Ordering::SeqCst);
+            while !self.over.load(Ordering::SeqCst) {
+                wait(&self.seats[number].asleep, || {
+                    !self.shares.iter().all(Share::is_empty) || self.over.load(Ordering::SeqCst)
+                });
+                while let Some(piece) = self.take(number) {
+                    // SAFETY: the job was written before its pieces were there to be taken, and stays until this one is
+                    // done.
+                    let Some(job) = (unsafe { (*self.job.get()).clone() }) else { return };
+                    // SAFETY: as above.
+                    let run = || unsafe { (*job.call)(number, piece) };
+                    if std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).is_err() {
+                        self.panicked.store(true, Ordering::SeqCst);
+                    }
+                    let is_last = self.undone.fetch_sub(1, Ordering::SeqCst) == 1;
+                    if is_last && self.asleep.swap(false, Ordering::SeqCst) {
+                        job.caller.unpark();
+                    }
                 }
             }
+        }
+    }
+
+    impl core::fmt::Debug for Common {
+        fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+            f.debug_struct("Common").field("seats", &self.seats.len()).finish_non_exhaustive()
         }
     }
 }
@@ -229,38 +313,59 @@ mod crew {
 mod tests {
     extern crate std;
 
-    use core::sync::atomic::{AtomicUsize, Ordering};
+    use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
     use std::vec::Vec;
 
     use super::*;
 
     #[test]
-    fn every_worker_works_once_a_job() {
+    fn every_piece_is_done_once() {
         for count in 1..5 {
             let mut workers = Workers::new(count);
             assert_eq!(workers.count(), count);
-            let done: Vec<AtomicUsize> = (0..count).map(|_| AtomicUsize::new(0)).collect();
-            for _ in 0..1000 {
-                workers.each(&|worker| {
-                    done[worker].fetch_add(1, Ordering::Relaxed);
+            for pieces in 0..200 {
+                let done: Vec<AtomicUsize> = (0..pieces).map(|_| AtomicUsize::new(0)).collect();
+                workers.deal(pieces, &|worker, piece| {
+                    assert!(worker < count);
+                    done[piece].fetch_add(1, Ordering::Relaxed);
                 });
+                assert!(done.iter().all(|done| done.load(Ordering::Relaxed) == 1), "{done:?}");
             }
-            assert!(done.iter().all(|done| done.load(Ordering::Relaxed) == 1000), "{done:?}");
         }
+    }
+
+    /// The caller alone does what nobody else comes for.
+    #[test]
+    fn nobody_waits_for_a_late_worker() {
+        let mut workers = Workers::new(2);
+        let is_held = AtomicBool::new(true);
+        let by_caller = AtomicUsize::new(0);
+        workers.deal(100, &|worker, _| {
+            if worker == 1 {
+                let done = by_caller.fetch_add(1, Ordering::SeqCst) + 1;
+                is_held.store(done < 99, Ordering::SeqCst);
+            } else {
+                // Has one piece, and keeps it until all others are done.
+                while is_held.load(Ordering::SeqCst) {
+                    std::thread::yield_now();
+                }
+            }
+        });
+        assert!(by_caller.load(Ordering::SeqCst) >= 99);
     }
 
     #[test]
     fn a_panic_reaches_the_caller() {
         let mut workers = Workers::new(3);
-        for panics in 0..3 {
-            let job = |worker: usize| assert!(worker != panics);
-            let ran = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| workers.each(&job)));
-            assert!(ran.is_err(), "worker {panics}");
+        for panics in 0..50 {
+            let job = |_, piece: usize| assert!(piece != panics);
+            let ran = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| workers.deal(50, &job)));
+            assert!(ran.is_err(), "piece {panics}");
         }
         let done = AtomicUsize::new(0);
-        workers.each(&|_| {
+        workers.deal(9, &|_, _| {
             done.fetch_add(1, Ordering::Relaxed);
         });
-        assert_eq!(done.load(Ordering::Relaxed), 3);
+        assert_eq!(done.load(Ordering::Relaxed), 9);
     }
 }

@@ -4,8 +4,9 @@ use std::ops::Range;
 
 use csdfc_kernels::element_wise::PReluInPlace;
 use csdfc_kernels::elements::{ElementShape, Elements, ElementsMut};
-use csdfc_kernels::kernel::{Context, ElementKernel, RowKernel};
+use csdfc_kernels::kernel::{Context, ElementKernel};
 use csdfc_kernels::rows::{RowShape, Rows, RowsMut};
+use csdfc_kernels::share::share_rows;
 
 use super::kernel::{Call, ElementCall, Form, Kernel, RowCall};
 use super::seen::{Input, View};
@@ -86,14 +87,14 @@ impl Call {
         match (&call.kernel, output.data) {
             (Kernel::F32(bound), TargetData::F32(data)) => {
                 let mut output = RowsMut { data: data.into(), shape };
-                bound.kernel.rows(context, y.clone(), &operands, constants, &mut output);
+                share_rows(&*bound.kernel, context, y.clone(), &operands, constants, &mut output);
                 if self.slopes {
-                    PReluInPlace.rows(context, y, &[], slopes, &mut output);
+                    share_rows(&PReluInPlace, context, y, &[], slopes, &mut output);
                 }
             }
             (Kernel::I64(bound), TargetData::I64(data)) => {
                 let mut output = RowsMut { data: data.into(), shape };
-                bound.kernel.rows(context, y, &operands, constants, &mut output);
+                share_rows(&*bound.kernel, context, y, &operands, constants, &mut output);
             }
             _ => return Err(WRONG_ELEMENTS.into()),
         }

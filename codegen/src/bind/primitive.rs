@@ -203,7 +203,7 @@ impl Primitive {
         }
     }
 
-    /// Bytes of workspace that it needs while it fires. `inputs` are the operands as seen.
+    /// Bytes of workspace that each worker needs while it fires. `inputs` are the operands as seen.
     pub fn workspace_bytes(self, operator: &Operator, inputs: &[&Shape], output: &Shape) -> u64 {
         match self.0 {
             Entry::Row(row) => (row.workspace)(operator, inputs, output),

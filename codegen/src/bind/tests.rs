@@ -3,11 +3,13 @@
 //! Each runs in at least [`SCENARIOS`] random scenarios: rows in any division, rings that hold what a firing reads and
 //! nothing else, a workspace of exactly the stated bytes.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use csdfc_kernels::Isa;
 use csdfc_kernels::kernel::Context;
+use csdfc_kernels::workers::Workers;
 use rand::RngExt;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -69,8 +71,6 @@ impl Scenario {
             let least = reach[axis].saturating_sub(pads[axis] + pads[axis + 2]).max(1);
             least + random.random_range(0..[9, 20][axis])
         });
-        let made =
-            [0, 1].map(|axis| (size[axis] + pads[axis] + pads[axis + 2] - reach[axis]) / stride[axis] + 1);
         let activation = [
             None,
             Some(Function::Relu),
@@ -79,6 +79,17 @@ impl Scenario {
         ];
         let activation = activation[random.random_range(0..4)].clone();
         let bias = random.random_range(0..2) == 0;
+        let (groups, pre, residual) = (1, None, false);
+        let conv = Conv { filters, kernel, stride, dilation, pads, groups, bias, pre, residual, activation };
+        Scenario::new(random, conv, channels, size)
+    }
+
+    fn new(random: &mut ChaCha8Rng, conv: Conv, channels: usize, size: [usize; 2]) -> Self {
+        let Conv { filters, kernel, stride, dilation, pads, bias, .. } = conv;
+        let made = [0, 1].map(|axis| {
+            let reach = (kernel[axis] - 1) * dilation[axis] + 1;
+            (size[axis] + pads[axis] + pads[axis + 2] - reach) / stride[axis] + 1
+        });
         let image = floats(random, channels * size[0] * size[1]);
         let weights = floats(random, filters * channels * kernel[0] * kernel[1]);
         let biases = if bias { floats(random, filters) } else { vec![] };
@@ -97,8 +108,6 @@ impl Scenario {
             }
             sums.push(sum);
         }
-        let (groups, pre, residual) = (1, None, false);
-        let conv = Conv { filters, kernel, stride, dilation, pads, groups, bias, pre, residual, activation };
         let mut parameters = vec![weights];
         parameters.extend(bias.then_some(biases));
         Scenario {
@@ -135,17 +144,20 @@ struct Bench<'a> {
     /// Rows of the operand as they lie.
     input: Vec<Vec<f32>>,
     isa: Isa,
+    workers: RefCell<Workers>,
 }
 
 impl<'a> Bench<'a> {
     fn new(primitive: Primitive, scenario: &'a Scenario, isa: Isa) -> Self {
         let input = rows_of(&scenario.image, &scenario.input, primitive.layouts()[0]);
-        Bench { primitive, scenario, input, isa }
+        Bench { primitive, scenario, input, isa, workers: RefCell::default() }
     }
 
+    /// Elements of the workspace, of all workers together.
     fn workspace_len(&self) -> usize {
         let Scenario { operator, input, output, .. } = self.scenario;
-        (self.primitive.workspace_bytes(operator, &[input], output) / 4) as usize
+        let bytes = self.primitive.workspace_bytes(operator, &[input], output);
+        (bytes / 4) as usize * self.workers.borrow().count()
     }
 
     /// Rows of the operand that rows `y` of the output's tensor are made from.
@@ -196,8 +208,12 @@ impl<'a> Bench<'a> {
             }
             let guarded = |len: usize| vec![f32::NAN; len + 2 * GUARD];
             let (mut target, mut workspace) = (guarded(rings[1] * row), guarded(workspace_len));
-            let mut context =
-                Context { isa: self.isa, workers: None, workspace: &mut workspace[GUARD..][..workspace_len] };
+            let mut workers = self.workers.borrow_mut();
+            let mut context = Context {
+                isa: self.isa,
+                workers: Some(&mut workers),
+                workspace: &mut workspace[GUARD..][..workspace_len],
+            };
             let source = Source { data: &ring, slots: Slots::Ring(first[0]) };
             let len = rings[1] * row;
             let to =
@@ -289,6 +305,32 @@ fn every_primitive_computes_its_definition() {
             if len > 0 && *count <= 3 {
                 let short = AssertUnwindSafe(|| bench.make(&mut random, rows, len - 1));
                 assert!(catch_unwind(short).is_err(), "{primitive:?} in less than its workspace");
+            }
+        }
+    }
+}
+
+/// Workers share what a firing makes, each with a workspace of its own.
+#[test]
+fn workers_change_no_byte() {
+    let mut random = ChaCha8Rng::seed_from_u64(16);
+    for (channels, filters, kernel, size) in
+        [(8, 13, [3, 3], [41, 26]), (5, 18, [1, 1], [23, 37]), (90, 70, [3, 3], [3, 9])]
+    {
+        let (stride, dilation, pads, groups) = ([1, 1], [1, 1], [kernel[0] / 2; 4], 1);
+        let (bias, pre, residual, activation) = (true, None, false, Some(Function::Relu));
+        let conv = Conv { filters, kernel, stride, dilation, pads, groups, bias, pre, residual, activation };
+        let scenario = Scenario::new(&mut random, conv, channels, size);
+        let Scenario { operator, input, .. } = &scenario;
+        for primitive in Primitive::all().filter(|primitive| primitive.computes(operator, &[input])) {
+            let bench = Bench::new(primitive, &scenario, Isa::detect());
+            let layout = primitive.layouts()[1];
+            let rows = Format { layout, element: Element::F32 }.rows(&scenario.output);
+            let alone = bench.make(&mut random, rows, bench.workspace_len());
+            for count in 2..4 {
+                bench.workers.replace(Workers::new(count));
+                let shared = bench.make(&mut random, rows, bench.workspace_len());
+                assert_eq!(bits(&shared), bits(&alone), "{primitive:?} by {count} workers");
             }
         }
     }

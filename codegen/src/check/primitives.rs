@@ -151,6 +151,11 @@ fn check_layer(cnn: &CnnIndex<'_>, l: usize, wrong: &mut dyn FnMut(String)) {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use rand::{RngExt, SeedableRng};
+    use rand_chacha::ChaCha8Rng;
+
     use super::*;
     use crate::bind;
     use crate::check::tests::plans;
@@ -269,6 +274,80 @@ mod tests {
             }
         }
         assert!(lowered > 0);
+    }
+
+    /// Of random convolutions, small and large: the primitives that compute them, what these keep, and their workspace.
+    #[test]
+    fn both_tables_know_the_same_of_random_convolutions() {
+        let mut random = ChaCha8Rng::seed_from_u64(13);
+        let mut counts = BTreeMap::new();
+        for _ in 0..3000 {
+            let mut up_to = |most: usize| match random.random_range(0..3) {
+                0 => 1,
+                _ => random.random_range(1..=most),
+            };
+            let (channels, filters) = (up_to(100), up_to(300));
+            let mut kernel = [up_to(6), up_to(6)];
+            let [mut stride, mut dilation] = [[up_to(2), up_to(2)], [up_to(2), up_to(2)]];
+            let mut pads = [0; 4].map(|_: usize| up_to(3) - 1);
+            let (height, width) = (up_to(90), up_to(150));
+            let parts = if up_to(6) == 6 { 2 } else { 1 };
+            let groups = if up_to(6) == 6 && parts == 1 && filters == channels { channels } else { 1 };
+            match random.random_range(0..4) {
+                0 => {
+                    kernel = [[3, 3], [5, 5], [4, 3], [2, 5]][random.random_range(0..4)];
+                    (stride, dilation) = ([1, 1], [1, 1]);
+                }
+                1 => (kernel, pads) = ([1, 1], [0; 4]),
+                _ => {}
+            }
+            let activation = match random.random_range(0..4) {
+                0 => Some(Function::PRelu { slope: vec![1] }),
+                1 => Some(Function::Relu),
+                _ => None,
+            };
+            let pre = (random.random_range(0..8) == 0).then_some(Pre { affine: true, activation: None });
+            let (bias, residual) = (random.random_range(0..2) == 0, false);
+            let size = [height, width];
+            let made = [0, 1].map(|axis| {
+                let reach = (kernel[axis] - 1) * dilation[axis] + 1;
+                (size[axis] + pads[axis] + pads[axis + 2])
+                    .checked_sub(reach)
+                    .map(|rest| rest / stride[axis] + 1)
+            });
+            let [Some(rows), Some(columns)] = made else { continue };
+            let conv = Operator::Conv(Conv {
+                filters,
+                kernel,
+                stride,
+                dilation,
+                pads,
+                groups,
+                bias,
+                pre,
+                residual,
+                activation,
+            });
+            let (image, output) =
+                (Shape::image(channels, height, width), Shape::image(filters, rows, columns));
+            let seen = vec![&image; parts];
+            let Some(elements) = parameters::elements(&conv, &seen) else { continue };
+            for row in all() {
+                let bound = bind::Primitive::find(row.name).unwrap();
+                let computes = (row.computes)(&conv, &seen);
+                assert_eq!(computes, bound.computes(&conv, &seen), "{} {conv:?} of {image}", row.name);
+                if computes {
+                    let kept = bound.stored_bytes(&conv, &seen, elements);
+                    assert_eq!((row.stored)(&conv, &seen), Some(kept), "{} {conv:?} of {image}", row.name);
+                    let bytes = bound.workspace_bytes(&conv, &seen, &output);
+                    let stated = (row.workspace)(&conv, &seen, &output);
+                    assert_eq!(stated, Some(bytes), "{} {conv:?} of {image}", row.name);
+                    *counts.entry(row.name).or_insert(0) += 1;
+                }
+            }
+        }
+        let few: Vec<_> = counts.iter().filter(|(_, count)| **count < 20).collect();
+        assert!(counts.len() >= 160 && few.is_empty(), "{} primitives, {few:?}", counts.len());
     }
 
     /// Of every layer of the test plans, the primitives that compute it.

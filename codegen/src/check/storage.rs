@@ -71,7 +71,7 @@ pub(super) fn check(index: &Index<'_>) -> Result<Vec<Vec<Store>>, Vec<Violation>
     findings.or(stores)
 }
 
-/// Adds the workspaces, in either model: as large as the primitive needs, aligned, and within the arena.
+/// Adds the workspaces, in either model: as large as the primitive needs for every worker, aligned, and within the arena.
 fn workspaces(index: &Index<'_>, stores: &mut [Vec<Store>], findings: &mut Findings) {
     let arena = index.plan.memory.arena;
     for (cnn, stores) in index.cnns.iter().zip(stores) {
@@ -79,7 +79,8 @@ fn workspaces(index: &Index<'_>, stores: &mut [Vec<Store>], findings: &mut Findi
             let Workspace { offset, bytes } = entry.layer.workspace;
             let name = format!("workspace of {}/{}", cnn.cnn.name, entry.layer.name);
             let mut wrong = |why: String| findings.push(Violation::Ring { tensor: name.clone(), why });
-            let needed = primitives::workspace(entry, &cnn.seen_all(l));
+            let needed = primitives::workspace(entry, &cnn.seen_all(l))
+                .and_then(|bytes| bytes.checked_mul(index.plan.threads as u64));
             if needed != Some(bytes) {
                 let needed = needed.map_or("more than 64 bits of".into(), |bytes| bytes.to_string());
                 wrong(format!("it has {bytes} bytes, but `{}` needs {needed}", entry.layer.primitive));

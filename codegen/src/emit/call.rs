@@ -67,7 +67,7 @@ pub(super) fn write(
                 format!("shape: {}", row_shape(&form.output, &output.slots)),
             ];
             source.list("let mut output = RowsMut {", &fields, ";");
-            "RowKernel::rows"
+            if surroundings.threads > 1 { "share_rows" } else { "RowKernel::rows" }
         }
         Form::Elements(form) => {
             for (i, (operand, input)) in operands.iter().zip(&form.inputs).enumerate() {

@@ -304,8 +304,8 @@ impl Crate<'_> {
         if plan.threads > 1 {
             let _ = write!(
                 text,
-                "With `std`, {} workers share the rows or the channels of a convolution; they are there as long as the model\n\
-                 is, and the bytes are those of one. Without `std` there is one.\n\n",
+                "With `std`, {} workers share the rows of a firing, or the channels of a convolution. They are there as long\n\
+                 as the model is, and the bytes are those of one. Without `std` there is one.\n\n",
                 plan.threads
             );
         }

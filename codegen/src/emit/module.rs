@@ -61,6 +61,7 @@ fn write_head(source: &mut Source, model: &Model<'_>, body: &str) {
         ("elements", &["Dims", "ElementShape", "Elements", "ElementsMut"][..]),
         ("kernel", &["Context", "ElementKernel", "RowKernel"]),
         ("rows", &["RowShape", "Rows", "RowsMut"]),
+        ("share", &["share_rows"]),
         ("span", &["Span", "SpanMut"]),
     ] {
         let used = |name: &&&str| names::is_named(body, name);

@@ -62,12 +62,12 @@ pub(super) fn snake(name: &str) -> String {
     }
 }
 
-/// Whether a text names this type by itself, to construct one or to call a function of it.
+/// Whether a text names this type or function by itself: to construct one, to call a function of it, or to call it.
 pub(super) fn is_named(text: &str, name: &str) -> bool {
     text.match_indices(name).any(|(at, _)| {
         let follows = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
         let rest = &text[at + name.len()..];
-        !text[..at].ends_with(follows) && (rest.starts_with(" {") || rest.starts_with("::"))
+        !text[..at].ends_with(follows) && [" {", "::", "("].iter().any(|next| rest.starts_with(next))
     })
 }
 
@@ -106,9 +106,11 @@ mod tests {
     }
 
     #[test]
-    fn types_are_named_by_themselves() {
-        let text = "f(RowShape::dense(1)); let x = Rows { a }; ElementsMut {}; rows::Dims::new()";
-        let names = ["RowShape", "Rows", "ElementsMut", "Elements", "RowsMut", "Dims"];
-        assert_eq!(names.map(|name| is_named(text, name)), [true, true, true, false, false, false]);
+    fn what_is_named_is_named_by_itself() {
+        let text =
+            "f(RowShape::dense(1)); let x = Rows { a }; ElementsMut {}; rows::Dims::new(); share_rows(x)";
+        let names = ["RowShape", "Rows", "ElementsMut", "share_rows", "Elements", "RowsMut", "Dims"];
+        let expected = [true, true, true, true, false, false, false];
+        assert_eq!(names.map(|name| is_named(text, name)), expected);
     }
 }

@@ -263,7 +263,7 @@ pub struct PlanArgs {
     /// machine
     #[arg(long, value_name = "TIME|CHOICES")]
     pub budget: Option<SearchBudget>,
-    /// Workers that share each convolution
+    /// Workers that share each firing
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
     /// Name or path of the device profile

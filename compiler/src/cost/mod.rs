@@ -7,9 +7,9 @@
 //! - *Rows one by one.* Filters that exceed the nearest cache are read again for every row that is made one by one,
 //!   at four times the speed of memory. On the profile `generic`, a convolution of W pixels a row takes 1 + 1/W times
 //!   as long. Measured: 1.02 to 1.04 at 28 to 35 pixels, 1.06 at 17, 1.09 to 1.29 at 7.
-//! - *Workers.* N workers make a convolution 1 + (N − 1) · efficiency times as fast, at the price of a hand-over for
-//!   each firing and worker. All other layers are one core's work. The bandwidth of memory that cores share is
-//!   divided by the number of cores that may be busy.
+//! - *Workers.* N workers make a firing of some work 1 + (N − 1) · efficiency times as fast, at the price of a hand-over
+//!   for each firing and worker: one of several rows, or any of a convolution. One core makes every other firing. The
+//!   bandwidth of memory that cores share is divided by the number of cores that may be busy.
 
 pub mod measured;
 pub mod timing;
@@ -46,9 +46,13 @@ const CACHE_SPEED: f64 = 4.0;
 /// More cores than any processor of an edge board has.
 const MOST_CORES: u64 = 1024;
 
-/// A firing of at least this many multiplications is shared (csdfc_kernels::workers). In a smaller one, it takes longer
-/// to wake the other workers than to do the work.
-const LEAST_SHARED: f64 = (1 << 14) as f64;
+/// A convolution's firing of several rows and of at least this many multiplications is shared (csdfc_kernels::share). In a
+/// smaller one, it takes longer to wake the other workers than to do the work.
+const LEAST_SHARED: f64 = (1 << 17) as f64;
+/// The same of a single row.
+const LEAST_SHARED_ROW: f64 = (1 << 19) as f64;
+/// The same of several rows of other layers, in elements of the output.
+const LEAST_ELEMENTS: f64 = (1 << 14) as f64;
 
 /// The version of the file format; [`DeviceProfile::format`] must equal it.
 const FORMAT: &str = "csdfc-profile/1";
@@ -99,7 +103,7 @@ pub struct Processor {
     pub cores: u64,
     /// The rates of one core.
     pub core: Core,
-    /// How several cores share a convolution. Without it, one core does each firing alone, whatever `threads` says.
+    /// How several cores share a firing. Without it, one core does each firing alone, whatever `threads` says.
     #[serde(default)]
     pub workers: Option<WorkerSharing>,
     /// Bytes per second from memory of all cores together. Without it, cores do not slow each other down.
@@ -132,7 +136,7 @@ pub struct Core {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WorkerSharing {
-    /// What each worker after the first adds to the rate of a convolution, in cores: above 0, at most 1.
+    /// What each worker after the first adds to the rate of a firing, in cores: above 0, at most 1.
     pub efficiency: f64,
     /// Time to hand a firing to one more worker and to wait for it, in nanoseconds.
     pub handover_ns: f64,
@@ -143,7 +147,7 @@ pub struct WorkerSharing {
 pub struct Seat<'d> {
     /// The processor.
     pub processor: &'d Processor,
-    /// Workers that share its convolutions, its own thread among them; no more than there are cores.
+    /// Workers that share its firings, its own thread among them; no more than there are cores.
     pub workers: u64,
     /// Workers of all partitions that may run on the processor at the same time, its own among them.
     pub busy: u64,
@@ -350,8 +354,8 @@ impl<'d> Seat<'d> {
 
     /// The time of a layer in one frame, at `rows` rows per firing: the larger of its arithmetic and its traffic, plus
     /// the cost of its firings. Every firing reads weights again that are too large for the cache. This is the price of
-    /// processing by parts, beside the firings themselves. Workers share the firings of a convolution that are large
-    /// enough; one core does every other firing. A layer that makes the rows of a firing one by one reads its filters
+    /// processing by parts, beside the firings themselves. Workers share the firings that are large enough: those of a convolution, and of other layers those of
+    /// several rows. A layer that makes the rows of a firing one by one reads its filters
     /// again for every row but the first, from a cache that is `CACHE_SPEED` times as fast as memory, and hands each
     /// row to its workers.
     pub fn layer(&self, network: &Network, id: LayerId, rows: u64, one_by_one: bool) -> LayerTime {
@@ -363,12 +367,16 @@ impl<'d> Seat<'d> {
         let firings = lower::firings(network, id, rows) as f64;
         let inputs = layer.input_shapes();
         let macs = operators::macs(&layer.operator, &inputs, &layer.shape) as f64;
-        let crew = match (&layer.operator, self.processor.workers) {
-            (Operator::Conv(_), Some(sharing)) if macs / firings >= LEAST_SHARED => {
-                Some(sharing).filter(|_| self.workers > 1)
+        let elements = layer.shape.elements() as f64;
+        let at_once = if one_by_one { 1 } else { rows };
+        let is_shared = match &layer.operator {
+            Operator::Conv(_) | Operator::Gemm(_) if at_once == 1 => {
+                macs / layer.rows() as f64 >= LEAST_SHARED_ROW
             }
-            _ => None,
+            Operator::Conv(_) | Operator::Gemm(_) => macs / firings >= LEAST_SHARED,
+            _ => at_once > 1 && elements / firings >= LEAST_ELEMENTS,
         };
+        let crew = self.processor.workers.filter(|_| is_shared && self.workers > 1);
         let workers = if crew.is_some() { self.workers } else { 1 };
         let others = (workers - 1) as f64;
         let speed = crew.map_or(1.0, |sharing| 1.0 + others * sharing.efficiency);
@@ -378,7 +386,6 @@ impl<'d> Seat<'d> {
             Operator::Conv(conv) if conv.groups > 1 => core.macs_per_second * core.depthwise_efficiency,
             _ => core.macs_per_second,
         };
-        let elements = layer.shape.elements() as f64;
         let arithmetic = if macs > 0.0 { macs / rate } else { elements / core.elements_per_second };
         let parameters = layer.parameter_elements() * 4;
         let loads = if parameters > *cache_bytes { firings } else { 1.0 };
@@ -427,7 +434,7 @@ mod tests {
 
     /// The first convolution of MobileNetV2, 3×3×3×32 at 112×112, and the classifier: 1280 by 1000.
     #[test]
-    fn workers_share_convolutions_by_the_stated_law() {
+    fn workers_share_firings_by_the_stated_law() {
         let profile = DeviceProfile::find("jetson-tx2-cpu", Path::new(".")).unwrap();
         let cpu = profile.processor("cpu").unwrap();
         let network = pass::normalise(crate::builtin::network("mobilenet_v2").unwrap(), Fusion::Full);
@@ -441,12 +448,14 @@ mod tests {
         let (one, four, nine) = (Seat::alone(cpu, 1), Seat::alone(cpu, 4), Seat::alone(cpu, 9));
         near(one.layer(&network, first, 112, false), macs / 4e9 * 1e9 + 500.0, 1.0);
         near(four.layer(&network, first, 112, false), macs / (4e9 * 3.7) * 1e9 + 2000.0, 4.0);
-        near(four.layer(&network, first, 1, false), macs / (4e9 * 3.7) * 1e9 + 112.0 * 2000.0, 4.0);
+        // A row alone is too little work, and so are rows that are made one by one.
+        assert_eq!(four.layer(&network, first, 1, false), one.layer(&network, first, 1, false));
+        assert_eq!(four.layer(&network, first, 112, true), one.layer(&network, first, 112, true));
         assert_eq!(nine, four);
-        // What is no convolution is one worker's: memory is what it waits for, and it has a core's share of that.
+        // Memory is what the classifier waits for. One core has half of what four have together.
         let bytes = 4.0 * (1280.0 + 1000.0 + 1280.0 * 1000.0 + 1000.0);
         near(one.layer(&network, last, 1, false), bytes / 7.5e9 * 1e9 + 500.0, 1.0);
-        assert_eq!(four.layer(&network, last, 1, false), one.layer(&network, last, 1, false));
+        near(four.layer(&network, last, 1, false), bytes / (3.75e9 * 3.7) * 1e9 + 2000.0, 4.0);
         // Beside three others it has a quarter.
         let crowded = Seat { busy: 4, ..one };
         near(crowded.layer(&network, last, 1, false), bytes / 3.75e9 * 1e9 + 500.0, 1.0);

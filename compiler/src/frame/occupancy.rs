@@ -107,9 +107,10 @@ pub struct Costly {
 const CACHED_FILTERS: u64 = 64 * 1024;
 
 /// Finds which bytes of every whole ring are in use, and how the rings may share addresses. `requests` are all requests
-/// of one network, in storage model `tensors`.
+/// of one network, in storage model `tensors`. `workers` share each firing.
 pub fn fill(
     network: &Network,
+    workers: u64,
     rates: &RateTable<'_>,
     rows: &[u64],
     orders: &[FiringOrder],
@@ -138,7 +139,7 @@ pub fn fill(
             }
         }
     }
-    let lives = Lives { network, rates, rows, times, whole, readings };
+    let lives = Lives { network, workers, rates, rows, times, whole, readings };
     let mut request_of = vec![None; network.layers.len()];
     for (index, request) in requests.iter_mut().enumerate().filter(|(_, request)| !request.is_workspace) {
         request_of[request.tensor.0] = Some(index);
@@ -176,6 +177,7 @@ struct Reading {
 /// When each layer fires, and which rings are whole. Occupancy follows from this.
 struct Lives<'a> {
     network: &'a Network,
+    workers: u64,
     rates: &'a RateTable<'a>,
     rows: &'a [u64],
     /// By layer, its firings on the time line.
@@ -188,10 +190,11 @@ struct Lives<'a> {
 
 impl Lives<'_> {
     /// Whether it takes longer to make the rows of a firing one by one. It does if filters have to be read again for
-    /// each row, or if a row is a single pixel and not a line of an image.
+    /// each row, if a row is a single pixel and not a line of an image, or if workers could share the rows.
     fn is_costly(&self, id: LayerId) -> bool {
         let layer = self.network.layer(id);
-        self.rows[id.0] > 1 && (!layer.shape.is_image() || filter_bytes(layer) > CACHED_FILTERS)
+        let is_light = self.workers == 1 && layer.shape.is_image() && filter_bytes(layer) <= CACHED_FILTERS;
+        self.rows[id.0] > 1 && !is_light
     }
 
     fn filling(&self, tensor: LayerId) -> Filling {

@@ -142,7 +142,7 @@ impl RequestBuilder<'_> {
             consumer: None,
             half: None,
             ring_rows: 0,
-            bytes: self.task.network.layer(layer).workspace_bytes(),
+            bytes: self.task.network.layer(layer).workspace_bytes() * self.task.workers,
             live: self.span[layer.0].unwrap_or_default(),
             partition,
             touched: vec![partition],

@@ -8,6 +8,8 @@ use crate::network::{LayerId, Network};
 pub struct CnnTask<'a> {
     /// Its layers.
     pub network: &'a Network,
+    /// Workers that share each firing. Each has a workspace of its own.
+    pub workers: u64,
     /// Its partitions, in the order of their layers; each layer is in one.
     pub partitions: Vec<PartitionTask>,
     /// Whether two of its partitions run at the same time (are together in an element of J).
@@ -42,6 +44,7 @@ pub fn tasks(application: &Application) -> Vec<CnnTask<'_>> {
         .iter()
         .map(|cnn| CnnTask {
             network: &cnn.network,
+            workers: application.threads as u64,
             partitions: cnn
                 .partitions
                 .iter()

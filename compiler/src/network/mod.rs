@@ -146,7 +146,7 @@ impl Layer {
         self.primitive.unwrap_or_else(|| Primitive::of(&self.operator, &inputs))
     }
 
-    /// Bytes of workspace that its primitive needs.
+    /// Bytes of workspace that its primitive needs for one worker.
     pub fn workspace_bytes(&self) -> u64 {
         let inputs: Vec<&Shape> = self.inputs.iter().map(|operand| &operand.shape).collect();
         self.primitive.map_or(0, |chosen| chosen.workspace_bytes(&self.operator, &inputs, &self.shape))

@@ -2,9 +2,9 @@
 //!
 //! A layer that makes its rows one by one may write each row where rows of its operand have just been released. That
 //! saves bytes. Where the filters stay in the nearest cache (64 KiB), it costs nothing, and the layer always does so.
-//! It costs time in two cases: a layer with more filters reads them again for every row, and a row of a tensor that
-//! is no image is a single pixel, for which a call takes long. For such layers it is a choice
-//! ([`Choice::one_by_one`]), with a price in the cost model.
+//! It costs time in three cases: a layer with more filters reads them again for every row; a row of a tensor that is
+//! no image is a single pixel, for which a call takes long; and a single row is seldom enough work for several
+//! workers. For such layers it is a choice ([`Choice::one_by_one`]), with a price in the cost model.
 //!
 //! The worth of the choice shows once the rings of an execution are known. So each execution is tried in several ways:
 //! with all such layers at once, with those one by one that take most bytes at once, then with more of them step by
@@ -163,7 +163,12 @@ mod tests {
             back => vec![stage(front), stage(back)],
         };
         let at_once = |p: usize| (0..stages.len()).map(|q| p != q).collect();
-        CnnTask { network, together: (0..stages.len()).map(at_once).collect(), partitions: stages }
+        CnnTask {
+            network,
+            workers: 1,
+            together: (0..stages.len()).map(at_once).collect(),
+            partitions: stages,
+        }
     }
 
     fn normal(name: &str) -> Network {

@@ -452,7 +452,7 @@ fn layers(plan: &Value, cnn: &Value, partitions: &BTreeMap<&str, usize>) -> Resu
                 None => 0,
             },
         };
-        same("bytes of a workspace", workspace[1], needed)?;
+        same("bytes of a workspace", workspace[1], needed * number(plan, "threads")?)?;
         if workspace[0] % 4 != 0 || needed == 0 && workspace[0] != 0 {
             return Err(format!("{name} has a workspace that cannot be"));
         }

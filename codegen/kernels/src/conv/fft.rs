@@ -6,7 +6,8 @@ use core::ops::Range;
 
 use super::super::arch::{Job, Simd};
 use super::super::kernel::{Context, RowKernel};
-use super::super::rows::{Rows, RowsMut};
+use super::super::rows::{RowShape, Rows, RowsMut};
+use super::super::share::Sharing;
 use super::Conv;
 use super::scenario::Scenario;
 
@@ -183,6 +184,11 @@ pub(super) fn transform(re: &mut [f32], im: &mut [f32], turns: &[f32], sign: f32
 
 /// One operand; the constant is packed by [`Fft1d::pack`]. The workspace has [`Fft1d::workspace_len`] elements.
 impl RowKernel for Fft1d {
+    /// Each worker would transform filters, and rows that others read too.
+    fn sharing(&self, _: usize, _: usize, _: &RowShape) -> Sharing {
+        Sharing::Alone
+    }
+
     #[inline]
     fn rows(
         &self,

@@ -5,6 +5,7 @@ use core::ops::Range;
 
 use super::super::kernel::{Context, RowKernel};
 use super::super::rows::{RowShape, Rows, RowsMut};
+use super::super::share::Sharing;
 use super::super::span::Span;
 use super::Conv;
 
@@ -48,6 +49,10 @@ impl Im2row {
 ///
 /// The product of a row is shared among the workers, as that of any convolution.
 impl RowKernel for Im2row {
+    fn sharing(&self, rows: usize, workers: usize, output: &RowShape) -> Sharing {
+        self.conv.sharing(rows, workers, output)
+    }
+
     #[inline]
     fn rows(
         &self,

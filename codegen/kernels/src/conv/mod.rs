@@ -38,12 +38,14 @@ use super::activation::Activation;
 use super::arch::Isa;
 use super::kernel::{Context, RowKernel};
 use super::panel::Panels;
-use super::rows::{Rows, RowsMut};
+use super::rows::{RowShape, Rows, RowsMut};
+use super::share::Sharing;
 use super::shared::SharedRows;
-use super::workers::Workers;
 
-/// Multiplications from which on a firing is shared: below, waking the others takes longer than the work.
-const LEAST: usize = 1 << 14;
+/// Multiplications from which on the rows of a firing are dealt out: below, waking the others takes longer than the work.
+const LEAST: usize = 1 << 17;
+/// The same of output channels: workers that share a row take what they read from each other's caches.
+const LEAST_OF_CHANNELS: usize = 1 << 19;
 
 /// A 2-D convolution, `[H, W, channels]` → `[H', W', filters]`. Its operands are the image or, if it has one group, parts
 /// of it, which hold its channels in this order; then what is added, if there is a [`Conv::residual`].
@@ -138,9 +140,9 @@ fn inside(at: usize, pad: usize, kernel: usize, dilation: usize, size: usize) ->
 }
 
 /// The operands of [`Conv`]; the constant is packed by [`Conv::pack`].
-///
-/// A firing of some work is shared among the workers; the bytes are those of one.
 impl RowKernel for Conv {
+    /// Makes rows `y`. Workers share the output channels.
+    ///
     /// # Panics
     /// Also if the convolution is depthwise and [`Conv::pre`] does not suit it.
     #[inline]
@@ -153,54 +155,40 @@ impl RowKernel for Conv {
         output: &mut RowsMut<'_>,
     ) {
         let (isa, weights, output) = (context.isa, constants[0].row(0), SharedRows::new(output));
-        if let Some(workers) = &mut context.workers
-            && self.is_worth_sharing(workers.count(), y.len() * output.width())
-        {
-            return self.share(workers, isa, y, operands, weights, output);
-        }
-        #[allow(unsafe_code, reason = "the only worker")]
-        // SAFETY: no one else has the rows.
-        unsafe {
-            conv_shared(isa, self, y, 0..self.tiles(), operands, weights, output);
-        }
-    }
-}
-
-impl Conv {
-    /// Whether sharing a firing that makes so many pixels takes less time than waking those who share it.
-    fn is_worth_sharing(&self, workers: usize, pixels: usize) -> bool {
-        let steps = self.kernel[0] * self.kernel[1] * (self.channels / self.groups.max(1));
-        workers > 1 && pixels * self.filters * steps >= LEAST
-    }
-
-    /// Makes rows `y`, shared among workers: rows where there are enough of them, else output channels.
-    fn share(
-        &self,
-        workers: &mut Workers,
-        isa: Isa,
-        y: Range<usize>,
-        operands: &[Rows<'_>],
-        weights: &[f32],
-        output: SharedRows<'_>,
-    ) {
-        let count = workers.count();
-        let by_rows = y.len() >= count;
-        workers.each(&|worker| {
-            let part = |of: Range<usize>| {
-                let at = |worker: usize| of.start + of.len() * worker / count;
-                at(worker)..at(worker + 1)
-            };
-            let (y, tiles) =
-                if by_rows { (part(y.clone()), 0..self.tiles()) } else { (y.clone(), part(0..self.tiles())) };
-            if !y.is_empty() && !tiles.is_empty() {
-                #[allow(unsafe_code, reason = "several workers write one tensor")]
-                // SAFETY: rows or output channels are each of one worker only, and the caller's borrow of the output
-                // lasts until all are done.
-                unsafe {
-                    conv_shared(isa, self, y, tiles, operands, weights, output);
-                }
+        let all = self.tiles();
+        let make = |tiles: Range<usize>| {
+            #[allow(unsafe_code, reason = "several workers write one tensor")]
+            // SAFETY: output channels are each of one call only, and the caller's borrow of the output lasts until all
+            // are done.
+            unsafe {
+                conv_shared(isa, self, y.clone(), tiles, operands, weights, output);
             }
-        });
+        };
+        match &mut context.workers {
+            Some(workers) if workers.count() > 1 && all > 1 => {
+                // Four panels at least, where there are as many: registers hold the sums of several.
+                let pieces = workers.count() * (all / (4 * workers.count())).clamp(1, 2);
+                workers.deal(pieces, &|_, piece| {
+                    make(all * piece / pieces..all * (piece + 1) / pieces);
+                });
+            }
+            _ => make(0..all),
+        }
+    }
+
+    /// Rows are dealt out, so that each worker reads its part of the pixels and all weights. If there are more weights
+    /// than pixels, or fewer rows than workers, output channels are dealt out.
+    fn sharing(&self, rows: usize, workers: usize, output: &RowShape) -> Sharing {
+        let pixels = rows * output.width;
+        let steps = self.kernel[0] * self.kernel[1] * (self.channels / self.groups.max(1));
+        let products = pixels * self.filters * steps;
+        let read = pixels * self.stride[0] * self.stride[1] * self.channels;
+        let is_light = self.panels().len() <= read || self.tiles() < workers;
+        match rows >= workers && is_light {
+            true if products >= LEAST => Sharing::Rows(1),
+            false if products >= LEAST_OF_CHANNELS => Sharing::Kernel,
+            _ => Sharing::Alone,
+        }
     }
 }
 

@@ -7,9 +7,10 @@ use std::vec::Vec;
 use super::super::arch::PANEL;
 use super::super::binary::{Binary, BinaryFunction};
 use super::super::element_wise::{BatchNorm, PReluInPlace};
-use super::super::rows::RowShape;
+use super::super::share::share_rows;
 use super::super::span::{Span, SpanMut};
 use super::super::testing::{Random, close, ring};
+use super::super::workers::Workers;
 use super::im2row::Im2row;
 use super::transpose::{ConvTranspose, conv_transpose_shared};
 use super::*;
@@ -466,7 +467,8 @@ fn the_bytes_are_those_of_one_worker() {
         let make = |workers: &mut Workers| {
             let mut made = vec![f32::NAN; height * width * filters];
             let mut output = RowsMut { data: SpanMut::new(&mut made), shape };
-            p.share(workers, Isa::detect(), y.clone(), &[input], &packed, SharedRows::new(&mut output));
+            let mut context = Context { isa: Isa::detect(), workers: Some(workers), workspace: &mut [] };
+            share_rows(&p, &mut context, y.clone(), &[input], &[Rows::line(&packed)], &mut output);
             made.iter().map(|x| x.to_bits()).collect::<Vec<u32>>()
         };
         let alone = make(&mut crews[0]);

@@ -24,7 +24,8 @@ use super::super::arch::{Isa, PANEL};
 use super::super::kernel::{Context, RowKernel};
 use super::super::layout::{Layout, Line};
 use super::super::product::{Left, Product, Right, Start};
-use super::super::rows::{Rows, RowsMut};
+use super::super::rows::{RowShape, Rows, RowsMut};
+use super::super::share::Sharing;
 use super::Conv;
 use transform::{Backward, Forward, Move, filter_factor};
 
@@ -383,9 +384,15 @@ fn store(isa: Isa, pixels: &[f32], line: Line<&mut [f32]>, column: usize, first:
 }
 
 /// One operand; the constant is packed by [`Winograd::pack`], the workspace of [`Winograd::workspace_len`] elements.
-///
-/// A firing is made by the caller alone.
 impl RowKernel for Winograd {
+    /// A tile's rows are made together.
+    fn sharing(&self, rows: usize, _: usize, output: &RowShape) -> Sharing {
+        match Sharing::by_elements(rows, output) {
+            Sharing::Rows(_) if !self.is_whole => Sharing::Rows(self.tile[0]),
+            _ => Sharing::Alone,
+        }
+    }
+
     /// # Panics
     /// Also if there is no transform for such tiles and this kernel.
     fn rows(

@@ -1,0 +1,87 @@
+//! A firing that several workers share.
+//!
+//! Kernels make the same rows however many a call makes. So rows are dealt out here, whatever the kernel is. Only where
+//! a firing makes fewer rows than there are workers, or reads more weights than pixels, a convolution deals out its
+//! output channels itself. The bytes are the same for any number of workers.
+//!
+//! ```text
+//! 28 rows of 28 pixels, 2 workers    | 0 1 2 | 3 4 5 6 | 7 8 9 | ...    8 pieces of 3 or 4 rows
+//!  7 rows of  7 pixels, 2 workers    | 0 1 2 | 3 4 5 6 |                2 pieces: enough pixels to keep registers full
+//! ```
+#![allow(unsafe_code, reason = "several workers write one tensor; each block says why it is sound")]
+
+use core::ops::Range;
+
+use super::kernel::{Context, RowKernel};
+use super::rows::{RowShape, Rows, RowsMut};
+use super::shared::SharedRows;
+
+/// How a firing is shared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sharing {
+    /// One worker makes all of it.
+    Alone,
+    /// Rows are dealt out. A piece begins at a multiple of so many, or where the firing does.
+    Rows(usize),
+    /// The kernel deals out what rows are made of.
+    Kernel,
+}
+
+/// Elements of the output from which on it takes less time to share a firing than to wake those who share it, where
+/// nothing more is known of the work.
+const LEAST: usize = 1 << 14;
+/// Pixels that a piece should have: twelve at a time are in registers.
+const PIXELS: usize = 64;
+/// The most pieces of a worker. The more there are, the less it matters that one of them is late.
+const PIECES: usize = 4;
+
+impl Sharing {
+    /// Of a kernel that does about the same for every element.
+    pub const fn by_elements(rows: usize, output: &RowShape) -> Self {
+        if rows * output.row_stride() < LEAST { Sharing::Alone } else { Sharing::Rows(1) }
+    }
+}
+
+/// Does what [`RowKernel::rows`] does, by all workers of the context. Each has an equal part of the workspace.
+///
+/// # Panics
+/// As the kernel, or if the output has no room for all rows at once.
+pub fn share_rows<T: Send>(
+    kernel: &(impl RowKernel<T> + Sync + ?Sized),
+    context: &mut Context<'_>,
+    rows: Range<usize>,
+    operands: &[Rows<'_>],
+    constants: &[Rows<'_>],
+    output: &mut RowsMut<'_, T>,
+) {
+    let isa = context.isa;
+    let Some(workers) = context.workers.as_deref_mut().filter(|workers| workers.count() > 1) else {
+        return kernel.rows(context, rows, operands, constants, output);
+    };
+    let count = workers.count();
+    let multiple = match kernel.sharing(rows.len(), count, &output.shape) {
+        Sharing::Kernel => return kernel.rows(context, rows, operands, constants, output),
+        Sharing::Rows(multiple) if rows.len() > multiple => multiple,
+        _ => {
+            let context = &mut Context { isa, workers: None, workspace: context.workspace };
+            return kernel.rows(context, rows, operands, constants, output);
+        }
+    };
+    assert!(rows.len() <= output.shape.ring_rows, "rows that lie in one slot");
+    let (first, end) = (rows.start / multiple, rows.end.div_ceil(multiple));
+    let pixels = rows.len() * output.shape.width;
+    let pieces = (count * (pixels / (PIXELS * count)).clamp(1, PIECES)).min(end - first);
+    let begin =
+        |piece: usize| ((first + (end - first) * piece / pieces) * multiple).clamp(rows.start, rows.end);
+    let room = RowShape::dense(count, 1, context.workspace.len() / count, count);
+    let mut workspace = RowsMut { data: (&mut *context.workspace).into(), shape: room };
+    let (workspace, output) = (SharedRows::new(&mut workspace), SharedRows::new(output));
+    workers.deal(pieces, &|worker, piece| {
+        // SAFETY: a worker has one piece at a time, and the part of its own number.
+        let workspace = unsafe { workspace.elements(room.start(worker), room.row_stride()) };
+        let context = &mut Context { isa, workers: None, workspace };
+        // SAFETY: each row is of one piece, and none share a slot.
+        let mut output = unsafe { output.rows() };
+        kernel.rows(context, begin(piece)..begin(piece + 1), operands, constants, &mut output);
+    });
+}
