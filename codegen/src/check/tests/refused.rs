@@ -596,3 +596,22 @@ fn sums() {
     ];
     table.iter().for_each(|&(name, plan, corrupt, variant)| refused(name, plan(), corrupt, variant));
 }
+
+/// Of a partition that runs beside another one.
+#[test]
+fn a_firing_is_named_by_its_place_in_its_partition() {
+    let mut plan = pipelined();
+    let [i, a] = ["in", "l1"].map(fire);
+    plan.partitions[0].schedule = vec![
+        repeat(2, std::slice::from_ref(&i)),
+        a.clone(),
+        i.clone(),
+        repeat(29, &[i, a.clone()]),
+        repeat(2, &[a]),
+    ];
+    plan.partitions[0].notation = "[in]×2,[l1],[in],([in],[l1])×29,[l1]×2".into();
+    let violations = check(&plan).expect_err("a row that is not there");
+    let text = violations[0].to_string();
+    let expected = "partition `p1`, firing 2: layer `l1` reads row 2 of `pair/t_in` before it is written";
+    assert_eq!(text, expected);
+}
