@@ -9,27 +9,31 @@ use crate::units::MemoryGoal;
 
 /// The application with the fastest measured primitive for each layer. `None` if these are the ones that it has.
 pub(super) fn with_fastest(application: &Application, device: &DeviceProfile) -> Option<Application> {
-    let is_measured = |processor: &crate::cost::Processor| !processor.measured.is_empty();
-    if application.primitives == Primitives::Fixed || !device.processors.values().any(is_measured) {
+    if application.primitives == Primitives::Fixed {
         return None;
     }
-    let mut faster = application.clone();
-    let mut differs = false;
-    for cnn in &mut faster.cnns {
+    let mut changes = Vec::new();
+    for (c, cnn) in application.cnns.iter().enumerate() {
         for partition in &cnn.partitions {
             let Ok(processor) = device.processor(&partition.processor) else { continue };
             let threads = Seat::alone(processor, application.threads).workers;
             for id in &partition.layers {
-                let layer = &cnn.network.layers[id.0];
+                let layer = cnn.network.layer(*id);
                 let chosen = fastest(processor, layer, threads, application.max_error);
-                if let Some(chosen) = chosen.filter(|chosen| *chosen != layer.primitive()) {
-                    cnn.network.layers[id.0].primitive = Some(chosen);
-                    differs = true;
-                }
+                changes.extend(
+                    chosen.filter(|chosen| *chosen != layer.primitive()).map(|chosen| (c, *id, chosen)),
+                );
             }
         }
     }
-    differs.then_some(faster)
+    if changes.is_empty() {
+        return None;
+    }
+    let mut faster = application.clone();
+    for (c, id, chosen) in changes {
+        faster.cnns[c].network.layers[id.0].primitive = Some(chosen);
+    }
+    Some(faster)
 }
 
 /// The better of two plans of an application: one that the judge accepts, that meets the constraints, and that takes less
@@ -49,4 +53,46 @@ pub(super) fn better(first: Planned, other: Planned, application: &Application) 
         (is_unmet, worth)
     };
     if rank(&other) < rank(&first) { other } else { first }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::app::open;
+    use crate::driver;
+
+    #[test]
+    fn the_better_plan_is_smaller_or_faster_as_is_asked_for() {
+        let mut application = open::open("builtin:lenet5").unwrap().resolve().unwrap();
+        let device = DeviceProfile::find("generic", Path::new("")).unwrap();
+        let plan = driver::plan(&application, &device, vec![String::new()]).unwrap().plan;
+        let planned = |name: &str, (memory, fps): (u64, f64), refused: Option<String>| {
+            let mut plan = plan.clone();
+            plan.application = name.into();
+            (plan.memory.total, plan.cnns[0].fps) = (memory, fps);
+            Planned { plan, shortfall: None, refused }
+        };
+        let cases = [
+            ((100, 5.0), (90, 5.0), [true, true]),
+            ((100, 5.0), (110, 5.0), [false, false]),
+            ((100, 5.0), (110, 6.0), [true, false]),
+            ((100, 5.0), (100, 6.0), [true, true]),
+            ((100, 5.0), (100, 4.0), [false, false]),
+            // Of equal plans, the first.
+            ((100, 5.0), (100, 5.0), [false, false]),
+        ];
+        for (which, prefer) in [Prefer::Fps, Prefer::Memory].into_iter().enumerate() {
+            application.prefer = prefer;
+            for (one, other, expected) in cases {
+                let taken = |why: Option<&str>| {
+                    let other = planned("other", other, why.map(String::from));
+                    better(planned("one", one, None), other, &application).plan.application == "other"
+                };
+                assert_eq!(taken(None), expected[which], "{prefer:?} {one:?} {other:?}");
+                assert!(!taken(Some("a reason")), "{prefer:?} {one:?} {other:?}");
+            }
+        }
+    }
 }
