@@ -1,7 +1,8 @@
-//! The plan: closed, plain data from which a set of CNNs can be checked, run and emitted, the search forgotten.
+//! The plan of an application: plain data. It has all that is needed to check it, to run it, and to emit a crate, but for
+//! the weights. It does not say how it was found.
 //!
-//! All sizes are bytes, all heights rows. Layers and tensors are named, and a name is unique within its CNN.
-//! The file format is versioned by [`FORMAT`].
+//! Sizes are in bytes and heights in rows. The name of a layer or of a tensor is unique within its CNN. [`FORMAT`] is the
+//! version of the file format.
 
 use std::collections::BTreeMap;
 
@@ -497,19 +498,19 @@ pub struct ParetoPoint {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Certificate {
-    /// Where [`Memory::bound`] comes from: the moment at which most bytes are occupied.
+    /// The moment at which most bytes are occupied: [`Memory::bound`] is what they are. `None` if nothing is stored.
     pub bound: Option<PeakWitness>,
-    /// Claimed: no placement of these rings takes fewer bytes, whichever layers make their rows one by one. Where that is
-    /// more than [`Memory::bound`] it is known from how far apart rings must lie, or by a complete search. The checker does
-    /// not repeat it.
+    /// A claim of the planner: every placement of these rings takes at least so many bytes, whichever layers make their
+    /// rows one by one. It is more than [`Memory::bound`]: a complete search found it, or it follows from how far apart
+    /// rings must lie. The checker does not repeat that work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claimed: Option<u64>,
     /// Where the ring sizes come from.
     pub rings: String,
 }
 
-/// A moment at which the tensors named must all be stored, in part at least: a firing or, where a layer reads by rows,
-/// a row of it.
+/// A moment of a frame: a firing or, of a layer that makes the rows of a firing one by one, one of these rows. All tensors
+/// that are named occupy bytes then.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PeakWitness {
@@ -517,7 +518,7 @@ pub struct PeakWitness {
     pub firing: Vec<String>,
     /// The tensors, `cnn/tensor`.
     pub tensors: Vec<String>,
-    /// The bytes that they occupy together at that moment: of a ring of all rows, those begun and not released by all
-    /// readers; of any other, all.
+    /// The bytes that they occupy together at that moment. A ring of all rows occupies those rows that are begun and that
+    /// some reader still needs. Any other ring occupies all its bytes.
     pub bytes: u64,
 }

@@ -1,4 +1,5 @@
-//! Rule 5: which rings may share bytes, if the replay finds them free; and how many bytes must be stored at once.
+//! Rule 5: which rings may share bytes. Whether the bytes are free when they are written is the replay's business. From the
+//! same lifetimes follows how many bytes must be stored at once.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -16,13 +17,13 @@ use super::{Findings, MAX_WORK, Violation};
 pub(super) struct Lifetimes {
     /// Most bytes that are occupied at the same time: no placement of the rings takes less.
     pub bound: u64,
-    /// The same of the rings alone that the certificate names.
+    /// The most bytes that the rings that the certificate names occupy at the same time.
     pub witnessed: u64,
-    /// The same of workspaces alone.
+    /// The most bytes that workspaces occupy at the same time.
     pub workspaces: u64,
 }
 
-/// Checks that rings are disjoint where they must be, however they are used.
+/// Checks that rings share no byte where rule 5 forbids it.
 pub(super) fn check(
     index: &Index<'_>,
     rates: &Rates,
@@ -46,8 +47,8 @@ pub(super) fn check(
     findings.or(Lifetimes { bound, witnessed, workspaces })
 }
 
-/// Whether a layer that reads `operand` may write `written` in part over it, row by row: it reads it by rows, and
-/// neither has bytes that are its own whatever they hold.
+/// Whether a layer that reads `operand` may write rows of `written` over it: it reads `operand` by rows, and both rings
+/// are whole.
 fn may_follow(rates: &Rates, cnn: usize, operand: &Store, written: &Store) -> bool {
     let held = rates[cnn][written.tensor].iter().find(|held| held.tensor == operand.tensor);
     !operand.exclusive && !written.exclusive && held.is_some_and(|held| !held.rows.is_empty())

@@ -18,15 +18,16 @@
 //!    tensor cut between partitions that run at the same time, i runs on over frames.
 //! 5. *Lifetimes* (`lifetimes`). A ring lives from its producer's first firing to the last firing of any reader. It
 //!    is stored in the partitions that touch it, and in those of its CNN that fire meanwhile. A ring of fewer rows
-//!    than its tensor *wraps*. The following share no byte:
-//!    - rings stored in partitions that run at the same time, whatever their lifetimes;
-//!    - a ring between such partitions and any other ring that lives at the same time;
+//!    than its tensor *wraps*; all other rings are *whole*. A workspace counts as a ring that wraps. These share no
+//!    byte:
+//!    - two rings that are stored in partitions that run at the same time, whenever they live;
+//!    - a ring between such partitions, and any other ring that lives at the same time;
 //!    - in model `edges`, any two rings that live at the same time;
 //!    - two rings that wrap and live at the same time.
 //!
-//!    A ring that wraps has all its bytes to itself while it lives. Of any other ring only those rows are *occupied*
-//!    that are begun and not released by all readers. Rule 7 says what else may lie in its bytes. A layer that writes
-//!    in part where it reads does so only from a whole ring to a whole ring, and only where it reads by rows.
+//!    A ring that wraps has all its bytes to itself while it lives. A whole ring *occupies* the bytes of the rows that
+//!    are begun and that some reader still needs. Other rows may lie in the rest of its bytes, as far as rule 7 lets
+//!    them. A layer may write where it reads only if both rings are whole, and only if it reads that ring by rows.
 //! 6. *Schedule* (`schedule`). Each partition fires each of its layers as often as rule 3 says.
 //! 7. *Replay* (`replay`). The plan is replayed with an arena of tags (tensor, row, frame), over several frames.
 //!    Partitions that run at the same time are replayed in several interleavings, under the blocking rule of
@@ -40,10 +41,11 @@
 //!    A firing that writes in part where it reads is made row by row. Row o of its output is written when the rows
 //!    below `keep(l, o, o)` of what it reads by rows are released, and no others. Here `keep` is that of one row per
 //!    firing.
-//! 8. *Sums* (`sums`). Every sum is what its parts add up to. The bound is the most bytes that are occupied at one
-//!    moment (`bound`), and the rings of the certificate alone occupy as many. `proven` and `met` are true exactly if
-//!    they should be. What runs at the same time keeps no more cores busy than there are. What a search claims beyond
-//!    the bound (`certificate.claimed`) is not proved here: it must only contradict neither the bound nor the plan.
+//! 8. *Sums* (`sums`). Every sum is what its parts add up to. `memory.bound` is the most bytes that are occupied at one
+//!    moment (`bound`). The rings that the certificate names occupy that many bytes by themselves. `proven` is true
+//!    exactly if the arena is as large as the bound, and `met` exactly if the plan meets the constraints. Partitions
+//!    that run at the same time keep no more cores busy than there are. The checker does not prove
+//!    `certificate.claimed`. It refuses a claim that is not above the bound, or that is above the arena.
 //!
 //! Every check is bounded: a plan beyond the limits below is refused as [`Violation::TooLarge`].
 

@@ -1,10 +1,10 @@
-//! The parameters of an operator, counted from its attributes and input shapes.
+//! How many parameters an operator has, from its attributes and from the shapes of its inputs.
 
 use crate::operator::{Function, Operator};
 use crate::shape::Shape;
 
-/// Weights, biases and other constants of a layer, in elements; `None` beyond 64 bits. The shapes have been checked
-/// against the operator.
+/// Elements of a layer's weights, biases and other constants. `None` if they are more than 64 bits can count. The shapes
+/// must suit the operator.
 pub(super) fn elements(operator: &Operator, inputs: &[&Shape]) -> Option<u64> {
     let channels = channels(operator, inputs)?;
     let bias = |present: bool, size: usize| if present { vec![size] } else { vec![] };

@@ -15,8 +15,8 @@ pub(crate) struct Store {
     pub ring_rows: u64,
     pub row_bytes: u64,
     pub kind: Kind,
-    /// Whether all its bytes are its own as long as it lives: its rows come round, or run on over frames, or the model
-    /// is `edges`. Of any other those rows alone are that are begun and not released by all readers.
+    /// Whether it has all its bytes to itself as long as it lives: a workspace, a ring that wraps or that runs on over
+    /// frames, and every ring in model `edges`. Any other ring occupies only rows that are begun and still needed.
     pub exclusive: bool,
 }
 
