@@ -1,8 +1,8 @@
 //! What runs at the same time on a processor shares its cores: the rates and latencies of random applications, against a
 //! simulation of their stages that shares nothing with the planner's arithmetic.
 //!
-//! Stages fire by the plan's own schedules, through the plan's own rings. Every firing takes a time of its own, a shared
-//! convolution's longer and on several cores. Whoever has work goes on: while more cores are wanted than there are, all
+//! Stages fire by the plan's own schedules, through the plan's own rings. Every firing takes a time of its own, one that
+//! workers share longer and on several cores. Whoever has work goes on: while more cores are wanted than there are, all
 //! are slowed down alike, as an operating system does.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a panic is how a test fails")]
@@ -24,8 +24,12 @@ const APPLICATIONS: u64 = 800;
 const FRAMES: usize = 24;
 /// By how much a simulated time may exceed the planned one: rings are sized by whole nanoseconds of a firing.
 const TOLERANCE: f64 = 0.005;
-/// Multiplications from which on workers share a firing.
-const SHARED: usize = 1 << 14;
+/// Multiplications from which on workers share a firing of several rows of a convolution.
+const SHARED: f64 = (1 << 17) as f64;
+/// The same of a row by itself.
+const SHARED_ROW: f64 = (1 << 19) as f64;
+/// Elements from which on they share a firing of several rows of another layer.
+const SHARED_ELEMENTS: f64 = (1 << 14) as f64;
 
 /// A device on which a firing takes as long as any other, whatever it does, but for what it takes to share it.
 fn device(random: &mut ChaCha8Rng) -> DeviceProfile {
@@ -65,6 +69,18 @@ fn plan(application: &Application, device: &DeviceProfile) -> Plan {
 
 /// What a firing of a layer takes: nanoseconds, and cores meanwhile.
 fn firing(plan: &Plan, cnn: &Cnn, layer: &Layer, processor: &Processor) -> (f64, f64) {
+    let ring = |name: &str| {
+        let tensor = plan.tensors.iter().find(|tensor| tensor.cnn == cnn.name && tensor.name == name);
+        tensor.and_then(|tensor| tensor.ring).map(|ring| ring.offset..ring.offset + ring.bytes)
+    };
+    let own = ring(&layer.output);
+    // Then it makes its rows one by one.
+    let follows = own.is_some_and(|own| {
+        let meets = |read: std::ops::Range<u64>| own.start < read.end && read.start < own.end;
+        layer.inputs.iter().any(|input| ring(&input.tensor).is_some_and(meets))
+    });
+    let rows = layer.output_shape.rows() as f64;
+    let is_row = follows || layer.rows_per_firing == 1;
     let macs = match &layer.operator {
         Operator::Input(_) => return (0.0, 1.0),
         Operator::Conv(conv) => {
@@ -76,14 +92,24 @@ fn firing(plan: &Plan, cnn: &Cnn, layer: &Layer, processor: &Processor) -> (f64,
             };
             let image = &layer.inputs[..layer.inputs.len() - usize::from(conv.residual)];
             let channels: usize = image.iter().map(channels).sum();
-            layer.output_shape.elements() * conv.kernel[0] * conv.kernel[1] * channels / conv.groups
+            Some(layer.output_shape.elements() * conv.kernel[0] * conv.kernel[1] * channels / conv.groups)
         }
-        _ => 0,
+        Operator::Gemm(gemm) => Some(layer.output_shape.elements() * gemm.inner),
+        _ => None,
+    };
+    let elements = layer.output_shape.elements() as f64;
+    let is_shared = match macs {
+        Some(macs) if is_row => macs as f64 / rows >= SHARED_ROW,
+        Some(macs) => macs as f64 / layer.firings as f64 >= SHARED,
+        None => !is_row && elements / layer.firings as f64 >= SHARED_ELEMENTS,
     };
     let workers = processor.cores.min(plan.threads as u64);
     match processor.workers {
-        Some(sharing) if workers > 1 && macs as f64 / layer.firings as f64 >= SHARED as f64 => {
-            (processor.core.firing_ns + (workers - 1) as f64 * sharing.handover_ns, workers as f64)
+        Some(sharing) if workers > 1 && is_shared => {
+            // Each row that is made by itself is handed over.
+            let times = if follows { rows / layer.firings as f64 } else { 1.0 };
+            let handover = (workers - 1) as f64 * sharing.handover_ns;
+            (processor.core.firing_ns + times * handover, workers as f64)
         }
         _ => (processor.core.firing_ns, 1.0),
     }
@@ -344,12 +370,28 @@ impl<'a> Element<'a> {
     }
 }
 
+/// Networks whose firings are work enough for several workers.
+fn large(random: &mut ChaCha8Rng, storage: StorageModel) -> Application {
+    let parallel =
+        [r#"[["a", "b"], ["lenet5"]]"#, r#"[["a", "b", "lenet5"]]"#, r#"[["a"], ["b", "lenet5"]]"#]
+            [random.random_range(0..3)];
+    let storage = if storage == StorageModel::Tensors { "tensors" } else { "edges" };
+    let rows = ["none", "all"][random.random_range(0..2)];
+    csdfc_tests::application(&format!(
+        r#"(cnns: [(model: "builtin:resnet8", partitions: [(name: "a", upto: "stack1_conv1"), (name: "b")]),
+            (model: "builtin:lenet5")], parallel: {parallel}, storage: {storage}, rows: {rows})"#
+    ))
+}
+
 /// A random application on a random device.
 fn random(seed: u64) -> (Application, DeviceProfile) {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let bytes: Vec<u8> = (0..200).map(|_| random.random()).collect();
     let storage = if seed.is_multiple_of(2) { StorageModel::Tensors } else { StorageModel::Edges };
-    let mut application = generate::application(&bytes, storage);
+    let mut application = match seed % 16 {
+        0 | 1 => large(&mut random, storage),
+        _ => generate::application(&bytes, storage),
+    };
     application.threads = random.random_range(1..=4);
     for partition in application.cnns.iter_mut().flat_map(|cnn| &mut cnn.partitions) {
         if random.random_range(0..3) == 0 {
@@ -391,7 +433,7 @@ fn simulate(plan: &Plan, device: &DeviceProfile, pace: &[f64]) -> Vec<(f64, f64)
 
 #[test]
 fn planned_rates_are_kept() {
-    let (mut shared, mut piped, mut tight) = (0, 0, 0);
+    let (mut shared, mut piped, mut tight, mut crews) = (0, 0, 0, 0);
     for seed in 0..APPLICATIONS {
         let (application, device) = random(seed);
         let plan = plan(&application, &device);
@@ -428,11 +470,17 @@ fn planned_rates_are_kept() {
             })
         }));
         respects_capacity(&plan, &device, seed);
+        let is_shared = |cnn: &Cnn, layer: &Layer| {
+            device.processors.values().any(|processor| firing(&plan, cnn, layer, processor).1 > 1.0)
+        };
+        crews +=
+            usize::from(plan.cnns.iter().any(|cnn| cnn.layers.iter().any(|layer| is_shared(cnn, layer))));
     }
     println!(
-        "{APPLICATIONS} applications: {shared} with more stages than cores, {piped} pipelined CNNs, {tight} within 2 %"
+        "{APPLICATIONS} applications: {shared} with more stages than cores, {crews} with firings that workers share, \
+         {piped} pipelined CNNs, {tight} within 2 %"
     );
-    assert!(shared > 100 && piped > 200 && tight > 500, "{shared} {piped} {tight}");
+    assert!(shared > 100 && crews > 20 && piped > 200 && tight > 500, "{shared} {crews} {piped} {tight}");
 }
 
 /// That the core time of all frames in one element of J is no more than there is, and what the plan says it is.
