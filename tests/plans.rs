@@ -22,6 +22,7 @@ mod repack;
 mod resize;
 mod rings;
 mod run;
+mod selection;
 mod shares;
 mod tidy;
 mod walks;

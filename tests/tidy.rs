@@ -16,7 +16,7 @@ const DIRECTION: [(&str, &[&str]); 7] = [
     ("ga", &[]),
     ("codegen/kernels", &[]),
     ("codegen", &["csdfc-kernels"]),
-    ("compiler", &["csdf", "csdfc-ga", "csdfc-codegen"]),
+    ("compiler", &["csdf", "csdfc-ga", "csdfc-codegen", "csdfc-select"]),
     ("select", &[]),
     ("command", &["csdf", "csdfc", "csdfc-codegen", "csdfc-kernels", "csdfc-select"]),
 ];

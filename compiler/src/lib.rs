@@ -5,7 +5,7 @@
 //!
 //! These modules make networks from an application: [`app`], [`import`], [`builtin`], [`network`], [`operators`],
 //! [`pass`]. These make a plan from networks: [`frame`], [`storage`], [`packing`], [`cost`], [`search`], [`driver`].
-//! [`profile`] measures what [`cost`] then knows. [`saved`] reads plans and fronts again. [`offload`] is independent of planning. The command is a crate of its own.
+//! [`profile`] measures what [`cost`] then knows. [`selection`] makes of it a table for `csdfc-select`. [`saved`] reads plans and fronts again. [`offload`] is independent of planning. The command is a crate of its own.
 
 pub mod app;
 pub mod builtin;
@@ -22,6 +22,7 @@ pub mod pass;
 pub mod profile;
 pub mod saved;
 pub mod search;
+pub mod selection;
 pub mod storage;
 pub mod suggest;
 pub mod units;

@@ -12,7 +12,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// Most layouts of an instance.
 pub const MOST_LAYOUTS: usize = 64;
@@ -48,7 +48,7 @@ pub struct Layer {
 }
 
 /// Kinds of layers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// A convolution.
@@ -181,16 +181,18 @@ impl InstanceError {
     }
 }
 
-#[derive(Deserialize)]
+#[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct InstanceText {
     layers: Vec<LayerText>,
     edges: Vec<EdgeText>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     memory_budget: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     time_budget: Option<f64>,
 }
 
-#[derive(Deserialize)]
+#[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct LayerText {
     name: String,
@@ -198,7 +200,7 @@ struct LayerText {
     options: Vec<OptionText>,
 }
 
-#[derive(Deserialize)]
+#[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct OptionText {
     primitive: String,
@@ -210,7 +212,7 @@ struct OptionText {
     memory: f64,
 }
 
-#[derive(Deserialize)]
+#[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct EdgeText {
     from: String,
@@ -218,7 +220,7 @@ struct EdgeText {
     conversions: Vec<ConversionText>,
 }
 
-#[derive(Deserialize)]
+#[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ConversionText {
     #[serde(rename = "in")]
@@ -295,6 +297,43 @@ impl Instance {
         };
         instance.check_graph()?;
         Ok(instance)
+    }
+
+    /// The instance as JSON, which [`parse`](Instance::parse) reads.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn to_json(&self) -> Result<String, InstanceError> {
+        let name = |layout: Layout| self.layout(layout).to_owned();
+        let option = |option: &PrimitiveOption| OptionText {
+            primitive: option.primitive.clone(),
+            input: name(option.input),
+            output: name(option.output),
+            time: option.time,
+            memory: option.memory,
+        };
+        let layer = |layer: &Layer| LayerText {
+            name: layer.name.clone(),
+            kind: layer.kind,
+            options: layer.options.iter().map(option).collect(),
+        };
+        let conversion = |conversion: &Conversion| ConversionText {
+            input: name(conversion.input),
+            output: name(conversion.output),
+            time: conversion.time,
+        };
+        let edge = |edge: &Edge| EdgeText {
+            from: self.layers[edge.from].name.clone(),
+            to: self.layers[edge.to].name.clone(),
+            conversions: edge.conversions.iter().map(conversion).collect(),
+        };
+        let text = InstanceText {
+            layers: self.layers.iter().map(layer).collect(),
+            edges: self.edges.iter().map(edge).collect(),
+            memory_budget: self.memory_budget,
+            time_budget: self.time_budget,
+        };
+        serde_json::to_string_pretty(&text).map_err(|error| InstanceError::Json(error.to_string()))
     }
 
     /// The name of a layout.

@@ -193,3 +193,37 @@ fn thousands_of_layers_end_soon() {
     assert_eq!(ended.code, 1);
     fits_a_screen(&ended.stderr);
 }
+
+#[test]
+fn networks_are_taken_from_a_model_and_a_profile() {
+    let folder = folder();
+    let folder = folder.path();
+    let model = ["select", "builtin:paper_cnn1", "--device", "generic"];
+    let ended = run(folder, &model);
+    assert_eq!((ended.code, ended.stderr.as_str()), (0, ""));
+    insta::assert_snapshot!("select_model", ended.stdout);
+
+    // The table that is written gives the same selection.
+    let written = run(folder, &[&model[..], &["--instance-out", "costs.json"]].concat());
+    assert_eq!((written.code, written.stdout.as_str()), (0, ""));
+    let json = |args: &[&str]| {
+        let ended = run(folder, &[args, &["--format", "json"]].concat());
+        serde_json::from_str::<Value>(&ended.stdout).unwrap()
+    };
+    let (of_model, of_table) = (json(&model), json(&["select", "--instance", "costs.json"]));
+    for field in ["objective", "memory", "workspace", "choice", "conversions"] {
+        assert_eq!(of_model[field], of_table[field], "{field}");
+    }
+    assert!(of_model["modelled"]["layers"].is_array() && of_table.get("modelled").is_none());
+
+    let app = "(name: \"a\", cnns: [(name: \"one\", model: \"builtin:paper_cnn1\"), \
+               (name: \"two\", model: \"builtin:paper_cnn2\")])";
+    std::fs::write(folder.join("app.ron"), app).unwrap();
+    let error = fails(folder, &["select", "app.ron"]);
+    assert!(error.contains("several CNNs") && error.contains("--cnn: one, two"), "{error}");
+    let error = fails(folder, &["select", "app.ron", "--cnn", "tow"]);
+    assert!(error.contains("no CNN `tow`") && error.contains("one, two"), "{error}");
+    assert_eq!(run(folder, &["select", "app.ron", "--cnn", "two"]).code, 0);
+    let error = fails(folder, &["select", "--instance", "costs.json", "--device", "generic"]);
+    assert!(error.contains("--device"), "{error}");
+}

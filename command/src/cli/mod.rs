@@ -133,21 +133,23 @@ use from lower until just before upper. In a gap (8-10) it is not in use, or onl
 A buffer with an offset lies there. With --capacity, exit code 2 says that the buffers do not fit. csdfc then names
 buffers that are already too many, if it can prove it.")]
     Pack(pack::PackArgs),
-    /// Select a primitive and layouts for each layer of a table of costs
+    /// Select a primitive and layouts for each layer of a CNN, or of a table of costs
     #[command(after_help = "Examples:
+  csdfc select model.onnx --device host --objective time --mem 40MB
+  csdfc select model.onnx --device host --instance-out costs.json
   csdfc select --instance costs.json
   csdfc select --instance costs.json --mem 4MiB --format json
   csdfc select --instance costs.json --objective workspace --max-time 5ms
   csdfc select --instance costs.json --front
 
-The file lists layers and edges:
+The table lists layers and edges:
   {\"layers\": [{\"name\", \"kind\": \"conv\" or \"pass\", \"options\": [{\"primitive\", \"in\", \"out\", \"time\", \"memory\"}]}],
    \"edges\": [{\"from\", \"to\", \"conversions\": [{\"in\", \"out\", \"time\"}]}], \"memory_budget\", \"time_budget\"}
 Times are in us, memories in KiB, layouts have names such as CHW. A layer of kind pass has an option for each layout,
 and keeps it. A tensor that is written in one layout and read in another is converted, perhaps by several conversions
 in turn. With exit code 2, no selection keeps to a budget, and the least that is feasible is printed; or no conversions
 lead from one layout to another.")]
-    Select(select::SelectArgs),
+    Select(Box<select::SelectArgs>),
     /// Measure this machine: how long each layer takes with each primitive that computes it
     #[command(after_help = "Examples:
   csdfc profile model.onnx && csdfc plan model.onnx --device host
@@ -411,6 +413,13 @@ impl Global {
     }
 }
 
+/// A device of the command line as an application states it. A path is from the working directory there, not from the
+/// file's folder.
+fn device_name(device: &str) -> String {
+    let path = device.ends_with(".ron").then(|| std::path::absolute(device).ok()).flatten();
+    path.map_or_else(|| device.to_owned(), |path| path.to_string_lossy().into_owned())
+}
+
 impl LoadArgs {
     /// Writes the options over what the application file says.
     ///
@@ -511,10 +520,7 @@ impl PlanArgs {
             origin.replaced.push(("threads", "--threads"));
         }
         if let Some(device) = &self.device {
-            // A path on the command line is from the working directory, not from the file's folder.
-            let path = device.ends_with(".ron").then(|| std::path::absolute(device).ok()).flatten();
-            spec.device =
-                Some(path.map_or_else(|| device.clone(), |path| path.to_string_lossy().into_owned()));
+            spec.device = Some(device_name(device));
         }
         Ok(())
     }

@@ -2,18 +2,46 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{ArgGroup, Args};
+use csdfc::app::Origin;
+use csdfc::app::spec::AppSpec;
 use csdfc::units::{self, Nanoseconds};
 use csdfc_select::{Method, Quantity};
 
-use super::{Format, values};
+use super::{Format, LoadArgs, device_name, values};
+
+/// What makes no sense with a table of costs.
+const OF_APPLICATIONS: [&str; 7] =
+    ["cnn", "device", "threads", "max_error", "no_fuse", "shapes", "instance_out"];
 
 /// Arguments of `csdfc select`.
 #[derive(Debug, Clone, Args)]
+#[command(group = ArgGroup::new("source").required(true).args(["app", "instance"]))]
 pub struct SelectArgs {
-    /// The layers with what computes them, and the conversions between them; `-` for standard input
+    /// An application file, `-` for one on standard input, FILE.onnx, or builtin:NAME: its layers on a device
+    #[arg(value_name = "APP|MODEL")]
+    pub app: Option<String>,
+    /// A table of costs in place of an application; `-` for standard input
+    #[arg(long, value_name = "FILE.json", conflicts_with_all = OF_APPLICATIONS)]
+    pub instance: Option<PathBuf>,
+    /// Which of the application's CNNs, if it has several
+    #[arg(long, value_name = "NAME")]
+    pub cnn: Option<String>,
+    /// Name or path of the device profile
+    #[arg(long, value_name = "NAME|FILE")]
+    pub device: Option<String>,
+    /// Workers that share each convolution
+    #[arg(long, value_name = "N")]
+    pub threads: Option<usize>,
+    /// How much a primitive may err, as a share of the largest sum of absolute products: 1e-4 by default
+    #[arg(long, value_name = "SHARE")]
+    pub max_error: Option<f64>,
+    /// Options of the models.
+    #[command(flatten)]
+    pub load: LoadArgs,
+    /// Write the application's table of costs to this file, `-` for standard output, and select nothing
     #[arg(long, value_name = "FILE.json")]
-    pub instance: PathBuf,
+    pub instance_out: Option<PathBuf>,
     /// What is minimised
     #[arg(long, value_parser = values::objective(), default_value = "time")]
     pub objective: Quantity,
@@ -41,4 +69,26 @@ pub struct SelectArgs {
     /// What to print
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
+}
+
+impl SelectArgs {
+    /// Writes the options over what the application file says.
+    ///
+    /// # Errors
+    /// As [`LoadArgs::apply`].
+    pub fn apply(&self, spec: &mut AppSpec, origin: &mut Origin) -> Result<(), csdfc::error::Error> {
+        self.load.apply(spec, origin)?;
+        if let Some(max_error) = self.max_error {
+            spec.max_error = max_error;
+            origin.replaced.push(("max_error", "--max-error"));
+        }
+        if let Some(threads) = self.threads {
+            spec.threads = threads;
+            origin.replaced.push(("threads", "--threads"));
+        }
+        if let Some(device) = &self.device {
+            spec.device = Some(device_name(device));
+        }
+        Ok(())
+    }
 }

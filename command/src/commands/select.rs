@@ -1,8 +1,12 @@
-//! `csdfc select`: primitives and layouts for the layers of a bare table of costs.
+//! `csdfc select`: primitives and layouts for the layers of a CNN, or of a bare table of costs.
 
 use std::path::Path;
 
+use csdfc::app::open;
+use csdfc::cost::DeviceProfile;
 use csdfc::error::{Ending, Error};
+use csdfc::selection::{CostTable, Modelled, cost_table};
+use csdfc::suggest;
 use csdfc_select::{
     Answer, Instance, InstanceError, Method, Problem, ProgramError, Quantity, Query, answer, front,
 };
@@ -19,11 +23,11 @@ const KIB: f64 = 1024.0;
 /// Nanoseconds of a microsecond, in which instances state times.
 const MICROSECOND: f64 = 1000.0;
 
-/// Selects primitives for an instance, and prints the selection. The answer is no if no selection keeps to a budget, or
+/// Selects primitives for a network, and prints the selection. The answer is no if no selection keeps to a budget, or
 /// layouts cannot be converted.
 ///
 /// # Errors
-/// When the instance cannot be read or contradicts itself, or the result cannot be written.
+/// When the application or the instance cannot be read or contradicts itself, or the result cannot be written.
 pub fn select(args: &SelectArgs) -> Result<Ending, Error> {
     if args.method == Method::Greedy && args.objective != Quantity::Time {
         return Err(Error::Input {
@@ -32,23 +36,35 @@ pub fn select(args: &SelectArgs) -> Result<Ending, Error> {
             help: Some("leave --objective out, and give --mem or --workspace".into()),
         });
     }
-    let (text, name) = read::read_text(&args.instance, "give an instance in JSON")?;
-    let wrong = |error: InstanceError| Error::Input {
-        message: format!("{}: {error}", name.display()),
-        help: Some(error.help().into()),
+    let (instance, modelled, name) = match (&args.app, &args.instance) {
+        (Some(app), _) => {
+            let CostTable { instance, modelled } = table(args, app)?;
+            (instance, modelled, app.clone())
+        }
+        (None, Some(file)) => {
+            let (text, name) = read::read_text(file, "give an instance in JSON")?;
+            let name = name.display().to_string();
+            (Instance::parse(&text).map_err(|error| wrong(&name, &error))?, Modelled::default(), name)
+        }
+        (None, None) => return Err(Error::Bug("neither an application nor a table of costs".into())),
     };
-    let instance = Instance::parse(&text).map_err(wrong)?;
-    let problem = Problem::new(&instance, args.pass_converts).map_err(wrong)?;
+    if let Some(path) = &args.instance_out {
+        let json = instance.to_json().map_err(|error| wrong(&name, &error))?;
+        output::write(path, &json)?;
+        return Ok(Ending::Yes);
+    }
+    let problem = Problem::new(&instance, args.pass_converts).map_err(|error| wrong(&name, &error))?;
     let query = query(args, &instance);
     let _span = tracing::info_span!("select").entered();
     if args.front {
         match front(&problem, &query) {
             Ok(front) => {
-                let report = report::FrontReport::new(&problem, &query, &front);
+                let mut report = report::FrontReport::new(&problem, &query, &front);
+                report.modelled = modelled;
                 deliver(args, &report, report::front_text)?;
                 return Ok(Ending::Yes);
             }
-            Err(why) => return told(args, &problem, &query, &why),
+            Err(why) => return told(args, &problem, &query, &why, modelled),
         }
     }
     let answer = answer(&problem, &query).map_err(|error| match error {
@@ -60,7 +76,34 @@ pub fn select(args: &SelectArgs) -> Result<Ending, Error> {
             help: Some("`--method exact` needs no integer program".into()),
         },
     })?;
-    told(args, &problem, &query, &answer)
+    told(args, &problem, &query, &answer, modelled)
+}
+
+fn wrong(name: &str, error: &InstanceError) -> Error {
+    Error::Input { message: format!("{name}: {error}"), help: Some(error.help().into()) }
+}
+
+/// The table of costs of an application's CNN.
+fn table(args: &SelectArgs, app: &str) -> Result<CostTable, Error> {
+    let mut opened = open::open(app)?;
+    args.apply(&mut opened.spec, &mut opened.origin)?;
+    let application = opened.resolve()?;
+    let device = DeviceProfile::find(&application.device, &opened.folder)?;
+    let names = || application.cnns.iter().map(|cnn| cnn.name.as_str());
+    let cnn = match (&args.cnn, application.cnns.as_slice()) {
+        (None, [cnn]) => cnn,
+        (None, _) => {
+            return Err(Error::Input {
+                message: "the application has several CNNs, and a selection is of one".into(),
+                help: Some(format!("name it with --cnn: {}", names().collect::<Vec<_>>().join(", "))),
+            });
+        }
+        (Some(name), cnns) => cnns.iter().find(|cnn| cnn.name == *name).ok_or_else(|| Error::Input {
+            message: format!("--cnn: the application has no CNN `{}`", suggest::clip(name)),
+            help: Some(suggest::help(name, "its CNNs", names())),
+        })?,
+    };
+    Ok(cost_table(&application, cnn, &device)?)
 }
 
 /// What the arguments and the instance ask.
@@ -79,8 +122,15 @@ fn query(args: &SelectArgs, instance: &Instance) -> Query {
     }
 }
 
-fn told(args: &SelectArgs, problem: &Problem<'_>, query: &Query, answer: &Answer) -> Result<Ending, Error> {
-    let report = report::SelectReport::new(problem, query, answer);
+fn told(
+    args: &SelectArgs,
+    problem: &Problem<'_>,
+    query: &Query,
+    answer: &Answer,
+    modelled: Modelled,
+) -> Result<Ending, Error> {
+    let mut report = report::SelectReport::new(problem, query, answer);
+    report.modelled = modelled;
     deliver(args, &report, |report| report::text(problem, report))?;
     Ok(if report.met { Ending::Yes } else { Ending::No })
 }

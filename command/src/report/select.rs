@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use csdfc::selection::Modelled;
 use csdfc::units::grouped;
 use csdfc_select::{Answer, Chosen, FrontAnswer, Method, Problem, Quantity, Query};
 use serde::Serialize;
@@ -51,6 +52,9 @@ pub struct SelectReport {
     /// The selections of all families.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub bars: Vec<BarReport>,
+    /// Layers and edges whose times are modelled, of a network on a device.
+    #[serde(skip_serializing_if = "Modelled::is_empty")]
+    pub modelled: Modelled,
 }
 
 /// Budgets.
@@ -140,6 +144,9 @@ pub struct FrontReport {
     pub complete: bool,
     /// The points, by rising memory or workspace.
     pub front: Vec<FrontPoint>,
+    /// Layers and edges whose times are modelled, of a network on a device.
+    #[serde(skip_serializing_if = "Modelled::is_empty")]
+    pub modelled: Modelled,
 }
 
 /// A point of a front: a time, and a memory or a workspace.
@@ -190,6 +197,7 @@ impl SelectReport {
             layouts: BTreeMap::new(),
             conversions: Vec::new(),
             bars: Vec::new(),
+            modelled: Modelled::default(),
         };
         let name = |layer: usize| problem.instance.layers[layer].name.clone();
         match answer {
@@ -286,6 +294,7 @@ impl FrontReport {
             budgets: Budgets::of(query),
             complete: front.complete,
             front: front.points.iter().map(point).collect(),
+            modelled: Modelled::default(),
         }
     }
 }
@@ -423,7 +432,21 @@ pub fn text(problem: &Problem<'_>, report: &SelectReport) -> String {
         }
         let _ = write!(text, "\n{}", table(&lines, &[1, 2, 3]));
     }
+    text.push_str(&modelled_text(&report.modelled));
     text
+}
+
+/// Says that times were not measured.
+fn modelled_text(modelled: &Modelled) -> String {
+    let Modelled { layers, edges } = modelled;
+    match modelled.is_empty() {
+        true => String::new(),
+        false => format!(
+            "\nmodelled, not measured: times of layers ({}), and of conversions on edges ({})\n",
+            layers.len(),
+            edges.len()
+        ),
+    }
 }
 
 /// The layers in the order of the instance.
@@ -459,5 +482,6 @@ pub fn front_text(report: &FrontReport) -> String {
         lines.push(vec![number(memory), number(point.time)]);
     }
     let _ = write!(text, "\n{}", table(&lines, &[0, 1]));
+    text.push_str(&modelled_text(&report.modelled));
     text
 }

@@ -104,7 +104,7 @@ pub fn measure(
 
 /// The primitives that a layer is tried with: the first that computes it, and others, unless it sees an operand in other
 /// dimensions than the tensor has.
-fn alternatives<'a>(
+pub(crate) fn alternatives<'a>(
     network: &'a Network,
     layer: &'a Layer,
     only: Option<&'a str>,
