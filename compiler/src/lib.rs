@@ -5,7 +5,8 @@
 //!
 //! These modules make networks from an application: [`app`], [`import`], [`builtin`], [`network`], [`operators`],
 //! [`pass`]. These make a plan from networks: [`frame`], [`storage`], [`packing`], [`cost`], [`search`], [`driver`].
-//! [`profile`] measures what [`cost`] then knows. [`selection`] makes of it a table for `csdfc-select`. [`saved`] reads plans and fronts again. [`offload`] is independent of planning. The command is a crate of its own.
+//! [`profile`] measures what [`cost`] then knows, and [`selection`] makes a table of it for `csdfc-select`. [`saved`] reads
+//! plans and fronts again. [`offload`] is independent of planning. The command is a crate of its own.
 
 pub mod app;
 pub mod builtin;

@@ -354,10 +354,10 @@ impl<'d> Seat<'d> {
 
     /// The time of a layer in one frame, at `rows` rows per firing: the larger of its arithmetic and its traffic, plus
     /// the cost of its firings. Every firing reads weights again that are too large for the cache. This is the price of
-    /// processing by parts, beside the firings themselves. Workers share the firings that are large enough: those of a convolution, and of other layers those of
-    /// several rows. A layer that makes the rows of a firing one by one reads its filters
-    /// again for every row but the first, from a cache that is `CACHE_SPEED` times as fast as memory, and hands each
-    /// row to its workers.
+    /// processing by parts, beside the firings themselves. Workers share the firings that are work enough: those of
+    /// several rows, and large rows of a convolution. A layer that makes the rows of a firing one by one reads its filters
+    /// again for every row but the first, from a cache that is `CACHE_SPEED` times as fast as memory. It hands each row
+    /// to its workers, if a row is work enough.
     pub fn layer(&self, network: &Network, id: LayerId, rows: u64, one_by_one: bool) -> LayerTime {
         let layer = network.layer(id);
         if layer.is_input() {

@@ -59,8 +59,9 @@ impl<'a> Planner<'a> {
     }
 
     /// Whether no search could change the answer. The variants without parts must be among these. They are the fastest,
-    /// since no layer is modelled to be slower if it fires once; but it can be measured to be. The answer is settled if they fit and meet all constraints, if they
-    /// fit and are the nearest to the constraints, or if no plan is small enough.
+    /// since the model of no layer is slower if it fires once. (A layer can be measured to be slower: then nothing is
+    /// settled.) The answer is settled if they fit and meet all constraints, if they fit and are the nearest to the
+    /// constraints, or if no plan is small enough.
     pub(super) fn is_settled(&self, limit: Option<u64>, demands: &[Demand]) -> bool {
         if limit.is_some_and(|limit| self.subject.parameters > limit) {
             return true;
