@@ -1,9 +1,11 @@
-//! Images from one layout into another.
+//! Images from one layout, or element, into another.
 //!
 //! A row of an image lies as `[W, C]` (HWC) or as `[C, W]` (HCW). An image of planes (CHW) is one row, `[C, H·W]`.
 
 use core::ops::Range;
 
+use super::arch::{Job, Simd};
+use super::element::{F16, narrow_all, widen_all};
 use super::kernel::{Context, RowKernel};
 use super::rows::{Rows, RowsMut};
 
@@ -88,5 +90,68 @@ impl RowKernel for Gather {
                 to.copy_from_slice(&from[y * columns..][..columns]);
             }
         }
+    }
+}
+
+/// From one element to another, in whatever layout: the nearest half of a float, or a half as a float.
+#[derive(Debug, Clone, Copy)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct Cast;
+
+/// One operand.
+impl RowKernel<F16, f32> for Cast {
+    #[inline]
+    fn rows(
+        &self,
+        context: &mut Context<'_>,
+        y: Range<usize>,
+        operands: &[Rows<'_>],
+        _: &[Rows<'_>],
+        output: &mut RowsMut<'_, F16>,
+    ) {
+        for y in y {
+            context.isa.run(Narrow(operands[0].row(y), output.row(y)));
+        }
+    }
+}
+
+/// One operand.
+impl RowKernel<f32, F16> for Cast {
+    #[inline]
+    fn rows(
+        &self,
+        context: &mut Context<'_>,
+        y: Range<usize>,
+        operands: &[Rows<'_, F16>],
+        _: &[Rows<'_, F16>],
+        output: &mut RowsMut<'_>,
+    ) {
+        for y in y {
+            context.isa.run(Widen(operands[0].row(y), output.row(y)));
+        }
+    }
+}
+
+/// Floats, and the halves that they become.
+struct Narrow<'a>(&'a [f32], &'a mut [F16]);
+
+impl Job for Narrow<'_> {
+    #[inline(always)]
+    #[allow(unsafe_code, reason = "vector instructions")]
+    fn run<S: Simd>(self) {
+        // SAFETY: this is within a job of this instruction set.
+        unsafe { narrow_all::<S>(self.0, self.1) }
+    }
+}
+
+/// Halves, and the floats that they become.
+struct Widen<'a>(&'a [F16], &'a mut [f32]);
+
+impl Job for Widen<'_> {
+    #[inline(always)]
+    #[allow(unsafe_code, reason = "vector instructions")]
+    fn run<S: Simd>(self) {
+        // SAFETY: this is within a job of this instruction set.
+        unsafe { widen_all::<S>(self.0, self.1) }
     }
 }

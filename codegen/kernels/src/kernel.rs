@@ -32,8 +32,8 @@ impl Context<'_> {
     }
 }
 
-/// A kernel that sees tensors by rows and makes elements `T`.
-pub trait RowKernel<T = f32> {
+/// A kernel that sees tensors by rows and makes elements `O` of elements `I`.
+pub trait RowKernel<O = f32, I = f32> {
     /// Makes rows `rows` of the output. The constants are packed as the kernel's documentation says.
     ///
     /// # Panics
@@ -42,9 +42,9 @@ pub trait RowKernel<T = f32> {
         &self,
         context: &mut Context<'_>,
         rows: Range<usize>,
-        operands: &[Rows<'_>],
-        constants: &[Rows<'_>],
-        output: &mut RowsMut<'_, T>,
+        operands: &[Rows<'_, I>],
+        constants: &[Rows<'_, I>],
+        output: &mut RowsMut<'_, O>,
     );
 
     /// How so many workers best share a firing that makes so many rows of an output of this shape.
@@ -54,8 +54,8 @@ pub trait RowKernel<T = f32> {
     }
 }
 
-/// A kernel that sees tensors element by element and makes elements `T`.
-pub trait ElementKernel<T = f32> {
+/// A kernel that sees tensors element by element and makes elements `O` of elements `I`.
+pub trait ElementKernel<O = f32, I = f32> {
     /// Makes rows `rows` of the output; all of it if the output is one row.
     ///
     /// # Panics
@@ -64,8 +64,8 @@ pub trait ElementKernel<T = f32> {
         &self,
         context: &mut Context<'_>,
         rows: Range<usize>,
-        operands: &[Elements<'_>],
-        constants: &[Elements<'_>],
-        output: &mut ElementsMut<'_, T>,
+        operands: &[Elements<'_, I>],
+        constants: &[Elements<'_, I>],
+        output: &mut ElementsMut<'_, O>,
     );
 }

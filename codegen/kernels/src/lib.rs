@@ -15,6 +15,7 @@ pub mod concat;
 pub mod conv;
 pub mod convert;
 pub mod depth_space;
+pub mod element;
 pub mod element_wise;
 pub mod elements;
 pub mod gemm;
@@ -49,6 +50,7 @@ pub mod workers;
 
 pub use activation::Activation;
 pub use arch::Isa;
+pub use element::{Element, F16};
 pub use elements::{Elements, ElementsMut};
 pub use kernel::{Context, ElementKernel, RowKernel};
 pub use rows::{Rows, RowsMut};

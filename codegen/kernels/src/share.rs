@@ -46,13 +46,13 @@ impl Sharing {
 ///
 /// # Panics
 /// As the kernel, or if the output has no room for all rows at once.
-pub fn share_rows<T: Send>(
-    kernel: &(impl RowKernel<T> + Sync + ?Sized),
+pub fn share_rows<O: Send, I: Sync>(
+    kernel: &(impl RowKernel<O, I> + Sync + ?Sized),
     context: &mut Context<'_>,
     rows: Range<usize>,
-    operands: &[Rows<'_>],
-    constants: &[Rows<'_>],
-    output: &mut RowsMut<'_, T>,
+    operands: &[Rows<'_, I>],
+    constants: &[Rows<'_, I>],
+    output: &mut RowsMut<'_, O>,
 ) {
     let isa = context.isa;
     let Some(workers) = context.workers.as_deref_mut().filter(|workers| workers.count() > 1) else {

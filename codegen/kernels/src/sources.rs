@@ -31,6 +31,7 @@ pub const SOURCES: &[(&str, &str)] = &[
     ("conv/winograd/transform.rs", include_str!("conv/winograd/transform.rs")),
     ("convert.rs", include_str!("convert.rs")),
     ("depth_space.rs", include_str!("depth_space.rs")),
+    ("element.rs", include_str!("element.rs")),
     ("element_wise.rs", include_str!("element_wise.rs")),
     ("elements.rs", include_str!("elements.rs")),
     ("gemm.rs", include_str!("gemm.rs")),

@@ -1,10 +1,11 @@
-//! AVX2 with FMA.
+//! AVX2 with FMA and F16C.
 
 use core::arch::x86_64::*;
 
+use super::super::element::F16;
 use super::{Job, Simd};
 
-/// AVX2 with FMA.
+/// AVX2 with FMA and F16C.
 #[derive(Clone, Copy)]
 pub(crate) struct Avx2;
 
@@ -13,7 +14,7 @@ pub(crate) struct Avx2;
 /// # Safety
 /// The processor has them.
 #[inline(never)]
-#[target_feature(enable = "avx2,fma")]
+#[target_feature(enable = "avx2,fma,f16c")]
 pub(crate) unsafe fn run<J: Job>(job: J) {
     job.run::<Avx2>();
 }
@@ -51,6 +52,18 @@ unsafe impl Simd for Avx2 {
     unsafe fn store(p: *mut f32, v: Self::V) {
         // SAFETY: the caller's.
         unsafe { _mm256_storeu_ps(p, v) }
+    }
+
+    #[inline(always)]
+    unsafe fn load_half(p: *const F16) -> Self::V {
+        // SAFETY: the caller's.
+        unsafe { _mm256_cvtph_ps(_mm_loadu_si128(p.cast())) }
+    }
+
+    #[inline(always)]
+    unsafe fn store_half(p: *mut F16, v: Self::V) {
+        // SAFETY: the caller's.
+        unsafe { _mm_storeu_si128(p.cast(), _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(v)) }
     }
 
     #[inline(always)]

@@ -2,6 +2,7 @@
 
 use core::arch::x86_64::*;
 
+use super::super::element::F16;
 use super::{Job, Simd};
 
 /// AVX-512.
@@ -49,6 +50,18 @@ unsafe impl Simd for Avx512 {
     unsafe fn store(p: *mut f32, v: Self::V) {
         // SAFETY: the caller's.
         unsafe { _mm512_storeu_ps(p, v) }
+    }
+
+    #[inline(always)]
+    unsafe fn load_half(p: *const F16) -> Self::V {
+        // SAFETY: the caller's.
+        unsafe { _mm512_cvtph_ps(_mm256_loadu_si256(p.cast())) }
+    }
+
+    #[inline(always)]
+    unsafe fn store_half(p: *mut F16, v: Self::V) {
+        // SAFETY: the caller's.
+        unsafe { _mm256_storeu_si256(p.cast(), _mm512_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(v)) }
     }
 
     #[inline(always)]

@@ -5,6 +5,8 @@
 //! one and stay safe.
 #![allow(unsafe_code, reason = "vector instructions; each block says why it is sound")]
 
+use super::element::F16;
+
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
@@ -44,6 +46,7 @@ impl Isa {
             target_arch = "x86_64",
             target_feature = "avx2",
             target_feature = "fma",
+            target_feature = "f16c",
             not(target_feature = "avx512f")
         ))]
         return Isa(Kind::Avx2);
@@ -62,7 +65,8 @@ impl Isa {
             if std::is_x86_feature_detected!("avx512f") {
                 return Isa(Kind::Avx512);
             }
-            if std::is_x86_feature_detected!("avx2") && std::is_x86_feature_detected!("fma") {
+            let has_avx2 = std::is_x86_feature_detected!("avx2") && std::is_x86_feature_detected!("fma");
+            if has_avx2 && std::is_x86_feature_detected!("f16c") {
                 return Isa(Kind::Avx2);
             }
         }
@@ -161,6 +165,30 @@ pub(crate) unsafe trait Simd: Copy + 'static {
             core::ptr::copy_nonoverlapping(whole.as_ptr(), p, count.min(Self::LANES));
         }
     }
+    /// The halves at `p`, widened.
+    unsafe fn load_half(p: *const F16) -> Self::V;
+    /// Writes the elements to `p`, each as the nearest half.
+    unsafe fn store_half(p: *mut F16, v: Self::V);
+    /// As [`Simd::load_part`], of halves.
+    #[inline(always)]
+    unsafe fn load_half_part(p: *const F16, count: usize) -> Self::V {
+        let mut whole = [F16::default(); PANEL];
+        // SAFETY: the caller's; no vector is longer than a panel.
+        unsafe {
+            copy_part(p, whole.as_mut_ptr(), count.min(Self::LANES));
+            Self::load_half(whole.as_ptr())
+        }
+    }
+    /// As [`Simd::store_part`], of halves.
+    #[inline(always)]
+    unsafe fn store_half_part(p: *mut F16, count: usize, v: Self::V) {
+        let mut whole = [F16::default(); PANEL];
+        // SAFETY: the caller's; no vector is longer than a panel.
+        unsafe {
+            Self::store_half(whole.as_mut_ptr(), v);
+            copy_part(whole.as_ptr(), p, count.min(Self::LANES));
+        }
+    }
     /// `a + b`.
     unsafe fn add(a: Self::V, b: Self::V) -> Self::V;
     /// `a · b + c`, fused but in the portable set.
@@ -173,4 +201,24 @@ pub(crate) unsafe trait Simd: Copy + 'static {
     unsafe fn where_negative(x: Self::V, negative: Self::V) -> Self::V;
     /// Runs the job as a function of its own, compiled for this instruction set.
     unsafe fn call<J: Job>(job: J);
+}
+
+/// Copies up to a panel of halves, without a call.
+///
+/// # Safety
+/// Both are good for `count` elements.
+#[inline(always)]
+unsafe fn copy_part(from: *const F16, to: *mut F16, count: usize) {
+    let mut done = 0;
+    macro_rules! powers {
+        ($($size:literal)*) => {
+            $(if count & $size != 0 {
+                // SAFETY: the caller's: the sizes of a count add up to it.
+                unsafe { to.add(done).cast::<[F16; $size]>().write(from.add(done).cast::<[F16; $size]>().read()) }
+                done += $size;
+            })*
+        };
+    }
+    powers!(16 8 4 2 1);
+    debug_assert!(done == count, "more than a panel");
 }

@@ -1,7 +1,9 @@
 //! NEON, which every 64-bit Arm processor for Linux has.
 
 use core::arch::aarch64::*;
+use core::arch::asm;
 
+use super::super::element::F16;
 use super::{Job, Simd};
 
 /// NEON, which every 64-bit Arm processor for Linux has.
@@ -43,6 +45,31 @@ unsafe impl Simd for Neon {
     unsafe fn store(p: *mut f32, v: Self::V) {
         // SAFETY: the caller's.
         unsafe { vst1q_f32(p, v) }
+    }
+
+    // Rust has no stable functions for conversions of halves.
+
+    #[inline(always)]
+    unsafe fn load_half(p: *const F16) -> Self::V {
+        let wide: float32x4_t;
+        // SAFETY: the caller's; one instruction, of registers alone.
+        unsafe {
+            let halves = vld1_u16(p.cast());
+            asm!("fcvtl {0:v}.4s, {1:v}.4h", lateout(vreg) wide, in(vreg) halves,
+                options(pure, nomem, nostack, preserves_flags));
+        }
+        wide
+    }
+
+    #[inline(always)]
+    unsafe fn store_half(p: *mut F16, v: Self::V) {
+        let halves: uint16x4_t;
+        // SAFETY: as above.
+        unsafe {
+            asm!("fcvtn {0:v}.4h, {1:v}.4s", lateout(vreg) halves, in(vreg) v,
+                options(pure, nomem, nostack, preserves_flags));
+            vst1_u16(p.cast(), halves);
+        }
     }
 
     #[inline(always)]

@@ -1,5 +1,6 @@
 //! Vectors as plain arrays.
 
+use super::super::element::F16;
 use super::{Job, Simd};
 
 /// Plain Rust.
@@ -31,6 +32,18 @@ unsafe impl Simd for Portable {
     unsafe fn store(p: *mut f32, v: Self::V) {
         // SAFETY: the caller's.
         unsafe { p.cast::<Self::V>().write_unaligned(v) }
+    }
+
+    #[inline(always)]
+    unsafe fn load_half(p: *const F16) -> Self::V {
+        // SAFETY: the caller's.
+        unsafe { p.cast::<[F16; LANES]>().read() }.map(F16::to_f32)
+    }
+
+    #[inline(always)]
+    unsafe fn store_half(p: *mut F16, v: Self::V) {
+        // SAFETY: the caller's.
+        unsafe { p.cast::<[F16; LANES]>().write(v.map(F16::from_f32)) }
     }
 
     #[inline(always)]

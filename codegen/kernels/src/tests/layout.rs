@@ -1,10 +1,15 @@
 use super::std::vec::Vec;
 
+use super::super::arch::Isa;
 use super::super::concat::{ConcatElements, ImageAxis, copy_elements, copy_image};
+use super::super::convert::Cast;
+use super::super::element::F16;
 use super::super::elements::{Dims, ElementsMut, MAX_RANK};
-use super::super::kernel::{ElementKernel, RowKernel};
+use super::super::kernel::{Context, ElementKernel, RowKernel};
 use super::super::pad::{Pad, PadElements, PadMode};
+use super::super::rows::{RowShape, Rows, RowsMut};
 use super::super::slice::{Slice, SliceElements};
+use super::super::span::{Span, SpanMut};
 use super::super::testing::Random;
 use super::super::transpose::Transpose;
 use super::{Case, Image, Tensor, alone, check_dense, std};
@@ -270,4 +275,36 @@ fn a_transpose_is_made_by_rows() {
     case.by_elements(&mut random, |y, inputs, output| {
         Transpose { perm: [0, 1, 3, 2, 0, 0] }.elements(&mut alone(), y, inputs, &[], output);
     });
+}
+
+/// From floats to halves and back, whatever the number of rows at a time and the instruction set.
+#[test]
+fn elements_are_cast_row_by_row() {
+    let mut random = Random(15);
+    for _ in 0..30 {
+        let size = [random.within(1, 5), random.within(1, 9), random.within(1, 9)];
+        let input = Image::random(&mut random, size);
+        let halves: Vec<F16> = input.data.iter().map(|x| F16::from_f32(*x)).collect();
+        let [height, width, channels] = size;
+        let shape = RowShape::dense(height, width, channels, height);
+        for (isa, rows) in Isa::all().flat_map(|isa| [(isa, 1), (isa, 2), (isa, height)]) {
+            let mut narrowed = std::vec![F16::default(); halves.len()];
+            let mut widened = std::vec![f32::NAN; halves.len()];
+            for y in (0..height).step_by(rows).map(|y| y..height.min(y + rows)) {
+                let context = &mut Context::alone(isa);
+                let x = Rows { data: Span::new(&input.data), shape };
+                let mut output = RowsMut { data: SpanMut::new(&mut narrowed), shape };
+                Cast.rows(context, y.clone(), &[x], &[], &mut output);
+                let x = Rows { data: Span::new(&halves), shape };
+                let mut output = RowsMut { data: SpanMut::new(&mut widened), shape };
+                Cast.rows(context, y, &[x], &[], &mut output);
+            }
+            assert_eq!(narrowed, halves, "{} {rows}", isa.name());
+            assert!(
+                widened.iter().zip(&halves).all(|(x, half)| *x == half.to_f32()),
+                "{} {rows}",
+                isa.name()
+            );
+        }
+    }
 }

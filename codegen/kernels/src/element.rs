@@ -1,0 +1,431 @@
+//! The elements that kernels compute with.
+//!
+//! A half is storage: it is widened as it is loaded and narrowed as it is stored, and everything between is `f32`. So a
+//! kernel is written once for both elements. Conversions round to the nearest half, of two equally near ones to that
+//! whose last bit is 0, in every instruction set alike.
+#![allow(unsafe_code, reason = "vector instructions; each block says why it is sound")]
+
+use super::arch::Simd;
+
+/// A number of 16 bits: a sign, 5 bits of exponent and 10 of fraction (IEEE 754 binary16).
+#[derive(Clone, Copy, Default)]
+#[repr(transparent)]
+pub struct F16(u16);
+
+impl F16 {
+    /// The number of these bits.
+    pub const fn from_bits(bits: u16) -> Self {
+        F16(bits)
+    }
+
+    /// Its bits.
+    pub const fn to_bits(self) -> u16 {
+        self.0
+    }
+
+    /// The nearest number. What is too large becomes infinite, and NaN stays.
+    pub const fn from_f32(x: f32) -> Self {
+        let bits = x.to_bits();
+        let sign = (bits >> 16 & 0x8000) as u16;
+        let size = bits & 0x7fff_ffff;
+        let rounded = match size {
+            // The fraction's first bits, and the bit that says that NaN is quiet.
+            0x7f80_0001.. => 0x7e00 | (size >> 13 & 0x3ff) as u16,
+            // 65520 and more: infinity is nearer than the largest number, or as near.
+            0x477f_f000.. => 0x7c00,
+            // At least 2⁻¹⁴. Exponents differ by 112, and a carry out of the fraction is one of the exponent.
+            0x3880_0000.. => {
+                let odd = size >> 13 & 1;
+                ((size - (112 << 23) + 0xfff + odd) >> 13) as u16
+            }
+            // A multiple of 2⁻²⁴. Of the sum with ½, the last bit counts those, and the sum has been rounded.
+            _ => (f32::from_bits(size) + 0.5).to_bits() as u16,
+        };
+        F16(sign | rounded)
+    }
+
+    /// The same number.
+    pub const fn to_f32(self) -> f32 {
+        let sign = (self.0 as u32 & 0x8000) << 16;
+        let size = self.0 as u32 & 0x7fff;
+        let bits = match size {
+            0x7c01.. => 0x7fc0_0000 | size << 13,
+            0x7c00 => 0x7f80_0000,
+            0x0400.. => (size << 13) + (112 << 23),
+            // So many times 2⁻²⁴, counted in the last bits of ½ and taken from it.
+            _ => (f32::from_bits(0x3f00_0000 | size) - 0.5).to_bits(),
+        };
+        f32::from_bits(sign | bits)
+    }
+}
+
+impl PartialEq for F16 {
+    fn eq(&self, other: &Self) -> bool {
+        self.to_f32() == other.to_f32()
+    }
+}
+
+impl core::fmt::Debug for F16 {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        self.to_f32().fmt(f)
+    }
+}
+
+/// An element that arithmetic kernels read and write: `f32`, or [`F16`].
+pub trait Element: Vectors + Copy + Default + Send + Sync + 'static {
+    /// The element as a float.
+    fn widen(self) -> f32;
+
+    /// The nearest element.
+    fn narrow(x: f32) -> Self;
+}
+
+/// Elements that are widened or narrowed in one go.
+pub(crate) const PIECE: usize = 256;
+
+/// Room for the floats of a piece.
+pub(crate) type Room = [f32; PIECE];
+
+/// How elements come into vectors and out of them. Slices of `f32` are used as they are; those of halves go by way of a
+/// [`Room`], piece by piece.
+#[doc(hidden)]
+#[allow(private_bounds, private_interfaces, reason = "sealed: whoever has no vectors cannot implement it")]
+pub trait Vectors: Sized {
+    /// The most elements of a piece.
+    const MOST: usize;
+
+    /// The `LANES` elements at `p`.
+    ///
+    /// # Safety
+    /// As [`Simd::load`].
+    unsafe fn load<S: Simd>(p: *const Self) -> S::V;
+
+    /// The first `count` elements at `p`; what the others are is not said.
+    ///
+    /// # Safety
+    /// As [`Simd::load_part`].
+    unsafe fn load_part<S: Simd>(p: *const Self, count: usize) -> S::V;
+
+    /// Writes the elements to `p`.
+    ///
+    /// # Safety
+    /// As [`Simd::store`].
+    unsafe fn store<S: Simd>(p: *mut Self, v: S::V);
+
+    /// Writes the first `count` elements to `p`.
+    ///
+    /// # Safety
+    /// As [`Simd::store_part`].
+    unsafe fn store_part<S: Simd>(p: *mut Self, count: usize, v: S::V);
+
+    /// A piece as floats: as it is, or widened into `room`.
+    ///
+    /// # Safety
+    /// In [`Job::run`](super::arch::Job::run).
+    unsafe fn floats<'a, S: Simd>(piece: &'a [Self], room: &'a mut Room) -> &'a [f32];
+
+    /// Where the floats are to be made that become a piece: in itself, or in `room`. What they are before is not said.
+    fn draft<'a>(piece: &'a mut [Self], room: &'a mut Room) -> &'a mut [f32];
+
+    /// Makes a piece of its [`Vectors::draft`].
+    ///
+    /// # Safety
+    /// In [`Job::run`](super::arch::Job::run).
+    unsafe fn keep<S: Simd>(piece: &mut [Self], room: &Room);
+}
+
+impl Element for f32 {
+    #[inline(always)]
+    fn widen(self) -> f32 {
+        self
+    }
+
+    #[inline(always)]
+    fn narrow(x: f32) -> Self {
+        x
+    }
+}
+
+#[allow(private_interfaces, private_bounds, reason = "as the trait")]
+impl Vectors for f32 {
+    const MOST: usize = usize::MAX;
+
+    #[inline(always)]
+    unsafe fn load<S: Simd>(p: *const Self) -> S::V {
+        // SAFETY: the caller's.
+        unsafe { S::load(p) }
+    }
+
+    #[inline(always)]
+    unsafe fn load_part<S: Simd>(p: *const Self, count: usize) -> S::V {
+        // SAFETY: the caller's.
+        unsafe { S::load_part(p, count) }
+    }
+
+    #[inline(always)]
+    unsafe fn store<S: Simd>(p: *mut Self, v: S::V) {
+        // SAFETY: the caller's.
+        unsafe { S::store(p, v) }
+    }
+
+    #[inline(always)]
+    unsafe fn store_part<S: Simd>(p: *mut Self, count: usize, v: S::V) {
+        // SAFETY: the caller's.
+        unsafe { S::store_part(p, count, v) }
+    }
+
+    #[inline(always)]
+    unsafe fn floats<'a, S: Simd>(piece: &'a [Self], _room: &'a mut Room) -> &'a [f32] {
+        piece
+    }
+
+    #[inline(always)]
+    fn draft<'a>(piece: &'a mut [Self], _room: &'a mut Room) -> &'a mut [f32] {
+        piece
+    }
+
+    #[inline(always)]
+    unsafe fn keep<S: Simd>(_piece: &mut [Self], _room: &Room) {}
+}
+
+impl Element for F16 {
+    #[inline(always)]
+    fn widen(self) -> f32 {
+        self.to_f32()
+    }
+
+    #[inline(always)]
+    fn narrow(x: f32) -> Self {
+        F16::from_f32(x)
+    }
+}
+
+#[allow(private_interfaces, private_bounds, reason = "as the trait")]
+impl Vectors for F16 {
+    const MOST: usize = PIECE;
+
+    #[inline(always)]
+    unsafe fn load<S: Simd>(p: *const Self) -> S::V {
+        // SAFETY: the caller's.
+        unsafe { S::load_half(p) }
+    }
+
+    #[inline(always)]
+    unsafe fn load_part<S: Simd>(p: *const Self, count: usize) -> S::V {
+        // SAFETY: the caller's.
+        unsafe { S::load_half_part(p, count) }
+    }
+
+    #[inline(always)]
+    unsafe fn store<S: Simd>(p: *mut Self, v: S::V) {
+        // SAFETY: the caller's.
+        unsafe { S::store_half(p, v) }
+    }
+
+    #[inline(always)]
+    unsafe fn store_part<S: Simd>(p: *mut Self, count: usize, v: S::V) {
+        // SAFETY: the caller's.
+        unsafe { S::store_half_part(p, count, v) }
+    }
+
+    #[inline(always)]
+    unsafe fn floats<'a, S: Simd>(piece: &'a [Self], room: &'a mut Room) -> &'a [f32] {
+        let floats = &mut room[..piece.len()];
+        // SAFETY: the caller's.
+        unsafe { widen_all::<S>(piece, floats) }
+        floats
+    }
+
+    #[inline(always)]
+    fn draft<'a>(piece: &'a mut [Self], room: &'a mut Room) -> &'a mut [f32] {
+        &mut room[..piece.len()]
+    }
+
+    #[inline(always)]
+    unsafe fn keep<S: Simd>(piece: &mut [Self], room: &Room) {
+        // SAFETY: the caller's.
+        unsafe { narrow_all::<S>(&room[..piece.len()], piece) }
+    }
+}
+
+/// Widens as many halves as there are in both.
+///
+/// # Safety
+/// In [`Job::run`](super::arch::Job::run).
+#[inline(always)]
+pub(crate) unsafe fn widen_all<S: Simd>(from: &[F16], to: &mut [f32]) {
+    let len = from.len().min(to.len());
+    let (from, to) = (from.as_ptr(), to.as_mut_ptr());
+    let whole = len / S::LANES * S::LANES;
+    // SAFETY: the caller's instructions; all of these elements are there.
+    unsafe {
+        for i in (0..whole).step_by(S::LANES) {
+            S::store(to.add(i), S::load_half(from.add(i)));
+        }
+        if whole < len {
+            S::store_part(to.add(whole), len - whole, S::load_half_part(from.add(whole), len - whole));
+        }
+    }
+}
+
+/// Narrows as many floats as there are in both.
+///
+/// # Safety
+/// In [`Job::run`](super::arch::Job::run).
+#[inline(always)]
+pub(crate) unsafe fn narrow_all<S: Simd>(from: &[f32], to: &mut [F16]) {
+    let len = from.len().min(to.len());
+    let (from, to) = (from.as_ptr(), to.as_mut_ptr());
+    let whole = len / S::LANES * S::LANES;
+    // SAFETY: the caller's instructions; all of these elements are there.
+    unsafe {
+        for i in (0..whole).step_by(S::LANES) {
+            S::store_half(to.add(i), S::load(from.add(i)));
+        }
+        if whole < len {
+            S::store_half_part(to.add(whole), len - whole, S::load_part(from.add(whole), len - whole));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use std::vec;
+    use std::vec::Vec;
+
+    use super::super::arch::{Isa, Job};
+    use super::super::testing::Random;
+    use super::*;
+
+    /// All halves that are numbers, ascending.
+    fn numbers() -> Vec<(f64, u16)> {
+        let value = |bits: u16| {
+            let (exponent, fraction) = (i32::from(bits >> 10 & 31), f64::from(bits & 0x3ff));
+            let size = match exponent {
+                0 => fraction * 2_f64.powi(-24),
+                _ => (1024.0 + fraction) * 2_f64.powi(exponent - 25),
+            };
+            if bits >> 15 == 1 { -size } else { size }
+        };
+        let mut all: Vec<_> =
+            (0..=u16::MAX).filter(|bits| bits >> 10 & 31 != 31).map(|b| (value(b), b)).collect();
+        all.sort_by(|a, b| a.0.total_cmp(&b.0));
+        all
+    }
+
+    /// The nearest half by search: of two equally near ones that whose last bit is 0, as if there were a number after the
+    /// largest, which is infinity.
+    fn nearest(numbers: &[(f64, u16)], x: f32) -> u16 {
+        let size = f64::from(x).abs();
+        let sign = if x.is_sign_negative() { 0x8000 } else { 0 };
+        let positive = &numbers[numbers.len() / 2..];
+        let at = positive.partition_point(|(value, _)| *value <= size);
+        let below = positive[at - 1];
+        let above = positive.get(at).copied().unwrap_or((65536.0, 0x7c00));
+        let [down, up] = [size - below.0, above.0 - size];
+        let is_up = up < down || (up == down && below.1 & 1 == 1);
+        sign | if is_up { above.1 } else { below.1 }
+    }
+
+    /// Floats around every half and every tie, and others.
+    fn floats() -> Vec<f32> {
+        let numbers = numbers();
+        let mut all = vec![f32::INFINITY, f32::MAX, f32::MIN_POSITIVE, 1e-40, 65519.996, 65520.0, 65536.0];
+        for pair in numbers[numbers.len() / 2..].windows(2) {
+            for x in [pair[0].0, (pair[0].0 + pair[1].0) / 2.0] {
+                let bits = (x as f32).to_bits();
+                all.extend([bits.saturating_sub(1), bits, bits + 1].map(f32::from_bits));
+            }
+        }
+        let mut random = Random(1);
+        all.extend((0..200_000).map(|_| f32::from_bits(random.next() as u32 & 0x7fff_ffff)));
+        all.extend((0..200_000).map(|_| random.floats(1)[0] * 70_000.0));
+        all.retain(|x| !x.is_nan());
+        let negative: Vec<f32> = all.iter().map(|x| -x).collect();
+        all.extend(negative);
+        all
+    }
+
+    #[test]
+    fn every_half_comes_back() {
+        for bits in 0..=u16::MAX {
+            let (half, wide) = (F16::from_bits(bits), F16::from_bits(bits).to_f32());
+            let again = F16::from_f32(wide);
+            if wide.is_nan() {
+                assert!(bits >> 10 & 31 == 31 && bits & 0x3ff != 0);
+                // Quiet, and else as it was.
+                assert_eq!((again.to_bits(), half == again), (bits | 0x200, false));
+            } else {
+                assert_eq!((again.to_bits(), half == again), (bits, true));
+            }
+        }
+        assert_eq!(F16::from_bits(0x7c00).to_f32(), f32::INFINITY);
+        assert!(F16::from_bits(0x7c01).to_f32().is_nan());
+        assert!(numbers().iter().all(|(value, bits)| f64::from(F16::from_bits(*bits).to_f32()) == *value));
+    }
+
+    #[test]
+    fn floats_become_the_nearest_half() {
+        let numbers = numbers();
+        for x in floats() {
+            assert_eq!(F16::from_f32(x).to_bits(), nearest(&numbers, x), "{x:e}");
+        }
+        for nan in [f32::NAN, -f32::NAN, f32::from_bits(0x7f80_0001), f32::from_bits(0xffff_ffff)] {
+            assert!(F16::from_f32(nan).to_f32().is_nan());
+            assert_eq!(F16::from_f32(nan).to_f32().is_sign_negative(), nan.is_sign_negative());
+        }
+    }
+
+    /// Widens, and narrows what it was given, a piece of a length at a time.
+    struct Both<'a> {
+        halves: &'a [F16],
+        floats: &'a [f32],
+        len: usize,
+        widened: &'a mut [f32],
+        narrowed: &'a mut [F16],
+    }
+
+    impl Job for Both<'_> {
+        #[inline(always)]
+        fn run<S: Simd>(self) {
+            // SAFETY: this is within a job of this instruction set.
+            unsafe {
+                for (from, to) in self.halves.chunks(self.len).zip(self.widened.chunks_mut(self.len)) {
+                    widen_all::<S>(from, to);
+                }
+                for (from, to) in self.floats.chunks(self.len).zip(self.narrowed.chunks_mut(self.len)) {
+                    narrow_all::<S>(from, to);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn vectors_are_converted_to_the_same_bits() {
+        let halves: Vec<F16> = (0..=u16::MAX).map(F16::from_bits).collect();
+        let mut floats = floats();
+        floats.extend([0x7f80_0001, 0xffff_ffff, 0x7fc0_0000, 0xff80_2001].map(f32::from_bits));
+        let wide: Vec<u32> = halves.iter().map(|x| x.to_f32().to_bits()).collect();
+        let narrow: Vec<u16> = floats.iter().map(|x| F16::from_f32(*x).to_bits()).collect();
+        for isa in Isa::all() {
+            // Whole vectors, and parts of every length.
+            for len in (1..=17).chain([256, 1 << 20]) {
+                let mut widened = vec![0.5; halves.len()];
+                let mut narrowed = vec![F16::default(); floats.len()];
+                let (widened, narrowed) = (&mut widened[..], &mut narrowed[..]);
+                isa.run(Both {
+                    halves: &halves,
+                    floats: &floats,
+                    len,
+                    widened: &mut *widened,
+                    narrowed: &mut *narrowed,
+                });
+                let bits = widened.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+                assert!(bits == wide, "{} {len}", isa.name());
+                let bits = narrowed.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+                assert!(bits == narrow, "{} {len}", isa.name());
+            }
+        }
+    }
+}
