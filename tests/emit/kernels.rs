@@ -26,7 +26,8 @@ fn kernels() -> BTreeSet<(String, &'static str)> {
     let mut all = BTreeSet::new();
     for line in SOURCES.iter().flat_map(|(_, text)| text.lines()) {
         for (kind, form) in [("RowKernel", ROWS), ("ElementKernel", ELEMENTS)] {
-            let made = ["", "<i64>"].map(|element| format!("impl {kind}{element} for "));
+            let made = [("", ""), ("", "<i64>"), ("<E: Element>", "<E, E>"), ("<T: Copy>", "<T, T>")]
+                .map(|(of, elements)| format!("impl{of} {kind}{elements} for "));
             let name = made.iter().find_map(|start| line.strip_prefix(start.as_str()));
             all.extend(name.map(|name| (name.trim_end_matches(" {").to_owned(), form)));
         }

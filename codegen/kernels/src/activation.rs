@@ -154,8 +154,22 @@ pub(crate) struct Apply<'a> {
 
 impl Job for Apply<'_> {
     #[inline(always)]
+    #[allow(unsafe_code, reason = "vector instructions")]
     fn run<S: Simd>(self) {
-        self.activation.apply_portable(self.values, self.slopes);
+        let Apply { activation, values, slopes } = self;
+        let Some([low, high]) = activation.bounds() else {
+            return activation.apply_portable(values, slopes);
+        };
+        let mut vectors = values.chunks_exact_mut(S::LANES);
+        for vector in &mut vectors {
+            let p = vector.as_mut_ptr();
+            // SAFETY: this is within a job of this instruction set, and the slice is a vector long.
+            unsafe {
+                let x = S::at_least(S::splat(low), S::load(p));
+                S::store(p, S::at_most(S::splat(high), x));
+            }
+        }
+        each(vectors.into_remainder(), |x| clip(x, low, high));
     }
 }
 

@@ -2,13 +2,13 @@
 
 use core::ops::Range;
 
-use super::activation::Activation;
+use super::activation::{Activation, Apply};
 use super::arch::{Isa, Job, Simd};
-use super::element_wise::activate;
+use super::element::{Element, PIECE, pieces};
 use super::elements::{Elements, ElementsMut};
 use super::kernel::{Context, ElementKernel, RowKernel};
 use super::math;
-use super::pixels::{pixel, pixels_mut};
+use super::pixels::pixel;
 use super::rows::{Rows, RowsMut};
 
 /// A function of two elements, by its ONNX definition.
@@ -51,47 +51,45 @@ impl Binary {
 }
 
 /// Images: each side has as many rows, columns and channels as the output, or one, which repeats.
-impl RowKernel for Binary {
+impl<E: Element> RowKernel<E, E> for Binary {
     #[inline]
     fn rows(
         &self,
         context: &mut Context<'_>,
         y: Range<usize>,
-        operands: &[Rows<'_>],
-        constants: &[Rows<'_>],
-        output: &mut RowsMut<'_>,
+        operands: &[Rows<'_, E>],
+        constants: &[Rows<'_, E>],
+        output: &mut RowsMut<'_, E>,
     ) {
-        let (p, isa, [left, right]) = (self, context.isa, self.sides(operands, constants));
-        match p.function {
-            BinaryFunction::Add => zip_rows(isa, y.clone(), left, right, output, |a, b| a + b),
-            BinaryFunction::Sub => zip_rows(isa, y.clone(), left, right, output, |a, b| a - b),
-            BinaryFunction::Mul => zip_rows(isa, y.clone(), left, right, output, |a, b| a * b),
-            BinaryFunction::Div => zip_rows(isa, y.clone(), left, right, output, |a, b| a / b),
-            BinaryFunction::Max => zip_rows(isa, y.clone(), left, right, output, larger),
-            BinaryFunction::Min => zip_rows(isa, y.clone(), left, right, output, smaller),
-            BinaryFunction::Pow => zip_rows(isa, y.clone(), left, right, output, math::pow),
-        }
-        for y in y {
-            activate(isa, p.activation, output.row(y));
+        let (isa, activation, [left, right]) =
+            (context.isa, self.activation, self.sides(operands, constants));
+        match self.function {
+            BinaryFunction::Add => zip_rows(isa, y, left, right, output, activation, |a, b| a + b),
+            BinaryFunction::Sub => zip_rows(isa, y, left, right, output, activation, |a, b| a - b),
+            BinaryFunction::Mul => zip_rows(isa, y, left, right, output, activation, |a, b| a * b),
+            BinaryFunction::Div => zip_rows(isa, y, left, right, output, activation, |a, b| a / b),
+            BinaryFunction::Max => zip_rows(isa, y, left, right, output, activation, larger),
+            BinaryFunction::Min => zip_rows(isa, y, left, right, output, activation, smaller),
+            BinaryFunction::Pow => zip_rows(isa, y, left, right, output, activation, math::pow),
         }
     }
 }
 
 /// Tensors of any rank that broadcast to the output.
-impl ElementKernel for Binary {
+impl<E: Element> ElementKernel<E, E> for Binary {
     #[inline]
     fn elements(
         &self,
         _: &mut Context<'_>,
         y: Range<usize>,
-        operands: &[Elements<'_>],
-        constants: &[Elements<'_>],
-        output: &mut ElementsMut<'_>,
+        operands: &[Elements<'_, E>],
+        constants: &[Elements<'_, E>],
+        output: &mut ElementsMut<'_, E>,
     ) {
         let (p, [left, right]) = (self, self.sides(operands, constants));
         let rank = output.shape.dims.rank;
         output.fill(y, |index| {
-            let [a, b] = [&left, &right].map(|x| x.at(&x.seen.broadcast(rank, index)));
+            let [a, b] = [&left, &right].map(|x| x.at(&x.seen.broadcast(rank, index)).widen());
             let value = match p.function {
                 BinaryFunction::Add => a + b,
                 BinaryFunction::Sub => a - b,
@@ -101,52 +99,70 @@ impl ElementKernel for Binary {
                 BinaryFunction::Min => smaller(a, b),
                 BinaryFunction::Pow => math::pow(a, b),
             };
-            p.activation.apply(value, 0.0)
+            E::narrow(p.activation.apply(value, 0.0))
         });
     }
 }
 
-/// `f` of each element of the left and the element of the right operand that broadcasts to it.
+/// `f` of each element of the left and the element of the right operand that broadcasts to it, and then the activation.
 #[inline]
-pub(crate) fn zip_rows(
+pub(crate) fn zip_rows<E: Element>(
     isa: Isa,
     y: Range<usize>,
-    left: Rows<'_>,
-    right: Rows<'_>,
-    output: &mut RowsMut<'_>,
+    left: Rows<'_, E>,
+    right: Rows<'_, E>,
+    output: &mut RowsMut<'_, E>,
+    activation: Activation,
     f: impl Fn(f32, f32) -> f32 + Copy,
 ) {
-    isa.run(Zip { y, left, right, output, f });
+    isa.run(Zip { y, left, right, output, activation, f });
 }
 
 /// [`zip_rows`] as work for an instruction set.
-struct Zip<'a, 'o, 'd, F> {
+struct Zip<'a, 'o, 'd, E, F> {
     y: Range<usize>,
-    left: Rows<'a>,
-    right: Rows<'a>,
-    output: &'o mut RowsMut<'d>,
+    left: Rows<'a, E>,
+    right: Rows<'a, E>,
+    output: &'o mut RowsMut<'d, E>,
+    activation: Activation,
     f: F,
 }
 
-impl<F: Fn(f32, f32) -> f32 + Copy> Job for Zip<'_, '_, '_, F> {
+impl<E: Element, F: Fn(f32, f32) -> f32 + Copy> Job for Zip<'_, '_, '_, E, F> {
     #[inline(always)]
+    #[allow(unsafe_code, reason = "vector instructions")]
     fn run<S: Simd>(self) {
-        let Zip { y, left, right, output, f } = self;
+        let Zip { y, left, right, output, activation, f } = self;
         let (a, b, out) = (left.shape, right.shape, output.shape);
         let whole_rows =
             [&a, &b].iter().all(|shape| shape.width == out.width && shape.channels == out.channels);
+        let mut rooms = [[0.0; PIECE]; 3];
+        let [room_a, room_b, room] = &mut rooms;
+        // Rows that are whole on both sides are one pixel.
+        let channels = if whole_rows { out.row_stride() } else { out.channels };
         for y in y {
             let row_a = left.row(if a.height == 1 { 0 } else { y });
             let row_b = right.row(if b.height == 1 { 0 } else { y });
-            let result = output.row(y);
-            if whole_rows {
-                zip(row_a, row_b, result, f);
-                continue;
-            }
-            for (x, result) in pixels_mut(result, &out).enumerate() {
-                let pixel_a = pixel(row_a, &a, if a.width == 1 { 0 } else { x });
-                let pixel_b = pixel(row_b, &b, if b.width == 1 { 0 } else { x });
-                zip(pixel_a, pixel_b, result, f);
+            for (first, piece) in pieces(output.row(y), channels) {
+                let values = E::draft(piece, room);
+                let (first, channel) = (first / channels, first % channels);
+                for (x, values) in (first..).zip(values.chunks_mut(channels)) {
+                    let [a, b] = [(row_a, &a), (row_b, &b)].map(|(row, shape)| {
+                        let x = if shape.width == 1 { 0 } else { x };
+                        let pixel = if whole_rows { row } else { pixel(row, shape, x) };
+                        if pixel.len() == 1 { pixel } else { &pixel[channel..][..values.len()] }
+                    });
+                    // SAFETY: this is within a job of this instruction set.
+                    let [a, b] = unsafe { [E::floats::<S>(a, room_a), E::floats::<S>(b, room_b)] };
+                    zip(a, b, values, f);
+                }
+                // SAFETY: as above.
+                unsafe {
+                    if activation != Activation::None {
+                        S::call(Apply { activation, values, slopes: &[] });
+                    }
+                    E::keep::<S>(piece, room);
+                }
             }
         }
     }

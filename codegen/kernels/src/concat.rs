@@ -26,15 +26,15 @@ pub struct Concat {
 }
 
 /// Any number of operands.
-impl RowKernel for Concat {
+impl<T: Copy> RowKernel<T, T> for Concat {
     #[inline]
     fn rows(
         &self,
         _: &mut Context<'_>,
         y: Range<usize>,
-        operands: &[Rows<'_>],
-        _: &[Rows<'_>],
-        output: &mut RowsMut<'_>,
+        operands: &[Rows<'_, T>],
+        _: &[Rows<'_, T>],
+        output: &mut RowsMut<'_, T>,
     ) {
         let mut start = 0;
         for &operand in operands {
@@ -51,12 +51,12 @@ impl RowKernel for Concat {
 /// Copies the part of output rows `y` that comes from one operand; `start` is the index along `axis` at which that
 /// operand begins in the output.
 #[inline]
-pub(crate) fn copy_image(
+pub(crate) fn copy_image<T: Copy>(
     axis: ImageAxis,
     start: usize,
     y: Range<usize>,
-    input: Rows<'_>,
-    output: &mut RowsMut<'_>,
+    input: Rows<'_, T>,
+    output: &mut RowsMut<'_, T>,
 ) {
     let (shape, out) = (input.shape, output.shape);
     let [first_row, first_column, first_channel] = match axis {
@@ -86,15 +86,15 @@ pub struct ConcatElements {
 }
 
 /// Any number of operands.
-impl ElementKernel for ConcatElements {
+impl<T: Copy> ElementKernel<T, T> for ConcatElements {
     #[inline]
     fn elements(
         &self,
         _: &mut Context<'_>,
         y: Range<usize>,
-        operands: &[Elements<'_>],
-        _: &[Elements<'_>],
-        output: &mut ElementsMut<'_>,
+        operands: &[Elements<'_, T>],
+        _: &[Elements<'_, T>],
+        output: &mut ElementsMut<'_, T>,
     ) {
         let mut start = 0;
         for operand in operands {
@@ -107,12 +107,12 @@ impl ElementKernel for ConcatElements {
 /// Copies the part of output rows `y` that comes from one operand, which begins at `start` along
 /// dimension `axis` of the output.
 #[inline]
-pub(crate) fn copy_elements(
+pub(crate) fn copy_elements<T: Copy>(
     axis: usize,
     start: usize,
     y: Range<usize>,
-    input: &Elements<'_>,
-    output: &mut ElementsMut<'_>,
+    input: &Elements<'_, T>,
+    output: &mut ElementsMut<'_, T>,
 ) {
     let shape = output.shape;
     input.seen.for_each(|index| {

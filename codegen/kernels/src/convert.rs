@@ -15,15 +15,15 @@ use super::rows::{Rows, RowsMut};
 pub struct Swap;
 
 /// One operand.
-impl RowKernel for Swap {
+impl<T: Copy> RowKernel<T, T> for Swap {
     #[inline]
     fn rows(
         &self,
         _: &mut Context<'_>,
         y: Range<usize>,
-        operands: &[Rows<'_>],
-        _: &[Rows<'_>],
-        output: &mut RowsMut<'_>,
+        operands: &[Rows<'_, T>],
+        _: &[Rows<'_, T>],
+        output: &mut RowsMut<'_, T>,
     ) {
         let input = operands[0];
         let (outer, inner) = (input.shape.width, input.shape.channels);
@@ -44,15 +44,15 @@ impl RowKernel for Swap {
 pub struct Scatter;
 
 /// One operand.
-impl RowKernel for Scatter {
+impl<T: Copy> RowKernel<T, T> for Scatter {
     #[inline]
     fn rows(
         &self,
         _: &mut Context<'_>,
         y: Range<usize>,
-        operands: &[Rows<'_>],
-        _: &[Rows<'_>],
-        output: &mut RowsMut<'_>,
+        operands: &[Rows<'_, T>],
+        _: &[Rows<'_, T>],
+        output: &mut RowsMut<'_, T>,
     ) {
         let (input, plane) = (operands[0], output.shape.channels);
         let columns = input.shape.channels;
@@ -73,15 +73,15 @@ impl RowKernel for Scatter {
 pub struct Gather;
 
 /// One operand.
-impl RowKernel for Gather {
+impl<T: Copy> RowKernel<T, T> for Gather {
     #[inline]
     fn rows(
         &self,
         _: &mut Context<'_>,
         y: Range<usize>,
-        operands: &[Rows<'_>],
-        _: &[Rows<'_>],
-        output: &mut RowsMut<'_>,
+        operands: &[Rows<'_, T>],
+        _: &[Rows<'_, T>],
+        output: &mut RowsMut<'_, T>,
     ) {
         let (input, columns) = (operands[0], output.shape.channels);
         let (planes, plane) = (input.row(0), input.shape.channels);

@@ -18,15 +18,15 @@ pub struct DepthToSpace {
 }
 
 /// One operand, by rows.
-impl RowKernel for DepthToSpace {
+impl<T: Copy> RowKernel<T, T> for DepthToSpace {
     #[inline]
     fn rows(
         &self,
         _: &mut Context<'_>,
         y: Range<usize>,
-        operands: &[Rows<'_>],
-        _: &[Rows<'_>],
-        output: &mut RowsMut<'_>,
+        operands: &[Rows<'_, T>],
+        _: &[Rows<'_, T>],
+        output: &mut RowsMut<'_, T>,
     ) {
         let input = operands[0];
         let (shape, out) = (input.shape, output.shape);
@@ -47,15 +47,15 @@ impl RowKernel for DepthToSpace {
 }
 
 /// One operand, `[N, C, H, W]`, whatever the batch.
-impl ElementKernel for DepthToSpace {
+impl<T: Copy> ElementKernel<T, T> for DepthToSpace {
     #[inline]
     fn elements(
         &self,
         _: &mut Context<'_>,
         y: Range<usize>,
-        operands: &[Elements<'_>],
-        _: &[Elements<'_>],
-        output: &mut ElementsMut<'_>,
+        operands: &[Elements<'_, T>],
+        _: &[Elements<'_, T>],
+        output: &mut ElementsMut<'_, T>,
     ) {
         let (p, input) = (self, &operands[0]);
         let channels = output.shape.dims.sizes[1];
@@ -81,15 +81,15 @@ pub struct SpaceToDepth {
 }
 
 /// One operand, by rows.
-impl RowKernel for SpaceToDepth {
+impl<T: Copy> RowKernel<T, T> for SpaceToDepth {
     #[inline]
     fn rows(
         &self,
         _: &mut Context<'_>,
         y: Range<usize>,
-        operands: &[Rows<'_>],
-        _: &[Rows<'_>],
-        output: &mut RowsMut<'_>,
+        operands: &[Rows<'_, T>],
+        _: &[Rows<'_, T>],
+        output: &mut RowsMut<'_, T>,
     ) {
         let (block, input) = (self.block, operands[0]);
         let (shape, out) = (input.shape, output.shape);
@@ -109,15 +109,15 @@ impl RowKernel for SpaceToDepth {
 }
 
 /// One operand, `[N, C, H, W]`, whatever the batch.
-impl ElementKernel for SpaceToDepth {
+impl<T: Copy> ElementKernel<T, T> for SpaceToDepth {
     #[inline]
     fn elements(
         &self,
         _: &mut Context<'_>,
         y: Range<usize>,
-        operands: &[Elements<'_>],
-        _: &[Elements<'_>],
-        output: &mut ElementsMut<'_>,
+        operands: &[Elements<'_, T>],
+        _: &[Elements<'_, T>],
+        output: &mut ElementsMut<'_, T>,
     ) {
         let (block, input) = (self.block, &operands[0]);
         let channels = input.seen.sizes[1];

@@ -81,13 +81,11 @@ pub trait Element: Vectors + Copy + Default + Send + Sync + 'static {
 }
 
 /// Elements that are widened or narrowed in one go.
-pub(crate) const PIECE: usize = 256;
-
-/// Room for the floats of a piece.
-pub(crate) type Room = [f32; PIECE];
+pub(crate) const PIECE: usize = 1024;
 
 /// How elements come into vectors and out of them. Slices of `f32` are used as they are; those of halves go by way of a
-/// [`Room`], piece by piece.
+/// room of
+/// their own, piece by piece.
 #[doc(hidden)]
 #[allow(private_bounds, private_interfaces, reason = "sealed: whoever has no vectors cannot implement it")]
 pub trait Vectors: Sized {
@@ -118,20 +116,26 @@ pub trait Vectors: Sized {
     /// As [`Simd::store_part`].
     unsafe fn store_part<S: Simd>(p: *mut Self, count: usize, v: S::V);
 
+    /// Copies a piece as floats to as many.
+    ///
+    /// # Safety
+    /// In [`Job::run`](super::arch::Job::run).
+    unsafe fn copy<S: Simd>(piece: &[Self], to: &mut [f32]);
+
     /// A piece as floats: as it is, or widened into `room`.
     ///
     /// # Safety
     /// In [`Job::run`](super::arch::Job::run).
-    unsafe fn floats<'a, S: Simd>(piece: &'a [Self], room: &'a mut Room) -> &'a [f32];
+    unsafe fn floats<'a, S: Simd>(piece: &'a [Self], room: &'a mut [f32]) -> &'a [f32];
 
     /// Where the floats are to be made that become a piece: in itself, or in `room`. What they are before is not said.
-    fn draft<'a>(piece: &'a mut [Self], room: &'a mut Room) -> &'a mut [f32];
+    fn draft<'a>(piece: &'a mut [Self], room: &'a mut [f32]) -> &'a mut [f32];
 
     /// Makes a piece of its [`Vectors::draft`].
     ///
     /// # Safety
     /// In [`Job::run`](super::arch::Job::run).
-    unsafe fn keep<S: Simd>(piece: &mut [Self], room: &Room);
+    unsafe fn keep<S: Simd>(piece: &mut [Self], room: &[f32]);
 }
 
 impl Element for f32 {
@@ -175,17 +179,22 @@ impl Vectors for f32 {
     }
 
     #[inline(always)]
-    unsafe fn floats<'a, S: Simd>(piece: &'a [Self], _room: &'a mut Room) -> &'a [f32] {
+    unsafe fn copy<S: Simd>(piece: &[Self], to: &mut [f32]) {
+        to.copy_from_slice(piece);
+    }
+
+    #[inline(always)]
+    unsafe fn floats<'a, S: Simd>(piece: &'a [Self], _room: &'a mut [f32]) -> &'a [f32] {
         piece
     }
 
     #[inline(always)]
-    fn draft<'a>(piece: &'a mut [Self], _room: &'a mut Room) -> &'a mut [f32] {
+    fn draft<'a>(piece: &'a mut [Self], _room: &'a mut [f32]) -> &'a mut [f32] {
         piece
     }
 
     #[inline(always)]
-    unsafe fn keep<S: Simd>(_piece: &mut [Self], _room: &Room) {}
+    unsafe fn keep<S: Simd>(_piece: &mut [Self], _room: &[f32]) {}
 }
 
 impl Element for F16 {
@@ -229,7 +238,13 @@ impl Vectors for F16 {
     }
 
     #[inline(always)]
-    unsafe fn floats<'a, S: Simd>(piece: &'a [Self], room: &'a mut Room) -> &'a [f32] {
+    unsafe fn copy<S: Simd>(piece: &[Self], to: &mut [f32]) {
+        // SAFETY: the caller's.
+        unsafe { widen_all::<S>(piece, to) }
+    }
+
+    #[inline(always)]
+    unsafe fn floats<'a, S: Simd>(piece: &'a [Self], room: &'a mut [f32]) -> &'a [f32] {
         let floats = &mut room[..piece.len()];
         // SAFETY: the caller's.
         unsafe { widen_all::<S>(piece, floats) }
@@ -237,15 +252,24 @@ impl Vectors for F16 {
     }
 
     #[inline(always)]
-    fn draft<'a>(piece: &'a mut [Self], room: &'a mut Room) -> &'a mut [f32] {
+    fn draft<'a>(piece: &'a mut [Self], room: &'a mut [f32]) -> &'a mut [f32] {
         &mut room[..piece.len()]
     }
 
     #[inline(always)]
-    unsafe fn keep<S: Simd>(piece: &mut [Self], room: &Room) {
+    unsafe fn keep<S: Simd>(piece: &mut [Self], room: &[f32]) {
         // SAFETY: the caller's.
         unsafe { narrow_all::<S>(&room[..piece.len()], piece) }
     }
+}
+
+/// The pieces of a row of pixels of so many channels, each from its first element on: whole pixels, or parts of one.
+#[inline(always)]
+pub(crate) fn pieces<E: Element>(row: &mut [E], channels: usize) -> impl Iterator<Item = (usize, &mut [E])> {
+    let most = (E::MOST / channels).max(1) * channels;
+    row.chunks_mut(most).enumerate().flat_map(move |(i, pixels)| {
+        pixels.chunks_mut(E::MOST).enumerate().map(move |(j, piece)| (i * most + j * E::MOST, piece))
+    })
 }
 
 /// Widens as many halves as there are in both.

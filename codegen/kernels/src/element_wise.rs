@@ -4,12 +4,13 @@
 
 use core::ops::Range;
 
-use super::activation::Activation;
-use super::arch::Isa;
+use super::activation::{Activation, Apply};
+use super::arch::{Job, Simd};
 use super::binary::zip_rows;
+use super::element::{Element, PIECE, pieces};
 use super::elements::{Elements, ElementsMut};
 use super::kernel::{Context, ElementKernel, RowKernel};
-use super::pixels::{pixel, pixels, pixels_mut};
+use super::pixels::{pixel, pixels_mut};
 use super::rows::{Rows, RowsMut};
 
 /// A function of each element, PRelu excepted.
@@ -21,38 +22,63 @@ pub struct ElementWise {
 }
 
 /// One operand.
-impl RowKernel for ElementWise {
+impl<E: Element> RowKernel<E, E> for ElementWise {
     #[inline]
     fn rows(
         &self,
         context: &mut Context<'_>,
         y: Range<usize>,
-        operands: &[Rows<'_>],
-        _: &[Rows<'_>],
-        output: &mut RowsMut<'_>,
+        operands: &[Rows<'_, E>],
+        _: &[Rows<'_, E>],
+        output: &mut RowsMut<'_, E>,
     ) {
-        let input = operands[0];
+        context.isa.run(Each { function: self.function, y, input: operands[0], output });
+    }
+}
+
+/// [`ElementWise`] as work for an instruction set.
+struct Each<'a, 'o, 'd, E> {
+    function: Activation,
+    y: Range<usize>,
+    input: Rows<'a, E>,
+    output: &'o mut RowsMut<'d, E>,
+}
+
+impl<E: Element> Job for Each<'_, '_, '_, E> {
+    #[inline(always)]
+    #[allow(unsafe_code, reason = "vector instructions")]
+    fn run<S: Simd>(self) {
+        let Each { function: activation, y, input, output } = self;
+        let mut room = [0.0; PIECE];
         for y in y {
-            let result = output.row(y);
-            result.copy_from_slice(input.row(y));
-            activate(context.isa, self.function, result);
+            let row = input.row(y);
+            for (first, piece) in pieces(output.row(y), 1) {
+                let from = &row[first..][..piece.len()];
+                let values = E::draft(piece, &mut room);
+                // SAFETY: this is within a job of this instruction set.
+                unsafe {
+                    E::copy::<S>(from, values);
+                    S::call(Apply { activation, values, slopes: &[] });
+                    E::keep::<S>(piece, &room);
+                }
+            }
         }
     }
 }
 
 /// One operand.
-impl ElementKernel for ElementWise {
+impl<E: Element> ElementKernel<E, E> for ElementWise {
     #[inline]
     fn elements(
         &self,
         _: &mut Context<'_>,
         y: Range<usize>,
-        operands: &[Elements<'_>],
-        _: &[Elements<'_>],
-        output: &mut ElementsMut<'_>,
+        operands: &[Elements<'_, E>],
+        _: &[Elements<'_, E>],
+        output: &mut ElementsMut<'_, E>,
     ) {
         let (function, input) = (self.function, &operands[0]);
-        output.fill(y, |index| function.apply(input.at(index), 0.0));
+        output.fill(y, |index| E::narrow(function.apply(input.at(index).widen(), 0.0)));
     }
 }
 
@@ -65,48 +91,94 @@ pub struct BatchNorm {
 }
 
 /// One operand.
-impl RowKernel for BatchNorm {
+impl<E: Element> RowKernel<E, E> for BatchNorm {
     #[inline]
     fn rows(
         &self,
         context: &mut Context<'_>,
         y: Range<usize>,
-        operands: &[Rows<'_>],
-        constants: &[Rows<'_>],
-        output: &mut RowsMut<'_>,
+        operands: &[Rows<'_, E>],
+        constants: &[Rows<'_, E>],
+        output: &mut RowsMut<'_, E>,
     ) {
-        let input = operands[0];
         let [scale, shift] = [0, 1].map(|i| constants[i].row(0));
-        let (shape, out) = (input.shape, output.shape);
+        let (activation, input) = (self.activation, operands[0]);
+        context.isa.run(Norm { activation, y, input, scale, shift, output });
+    }
+}
+
+/// [`BatchNorm`] as work for an instruction set.
+struct Norm<'a, 'o, 'd, E> {
+    activation: Activation,
+    y: Range<usize>,
+    input: Rows<'a, E>,
+    scale: &'a [E],
+    shift: &'a [E],
+    output: &'o mut RowsMut<'d, E>,
+}
+
+impl<E: Element> Job for Norm<'_, '_, '_, E> {
+    #[inline(always)]
+    #[allow(unsafe_code, reason = "vector instructions")]
+    fn run<S: Simd>(self) {
+        let Norm { activation, y, input, scale, shift, output } = self;
+        let channels = output.shape.channels;
+        let mut rooms = [[0.0; PIECE]; 3];
+        let [room_scale, room_shift, room] = &mut rooms;
         for y in y {
-            let row = output.row(y);
-            for (pixel, result) in pixels(input.row(y), &shape).zip(pixels_mut(row, &out)) {
-                let constants = scale.iter().zip(shift);
-                for ((r, &x), (scale, shift)) in result.iter_mut().zip(pixel).zip(constants) {
-                    *r = x * scale + shift;
+            let row = input.row(y);
+            for (first, piece) in pieces(output.row(y), channels) {
+                let from = &row[first..][..piece.len()];
+                let values = E::draft(piece, room);
+                // SAFETY: this is within a job of this instruction set.
+                unsafe { E::copy::<S>(from, values) }
+                let part = first % channels..channels.min(first % channels + values.len());
+                // SAFETY: as above.
+                let [scale, shift] = unsafe {
+                    [
+                        E::floats::<S>(&scale[part.clone()], room_scale),
+                        E::floats::<S>(&shift[part], room_shift),
+                    ]
+                };
+                for pixel in values.chunks_mut(channels) {
+                    scale_and_shift(pixel, scale, shift);
+                }
+                // SAFETY: as above.
+                unsafe {
+                    if activation != Activation::None {
+                        S::call(Apply { activation, values, slopes: &[] });
+                    }
+                    E::keep::<S>(piece, room);
                 }
             }
-            activate(context.isa, self.activation, row);
         }
     }
 }
 
+#[inline(always)]
+fn scale_and_shift(pixel: &mut [f32], scale: &[f32], shift: &[f32]) {
+    for ((x, scale), shift) in pixel.iter_mut().zip(scale).zip(shift) {
+        *x = *x * scale + shift;
+    }
+}
+
 /// One operand, whose dimension 1 counts the channels.
-impl ElementKernel for BatchNorm {
+impl<E: Element> ElementKernel<E, E> for BatchNorm {
     #[inline]
     fn elements(
         &self,
         _: &mut Context<'_>,
         y: Range<usize>,
-        operands: &[Elements<'_>],
-        constants: &[Elements<'_>],
-        output: &mut ElementsMut<'_>,
+        operands: &[Elements<'_, E>],
+        constants: &[Elements<'_, E>],
+        output: &mut ElementsMut<'_, E>,
     ) {
         let (activation, input) = (self.activation, &operands[0]);
         let [scale, shift] = [0, 1].map(|i| constants[i].values());
         output.fill(y, |index| {
             let channel = index[1];
-            activation.apply(input.at(index) * scale[channel] + shift[channel], 0.0)
+            let x = input.at(index).widen() * scale[channel].widen() + shift[channel].widen();
+            E::narrow(activation.apply(x, 0.0))
         });
     }
 }
@@ -118,15 +190,15 @@ impl ElementKernel for BatchNorm {
 pub struct PReluInPlace;
 
 /// No operands.
-impl RowKernel for PReluInPlace {
+impl<E: Element> RowKernel<E, E> for PReluInPlace {
     #[inline]
     fn rows(
         &self,
         _: &mut Context<'_>,
         y: Range<usize>,
-        _: &[Rows<'_>],
-        constants: &[Rows<'_>],
-        output: &mut RowsMut<'_>,
+        _: &[Rows<'_, E>],
+        constants: &[Rows<'_, E>],
+        output: &mut RowsMut<'_, E>,
     ) {
         let slopes = constants[0];
         let (shape, out) = (slopes.shape, output.shape);
@@ -150,30 +222,32 @@ impl RowKernel for PReluInPlace {
 pub struct PRelu;
 
 /// One operand.
-impl RowKernel for PRelu {
+impl<E: Element> RowKernel<E, E> for PRelu {
     #[inline]
     fn rows(
         &self,
         context: &mut Context<'_>,
         y: Range<usize>,
-        operands: &[Rows<'_>],
-        constants: &[Rows<'_>],
-        output: &mut RowsMut<'_>,
+        operands: &[Rows<'_, E>],
+        constants: &[Rows<'_, E>],
+        output: &mut RowsMut<'_, E>,
     ) {
-        zip_rows(context.isa, y, operands[0], constants[0], output, p_relu_of);
+        let (isa, none) = (context.isa, Activation::None);
+        let p_relu = |x, slope| p_relu_of::<f32>(x, slope);
+        zip_rows(isa, y, operands[0], constants[0], output, none, p_relu);
     }
 }
 
 /// One operand.
-impl ElementKernel for PRelu {
+impl<E: Element> ElementKernel<E, E> for PRelu {
     #[inline]
     fn elements(
         &self,
         _: &mut Context<'_>,
         y: Range<usize>,
-        operands: &[Elements<'_>],
-        constants: &[Elements<'_>],
-        output: &mut ElementsMut<'_>,
+        operands: &[Elements<'_, E>],
+        constants: &[Elements<'_, E>],
+        output: &mut ElementsMut<'_, E>,
     ) {
         let (input, slopes) = (&operands[0], &constants[0]);
         let rank = output.shape.dims.rank;
@@ -186,15 +260,15 @@ impl ElementKernel for PRelu {
 }
 
 /// No operands.
-impl ElementKernel for PReluInPlace {
+impl<E: Element> ElementKernel<E, E> for PReluInPlace {
     #[inline]
     fn elements(
         &self,
         _: &mut Context<'_>,
         y: Range<usize>,
-        _: &[Elements<'_>],
-        constants: &[Elements<'_>],
-        output: &mut ElementsMut<'_>,
+        _: &[Elements<'_, E>],
+        constants: &[Elements<'_, E>],
+        output: &mut ElementsMut<'_, E>,
     ) {
         let slopes = &constants[0];
         let shape = output.shape;
@@ -205,15 +279,7 @@ impl ElementKernel for PReluInPlace {
     }
 }
 
-/// The activation of every element of a row.
 #[inline]
-pub(crate) fn activate(isa: Isa, activation: Activation, row: &mut [f32]) {
-    if activation != Activation::None {
-        activation.apply_all(isa, row, &[]);
-    }
-}
-
-#[inline]
-fn p_relu_of(x: f32, slope: f32) -> f32 {
-    if x < 0.0 { x * slope } else { x }
+fn p_relu_of<E: Element>(x: E, slope: E) -> E {
+    if x.widen() < 0.0 { E::narrow(x.widen() * slope.widen()) } else { x }
 }

@@ -5,6 +5,7 @@ use core::ops::Range;
 use super::activation::Activation;
 use super::arch::PANEL;
 use super::conv::Conv;
+use super::element::Element;
 use super::elements::{Elements, ElementsMut};
 use super::kernel::{Context, ElementKernel};
 use super::panel::Panels;
@@ -60,14 +61,14 @@ impl Gemm {
 
 /// One operand, where it or the output does not lie in the order in which it is seen; else [`Gemm::as_conv`] makes the
 /// product. The constant is packed by [`Gemm::pack`].
-impl ElementKernel for Gemm {
+impl<E: Element> ElementKernel<E, E> for Gemm {
     fn elements(
         &self,
         context: &mut Context<'_>,
         y: Range<usize>,
-        operands: &[Elements<'_>],
-        constants: &[Elements<'_>],
-        output: &mut ElementsMut<'_>,
+        operands: &[Elements<'_, E>],
+        constants: &[Elements<'_, E>],
+        output: &mut ElementsMut<'_, E>,
     ) {
         let (input, weights) = (&operands[0], constants[0].values());
         let (panels, shape) = (self.panels(), output.shape);
@@ -81,18 +82,21 @@ impl ElementKernel for Gemm {
             let mut parts = weights[unit * panels.each()..].chunks_exact(count);
             let mut all = [0.0; PANEL];
             let sums = &mut all[..count];
-            sums.copy_from_slice(parts.next().unwrap_or_default());
+            let biases = parts.next().unwrap_or_default();
+            sums.iter_mut().zip(biases).for_each(|(sum, bias)| *sum = bias.widen());
             let mut at = *index;
             for (k, weights) in parts.by_ref().take(self.inner).enumerate() {
                 at[last] = k;
-                let x = input.at(&at);
-                sums.iter_mut().zip(weights).for_each(|(sum, weight)| *sum += x * weight);
+                let x = input.at(&at).widen();
+                sums.iter_mut().zip(weights).for_each(|(sum, weight)| *sum += x * weight.widen());
             }
-            let slopes = parts.next().filter(|_| panels.slopes).unwrap_or_default();
-            self.activation.apply_all(context.isa, sums, slopes);
+            let mut slopes = [0.0; PANEL];
+            let last_part = parts.next().filter(|_| panels.slopes).unwrap_or_default();
+            slopes.iter_mut().zip(last_part).for_each(|(slope, x)| *slope = x.widen());
+            self.activation.apply_all(context.isa, sums, &slopes[..count]);
             for (lane, sum) in sums.iter().enumerate() {
                 at[last] = unit + lane;
-                *output.at(&at) = *sum;
+                *output.at(&at) = E::narrow(*sum);
             }
         });
     }

@@ -7,18 +7,18 @@
 
 use core::ops::Range;
 
-use super::activation::{Activation, Apply};
+use super::activation::Activation;
 use super::arch::{PANEL, Simd};
+use super::element::Element;
 use super::panel::Panels;
 use super::shared::SharedRows;
+pub(crate) use super::tile::MOST_PIXELS;
 use super::tile::{
-    Ending, TileWork, accumulate, call, finish, full_vectors, load, most_panels, panel_vectors,
+    Ending, MOST_WAITING, Settle, Tile, TileWork, Waiting, accumulate, call, finish, full_vectors, load,
+    most_panels, panel_vectors,
 };
 
-/// Pixels of the largest tile.
-pub(crate) const MOST_PIXELS: usize = 12;
-
-/// Spans that a table holds. Sums of more wait in the output for the next table.
+/// Spans that a table holds. Sums of more wait for the next table.
 const SPANS: usize = 64;
 
 /// What is read in place of pixels beyond the input.
@@ -33,12 +33,12 @@ pub(crate) fn zeros(steps: usize) -> *const f32 {
     ZEROS[..steps].as_ptr()
 }
 
-/// Elements of weights that stay near the core while the pixels pass by.
-const NEAR: usize = 64 * 1024;
+/// Bytes of weights that stay near the core while the pixels pass by.
+const NEAR: usize = 256 * 1024;
 
 /// Where the pixels of a tile are read and written.
-pub(crate) struct Table<'a> {
-    /// Input elements of each span and pixel.
+pub(crate) struct Table<'a, E = f32> {
+    /// Input elements of each span and pixel, as floats.
     pixels: [[*const f32; MOST_PIXELS]; SPANS],
     /// First step and number of steps of each span.
     spans: [(usize, usize); SPANS],
@@ -46,22 +46,22 @@ pub(crate) struct Table<'a> {
     /// Element of the output at which each pixel begins.
     outputs: [usize; MOST_PIXELS],
     /// Elements that are added to the sums of each pixel, for all output channels.
-    residuals: [*const f32; MOST_PIXELS],
+    residuals: [*const E; MOST_PIXELS],
     /// Whether there are any.
     has_residuals: bool,
     /// How many pixels there are.
     count: usize,
-    input: core::marker::PhantomData<&'a [f32]>,
+    input: core::marker::PhantomData<&'a [E]>,
 }
 
-impl<'a> Table<'a> {
+impl<'a, E: Element> Table<'a, E> {
     pub fn new() -> Self {
         Table {
             pixels: [[ZEROS.as_ptr(); MOST_PIXELS]; SPANS],
             spans: [(0, 0); SPANS],
             len: 0,
             outputs: [0; MOST_PIXELS],
-            residuals: [ZEROS.as_ptr(); MOST_PIXELS],
+            residuals: [core::ptr::null(); MOST_PIXELS],
             has_residuals: false,
             count: 0,
             input: core::marker::PhantomData,
@@ -84,38 +84,50 @@ impl<'a> Table<'a> {
     /// # Panics
     /// If there are fewer than `channels`.
     #[inline(always)]
-    pub fn add_residuals(&mut self, channels: usize, mut pixel: impl FnMut(usize) -> &'a [f32]) {
+    pub fn add_residuals(&mut self, channels: usize, mut pixel: impl FnMut(usize) -> &'a [E]) {
         self.has_residuals = true;
         for (i, place) in self.residuals[..self.count].iter_mut().enumerate() {
             *place = pixel(i)[..channels].as_ptr();
         }
     }
 
-    /// Adds a span of steps, in which each pixel is multiplied from these elements on, as they are loaded, or is zero if
-    /// there are none.
+    /// Takes up the spans from `from` on, as many as there is room for, as they are loaded. Returns the first that is left.
     ///
     /// # Safety
     /// In [`super::arch::Job::run`].
     ///
     /// # Panics
-    /// If there are fewer elements than steps.
+    /// If a span has fewer elements than steps.
     #[inline(always)]
-    unsafe fn add<S: Simd>(
+    unsafe fn fill<S: Simd, L: Load<E>>(
         &mut self,
-        step: usize,
-        steps: usize,
-        pixel: impl FnMut(usize) -> Option<&'a [f32]>,
-        load: &mut impl Load,
-    ) {
-        self.spans[self.len] = (step, steps);
-        // SAFETY: the caller's.
-        unsafe { load.load::<S>(step, steps, pixel, &mut self.pixels[self.len][..self.count]) }
-        self.len += 1;
+        from: usize,
+        group: usize,
+        spans: &impl Spans<'a, E>,
+        load: &mut L,
+    ) -> usize {
+        let (mut to, mut room) = (from, L::ROOM);
+        self.len = 0;
+        load.start(group);
+        while to < spans.len() && self.len < SPANS {
+            let (step, steps) = spans.steps(to);
+            if L::room(steps) > room {
+                break;
+            }
+            room -= L::room(steps);
+            self.spans[self.len] = (step, steps);
+            let places = &mut self.pixels[self.len][..self.count];
+            // SAFETY: the caller's.
+            unsafe { load.load::<S>(step, steps, spans.pixels(to), places) }
+            self.len += 1;
+            to += 1;
+        }
+        to
     }
 }
 
 /// Where the pixels of a tile are read.
-pub(crate) trait Spans<'a> {
+pub(crate) trait Spans<'a, E: 'a> {
     /// How many spans there are.
     fn len(&self) -> usize;
 
@@ -123,13 +135,16 @@ pub(crate) trait Spans<'a> {
     fn steps(&self, span: usize) -> (usize, usize);
 
     /// The elements of each pixel for these steps; `None` if it lies beyond the input.
-    fn pixels(&self, span: usize) -> impl FnMut(usize) -> Option<&'a [f32]>;
+    fn pixels(&self, span: usize) -> impl FnMut(usize) -> Option<&'a [E]>;
 }
 
-/// How the elements of a pixel come before the micro-kernel.
-pub(crate) trait Load {
-    /// Most steps of a table.
-    const STEPS: usize;
+/// How the elements of a pixel come before the micro-kernel, as floats.
+pub(crate) trait Load<E> {
+    /// Room of a table.
+    const ROOM: usize;
+
+    /// Room that so many steps take.
+    fn room(steps: usize) -> usize;
 
     /// Begins a table for a group: what was loaded for the last is no longer needed.
     fn start(&mut self, group: usize);
@@ -146,16 +161,22 @@ pub(crate) trait Load {
         &mut self,
         step: usize,
         steps: usize,
-        pixel: impl FnMut(usize) -> Option<&'a [f32]>,
+        pixel: impl FnMut(usize) -> Option<&'a [E]>,
         places: &mut [*const f32],
-    );
+    ) where
+        E: 'a;
 }
 
 /// Elements are read where they lie.
 pub(crate) struct InPlace;
 
-impl Load for InPlace {
-    const STEPS: usize = usize::MAX;
+impl Load<f32> for InPlace {
+    const ROOM: usize = 0;
+
+    #[inline(always)]
+    fn room(_steps: usize) -> usize {
+        0
+    }
 
     #[inline(always)]
     fn start(&mut self, _group: usize) {}
@@ -178,24 +199,24 @@ impl Load for InPlace {
 }
 
 /// Sums of products with packed weights.
-pub(crate) struct Sums<'a> {
+pub(crate) struct Sums<'a, E = f32> {
     pub panels: Panels,
-    pub weights: &'a [f32],
+    pub weights: &'a [E],
     pub activation: Activation,
-    pub output: SharedRows<'a>,
+    pub output: SharedRows<'a, E>,
 }
 
-impl Sums<'_> {
+impl<E: Element> Sums<'_, E> {
     /// Deals panels into runs of the same group whose weights stay near the core. `pixels` is the size of most tiles.
     #[inline(always)]
     pub fn runs<S: Simd>(
         &self,
         tiles: Range<usize>,
         pixels: usize,
-    ) -> impl Iterator<Item = Range<usize>> + use<S> {
+    ) -> impl Iterator<Item = Range<usize>> + use<S, E> {
         let panels = self.panels;
         let least = most_panels::<S>(pixels.clamp(1, S::PIXELS));
-        let most = (NEAR / panels.stride()).max(least);
+        let most = (NEAR / size_of::<E>() / panels.stride()).max(least);
         let mut next = tiles.start;
         core::iter::from_fn(move || {
             let group_end = (next / panels.per_group() + 1) * panels.per_group();
@@ -205,16 +226,17 @@ impl Sums<'_> {
         })
     }
 
-    /// Makes the output channels `run` of a tile whose table has been begun.
+    /// Makes the output channels `run` of a tile whose table has been begun. Sums that neither one table nor the registers
+    /// see through wait, those of some panels at a time.
     ///
     /// # Safety
     /// In [`super::arch::Job::run`]; no one else reads or writes these elements of the output.
     #[inline(always)]
-    pub unsafe fn make<'a, S: Simd, L: Load>(
+    pub unsafe fn make<'a, S: Simd, L: Load<E>>(
         &self,
         run: &Range<usize>,
-        table: &mut Table<'a>,
-        spans: &impl Spans<'a>,
+        table: &mut Table<'a, E>,
+        spans: &impl Spans<'a, E>,
         load: &mut L,
     ) {
         let Panels { filters, .. } = self.panels;
@@ -222,140 +244,150 @@ impl Sums<'_> {
             (run.start / self.panels.per_group(), run.start % self.panels.per_group() * PANEL);
         let first = group * filters + within;
         let total = spans.len();
-        let mut from = 0;
-        loop {
-            let (mut to, mut room) = (from, L::STEPS);
-            table.len = 0;
-            load.start(group);
-            while to < total && table.len < SPANS {
-                let (step, steps) = spans.steps(to);
-                if steps > room {
+        // SAFETY: the caller's.
+        let mut filled = 0..unsafe { table.fill::<S, L>(0, group, spans, load) };
+        let has_ended = Ending::of(self.activation).is_all(self.activation);
+        let most = if filled.end == total && has_ended { run.len() } else { MOST_WAITING / PANEL };
+        let mut waiting = Waiting::new();
+        let mut part = run.start;
+        while part < run.end {
+            let end = run.end.min(part + most);
+            let place = (part - run.start) * PANEL;
+            let channels = (filters - within - place).min((end - part) * PANEL);
+            let mut from = 0;
+            loop {
+                if filled.start != from {
+                    // SAFETY: the caller's.
+                    filled = from..unsafe { table.fill::<S, L>(from, group, spans, load) };
+                }
+                let [is_first, is_last] = [from == 0, filled.end == total];
+                let waits = !(is_last && has_ended);
+                let blocks = Blocks { sums: self, table, first: first + place, is_first, is_last, waits };
+                // SAFETY: the caller's; no more sums wait than there is room for.
+                unsafe { blocks.make::<S>(channels, end - part, &mut waiting) }
+                if is_last {
                     break;
                 }
-                room -= steps;
-                // SAFETY: the caller's.
-                unsafe { table.add::<S>(step, steps, spans.pixels(to), load) }
-                to += 1;
+                from = filled.end;
             }
-            let mut next = run.start;
-            while next < run.end {
-                // The largest power of two that is left.
-                let count = 1 << most_panels::<S>(table.count).min(run.end - next).ilog2();
-                let place = (next - run.start) * PANEL;
-                let channels = (filters - within - place).min(count * PANEL);
-                let start = (first + place) * self.panels.each();
-                let block = Block {
-                    sums: self,
-                    table,
-                    panels: &self.weights[start..][..self.panels.reach(channels)],
-                    first: first + place,
-                    channels,
-                    is_first: from == 0,
-                    is_last: to == total,
-                };
-                // SAFETY: the caller's.
-                unsafe { call::<S, _>(block, table.count, count) }
-                next += count;
-            }
-            if to == total {
-                break;
-            }
-            from = to;
-        }
-        if !Ending::of(self.activation).is_all(self.activation) {
-            let channels = (run.len() * PANEL).min(filters - within);
-            // SAFETY: the caller's.
-            unsafe { self.activate::<S>(table, first, channels) }
-        }
-    }
-
-    /// Applies the activation to these channels of a tile, pixels that lie on end in one go.
-    ///
-    /// # Safety
-    /// As [`Sums::make`].
-    #[inline(always)]
-    unsafe fn activate<S: Simd>(&self, table: &Table<'_>, first: usize, channels: usize) {
-        let mut i = 0;
-        while i < table.count {
-            let start = table.outputs[i];
-            let mut len = channels;
-            i += 1;
-            while i < table.count && table.outputs[i] == start + len {
-                len += channels;
-                i += 1;
-            }
-            // SAFETY: the caller's.
-            unsafe {
-                let values = self.output.elements(start + first, len);
-                S::call(Apply { activation: self.activation, values, slopes: &[] });
-            }
+            part = end;
         }
     }
 }
 
-/// Some panels of a tile.
+/// Panels of a tile.
 #[derive(Clone, Copy)]
-struct Block<'b, 'a> {
-    sums: &'b Sums<'a>,
-    table: &'b Table<'b>,
-    panels: &'b [f32],
+struct Blocks<'b, 'a, E> {
+    sums: &'b Sums<'a, E>,
+    table: &'b Table<'b, E>,
     /// First output channel.
     first: usize,
-    /// Output channels that there are.
-    channels: usize,
     /// Whether the sums begin with the biases, rather than where the last table left them.
     is_first: bool,
     /// Whether no table follows.
     is_last: bool,
+    /// Whether the sums wait for more; else they go to the output.
+    waits: bool,
 }
 
-impl TileWork for Block<'_, '_> {
+impl<E: Element> Blocks<'_, '_, E> {
+    /// Makes so many panels, which have so many channels.
+    ///
+    /// # Safety
+    /// In [`super::arch::Job::run`]; no one else reads or writes these elements of the output, and if they wait there is
+    /// room for them.
+    #[inline(always)]
+    unsafe fn make<S: Simd>(self, channels: usize, panels: usize, waiting: &mut Waiting) {
+        let Blocks { sums: Sums { panels: shape, weights, activation, output }, table, first, .. } = self;
+        let (mut next, mut tiles) = (0, 0);
+        let mut widths = [0; MOST_WAITING / PANEL];
+        while next < panels {
+            // The largest power of two that is left.
+            let count = 1 << most_panels::<S>(table.count).min(panels - next).ilog2();
+            let place = next * PANEL;
+            let channels = (channels - place).min(count * PANEL);
+            let weights = &weights[(first + place) * shape.each()..][..shape.reach(channels)];
+            let waiting = waiting.start().wrapping_add(table.count * place);
+            let blocks = Blocks { first: first + place, ..self };
+            // SAFETY: the caller's.
+            unsafe { call::<S, _>(Block { blocks, weights, channels, waiting }, table.count, count) }
+            if self.waits {
+                widths[tiles] = count * PANEL;
+                tiles += 1;
+            }
+            next += count;
+        }
+        if self.waits && self.is_last {
+            let mut outputs = [core::ptr::null_mut(); MOST_PIXELS];
+            for (to, start) in outputs.iter_mut().zip(&table.outputs[..table.count]) {
+                *to = output.pointer(start + first, channels);
+            }
+            let (outputs, widths) = (&outputs[..table.count], &widths[..tiles]);
+            // SAFETY: the caller's.
+            unsafe { Settle { activation: *activation, waiting, widths, outputs, channels }.call::<S>() }
+        }
+    }
+}
+
+/// Those that are made at once.
+#[derive(Clone, Copy)]
+struct Block<'b, 'a, E> {
+    blocks: Blocks<'b, 'a, E>,
+    weights: &'b [E],
+    /// Output channels that there are.
+    channels: usize,
+    /// Where the sums wait, if they do.
+    waiting: *mut f32,
+}
+
+impl<E: Element> TileWork for Block<'_, '_, E> {
     #[inline(always)]
     fn run<S: Simd, const M: usize, const N: usize>(self) {
-        let Block { sums: Sums { panels, output, activation, .. }, table, first, channels, .. } = self;
+        let Block { blocks, weights, channels, waiting } = self;
+        let Blocks { sums, table, first, is_first, is_last, waits } = blocks;
+        let Sums { panels, output, activation, .. } = sums;
         let stride = panels.stride();
         let per_panel = const { panel_vectors::<S>() };
         // Elements from step to step, of the last panel and of each vector: what comes before the last panel is full.
         let last = channels - const { full_vectors::<S>(N) * S::LANES };
         let width = |v: usize| if v < const { full_vectors::<S>(N) } { PANEL } else { last };
         // SAFETY: this is within a job of this instruction set. The pointers stay within the panels, since steps and slopes
-        // lie within a panel, which `Table::add`'s callers take from the same shape, and a vector of the last panel is not
+        // lie within a panel, which `Table::fill`'s callers take from the same shape, and a vector of the last panel is not
         // read beyond what `Panels::reach` says; pixels have been seen to be as long as their spans, and residuals as all
-        // output channels; outputs are by `pointer`.
+        // output channels; outputs are by `pointer`; where sums wait, there is room for whole panels.
         unsafe {
-            let at: [*const f32; N] = core::array::from_fn(|v| {
-                self.panels.as_ptr().add(v / per_panel * stride + v % per_panel * S::LANES)
+            let at: [*const E; N] = core::array::from_fn(|v| {
+                weights.as_ptr().add(v / per_panel * stride + v % per_panel * S::LANES)
             });
-            let place = |i: usize| output.pointer(table.outputs[i] + first, channels);
-            let mut tile = [load::<S, N>(&at, 0); M];
-            if !self.is_first {
-                for (i, sums) in tile.iter_mut().enumerate() {
-                    for (v, sum) in sums.iter_mut().enumerate() {
-                        let left = channels.saturating_sub(v * S::LANES);
-                        *sum = S::load_part(place(i).wrapping_add(v * S::LANES), left);
-                    }
-                }
+            let mut tile = [load::<S, N, E>(&at, 0); M];
+            let waiting = waiting.cast::<Tile<S, M, N>>();
+            if !is_first {
+                tile = waiting.read_unaligned();
             }
             for span in 0..table.len {
                 let (step, steps) = table.spans[span];
                 debug_assert!(step + steps <= panels.steps, "beyond the panel");
                 let pixels: [*const f32; M] = core::array::from_fn(|i| table.pixels[span][i]);
                 let weights = core::array::from_fn(|v| at[v].add(width(v) * (1 + step)));
-                accumulate::<S, M, N>(&mut tile, &pixels, &weights, [PANEL, last], steps);
+                accumulate::<S, M, N, E>(&mut tile, &pixels, &weights, [PANEL, last], steps);
             }
-            if self.is_last && table.has_residuals {
+            if is_last && table.has_residuals {
                 for (i, sums) in tile.iter_mut().enumerate() {
                     let residual = table.residuals[i].add(first);
                     for (v, sum) in sums.iter_mut().enumerate() {
                         let left = channels.saturating_sub(v * S::LANES);
-                        *sum = S::add(*sum, S::load_part(residual.wrapping_add(v * S::LANES), left));
+                        *sum = S::add(*sum, E::load_part::<S>(residual.wrapping_add(v * S::LANES), left));
                     }
                 }
             }
-            let ending = if self.is_last { Ending::of(*activation) } else { Ending::NONE };
+            if waits {
+                return waiting.write_unaligned(tile);
+            }
+            let ending = Ending::of(*activation);
             let slopes = core::array::from_fn(|v| at[v].wrapping_add(width(v) * (1 + panels.steps)));
             for (i, sums) in tile.iter().enumerate() {
-                finish::<S, N>(sums, ending, &slopes, place(i), channels);
+                let out = output.pointer(table.outputs[i] + first, channels);
+                finish::<S, N, E>(sums, ending, &slopes, out, channels);
             }
         }
     }

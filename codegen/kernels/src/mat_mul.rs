@@ -4,6 +4,7 @@
 use core::ops::Range;
 
 use super::arch::{Isa, Job, PANEL, Simd};
+use super::element::Element;
 use super::elements::{Dims, Elements, ElementsMut, Index};
 use super::kernel::{Context, ElementKernel};
 use super::tile::{Ending, TileWork, accumulate, call, finish, panel_vectors};
@@ -14,15 +15,15 @@ use super::tile::{Ending, TileWork, accumulate, call, finish, panel_vectors};
 pub struct MatMul;
 
 /// Two operands.
-impl ElementKernel for MatMul {
+impl<E: Element> ElementKernel<E, E> for MatMul {
     #[inline]
     fn elements(
         &self,
         context: &mut Context<'_>,
         y: Range<usize>,
-        operands: &[Elements<'_>],
-        _: &[Elements<'_>],
-        output: &mut ElementsMut<'_>,
+        operands: &[Elements<'_, E>],
+        _: &[Elements<'_, E>],
+        output: &mut ElementsMut<'_, E>,
     ) {
         mat_mul(context.isa, y, &operands[0], &operands[1], output);
     }
@@ -33,7 +34,13 @@ impl ElementKernel for MatMul {
 ///
 /// # Panics
 /// If a slice is shorter than the shapes say.
-fn mat_mul(isa: Isa, y: Range<usize>, a: &Elements<'_>, b: &Elements<'_>, output: &mut ElementsMut<'_>) {
+fn mat_mul<E: Element>(
+    isa: Isa,
+    y: Range<usize>,
+    a: &Elements<'_, E>,
+    b: &Elements<'_, E>,
+    output: &mut ElementsMut<'_, E>,
+) {
     let (a_batch, b_batch) = (a.seen.rank.saturating_sub(2), b.seen.rank.saturating_sub(2));
     let batch = a_batch.max(b_batch);
     let shape = output.shape.dims;
@@ -44,7 +51,7 @@ fn mat_mul(isa: Isa, y: Range<usize>, a: &Elements<'_>, b: &Elements<'_>, output
         if axis.is_some_and(|axis| axis < batch && !y.contains(&index[axis])) {
             return;
         }
-        let outer = |tensor: &Elements<'_>, rank: usize| {
+        let outer = |tensor: &Elements<'_, E>, rank: usize| {
             Dims::new(&tensor.seen.sizes[..rank]).broadcast(batch, index)
         };
         let a_axes = [a.seen.rank.checked_sub(2), a.seen.rank.checked_sub(1)];
@@ -52,7 +59,7 @@ fn mat_mul(isa: Isa, y: Range<usize>, a: &Elements<'_>, b: &Elements<'_>, output
         let row = a_axes[0].map(|_| batch);
         let column = b_axes[1].map(|_| batch + usize::from(row.is_some()));
         let all =
-            |tensor: &Elements<'_>, axis: Option<usize>| 0..axis.map_or(1, |axis| tensor.seen.sizes[axis]);
+            |tensor: &Elements<'_, E>, axis: Option<usize>| 0..axis.map_or(1, |axis| tensor.seen.sizes[axis]);
         let rows = if row.is_some() && axis == row { y.clone() } else { all(a, a_axes[0]) };
         let left = Matrix::new(a, outer(a, a_batch), a_axes, rows.clone());
         let right = Matrix::new(b, outer(b, b_batch), b_axes, all(b, b_axes[0]));
@@ -68,8 +75,8 @@ const COLUMNS: usize = 2 * PANEL;
 
 /// A matrix within a tensor.
 #[derive(Clone, Copy)]
-struct Matrix<'a> {
-    tensor: &'a Elements<'a>,
+struct Matrix<'a, E> {
+    tensor: &'a Elements<'a, E>,
     /// Index of its first element.
     index: Index,
     /// The dimensions of its rows and columns; without one there is a single row or column.
@@ -79,9 +86,9 @@ struct Matrix<'a> {
     even: Option<(usize, usize, [usize; 2])>,
 }
 
-impl<'a> Matrix<'a> {
+impl<'a, E: Element> Matrix<'a, E> {
     /// The matrix at this index, of which these rows are read.
-    fn new(tensor: &'a Elements<'a>, index: Index, axes: [Option<usize>; 2], rows: Range<usize>) -> Self {
+    fn new(tensor: &'a Elements<'a, E>, index: Index, axes: [Option<usize>; 2], rows: Range<usize>) -> Self {
         let shape = &tensor.shape;
         let own = tensor.seen == shape.dims;
         // Whether so many, from this one on, lie in the ring without a break.
@@ -109,7 +116,7 @@ impl<'a> Matrix<'a> {
     }
 
     #[inline(always)]
-    fn get(&self, row: usize, column: usize) -> f32 {
+    fn get(&self, row: usize, column: usize) -> E {
         if let Some((first, start, strides)) = self.even {
             return self.tensor.element(start + (row - first) * strides[0] + column * strides[1]);
         }
@@ -124,18 +131,18 @@ impl<'a> Matrix<'a> {
 }
 
 /// One matrix product.
-struct Product<'a, 'o, 'd> {
-    a: Matrix<'a>,
-    b: Matrix<'a>,
+struct Product<'a, 'o, 'd, E> {
+    a: Matrix<'a, E>,
+    b: Matrix<'a, E>,
     /// Rows that are made.
     rows: Range<usize>,
-    output: &'o mut ElementsMut<'d>,
+    output: &'o mut ElementsMut<'d, E>,
     /// Index of the first output element, and the dimensions of rows and columns.
     index: Index,
     axes: [Option<usize>; 2],
 }
 
-impl Job for Product<'_, '_, '_> {
+impl<E: Element> Job for Product<'_, '_, '_, E> {
     #[inline(always)]
     fn run<S: Simd>(self) {
         let columns = const { S::VECTORS * S::LANES };
@@ -154,7 +161,7 @@ impl Job for Product<'_, '_, '_> {
                                 index[axis] = at;
                             }
                         }
-                        *self.output.at(&index) = *sum;
+                        *self.output.at(&index) = E::narrow(*sum);
                     }
                 }
             }
@@ -167,16 +174,16 @@ const MOST_ROWS: usize = 12;
 
 /// A tile of the product, from this row and column on.
 #[derive(Clone, Copy)]
-struct Block<'a> {
-    a: &'a Matrix<'a>,
-    b: &'a Matrix<'a>,
+struct Block<'a, E> {
+    a: &'a Matrix<'a, E>,
+    b: &'a Matrix<'a, E>,
     row: usize,
     column: usize,
     /// The sums: at least as many rows as the tile has.
     sums: *mut [f32; COLUMNS],
 }
 
-impl TileWork for Block<'_> {
+impl<E: Element> TileWork for Block<'_, E> {
     #[inline(always)]
     fn run<S: Simd, const M: usize, const N: usize>(self) {
         let inner = self.a.size(1);
@@ -189,21 +196,21 @@ impl TileWork for Block<'_> {
                 let len = CHUNK.min(inner - k);
                 for (i, row) in left.iter_mut().enumerate() {
                     for (j, x) in row.iter_mut().enumerate().take(len) {
-                        *x = self.a.get(self.row + i, k + j);
+                        *x = self.a.get(self.row + i, k + j).widen();
                     }
                 }
                 for (i, row) in right.iter_mut().enumerate().take(len) {
                     for (j, x) in row.iter_mut().enumerate().take(columns) {
-                        *x = self.b.get(k + i, self.column + j);
+                        *x = self.b.get(k + i, self.column + j).widen();
                     }
                 }
                 let pixels = core::array::from_fn(|i| left[i].as_ptr());
                 let weights = core::array::from_fn(|v| right[0][v * S::LANES..].as_ptr());
-                accumulate::<S, M, N>(&mut tile, &pixels, &weights, [COLUMNS; 2], len);
+                accumulate::<S, M, N, f32>(&mut tile, &pixels, &weights, [COLUMNS; 2], len);
             }
             for (i, sums) in tile.iter().enumerate() {
                 let out = (&mut *self.sums.add(i))[..columns].as_mut_ptr();
-                finish::<S, N>(sums, Ending::NONE, &[out.cast_const(); N], out, columns);
+                finish::<S, N, f32>(sums, Ending::NONE, &[out.cast_const(); N], out, columns);
             }
         }
     }

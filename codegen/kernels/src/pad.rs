@@ -2,6 +2,7 @@
 
 use core::ops::Range;
 
+use super::element::Element;
 use super::elements::{Elements, ElementsMut, MAX_RANK};
 use super::kernel::{Context, ElementKernel, RowKernel};
 use super::pixels::{pixel, pixel_mut};
@@ -32,19 +33,19 @@ pub struct Pad {
 }
 
 /// One operand.
-impl RowKernel for Pad {
+impl<E: Element> RowKernel<E, E> for Pad {
     #[inline]
     fn rows(
         &self,
         _: &mut Context<'_>,
         y: Range<usize>,
-        operands: &[Rows<'_>],
-        _: &[Rows<'_>],
-        output: &mut RowsMut<'_>,
+        operands: &[Rows<'_, E>],
+        _: &[Rows<'_, E>],
+        output: &mut RowsMut<'_, E>,
     ) {
         let input = operands[0];
         let (shape, out) = (input.shape, output.shape);
-        let value = if let PadMode::Constant(value) = self.mode { value } else { 0.0 };
+        let value = E::narrow(if let PadMode::Constant(value) = self.mode { value } else { 0.0 });
         let from = |axis: usize, size, i| source(self.mode, self.before[axis], self.after[axis], size, i);
         for y in y {
             let row = from(0, shape.height, y).map(|y| input.row(y));
@@ -81,18 +82,18 @@ pub struct PadElements {
 }
 
 /// One operand.
-impl ElementKernel for PadElements {
+impl<E: Element> ElementKernel<E, E> for PadElements {
     #[inline]
     fn elements(
         &self,
         _: &mut Context<'_>,
         y: Range<usize>,
-        operands: &[Elements<'_>],
-        _: &[Elements<'_>],
-        output: &mut ElementsMut<'_>,
+        operands: &[Elements<'_, E>],
+        _: &[Elements<'_, E>],
+        output: &mut ElementsMut<'_, E>,
     ) {
         let input = &operands[0];
-        let value = if let PadMode::Constant(value) = self.mode { value } else { 0.0 };
+        let value = E::narrow(if let PadMode::Constant(value) = self.mode { value } else { 0.0 });
         output.fill(y, |index| {
             let mut at = *index;
             for (axis, (&before, &after)) in

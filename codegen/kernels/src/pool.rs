@@ -3,6 +3,7 @@
 use core::ops::Range;
 
 use super::arch::{Job, Simd};
+use super::element::{Element, PIECE};
 use super::elements::{Elements, ElementsMut};
 use super::kernel::{Context, ElementKernel, RowKernel};
 use super::math;
@@ -43,62 +44,71 @@ pub enum PoolKind {
 }
 
 /// One operand, by rows.
-impl RowKernel for Pool {
+impl<E: Element> RowKernel<E, E> for Pool {
     #[inline]
     fn rows(
         &self,
         context: &mut Context<'_>,
         y: Range<usize>,
-        operands: &[Rows<'_>],
-        _: &[Rows<'_>],
-        output: &mut RowsMut<'_>,
+        operands: &[Rows<'_, E>],
+        _: &[Rows<'_, E>],
+        output: &mut RowsMut<'_, E>,
     ) {
         context.isa.run(PoolRows { p: self, y, input: operands[0], output });
     }
 }
 
 /// A pooling by rows as work for an instruction set.
-struct PoolRows<'a, 'o, 'd> {
+struct PoolRows<'a, 'o, 'd, E> {
     p: &'a Pool,
     y: Range<usize>,
-    input: Rows<'a>,
-    output: &'o mut RowsMut<'d>,
+    input: Rows<'a, E>,
+    output: &'o mut RowsMut<'d, E>,
 }
 
-impl Job for PoolRows<'_, '_, '_> {
+impl<E: Element> Job for PoolRows<'_, '_, '_, E> {
     #[inline(always)]
+    #[allow(unsafe_code, reason = "vector instructions")]
     fn run<S: Simd>(self) {
         let PoolRows { p, y, input, output } = self;
         let (shape, out) = (input.shape, output.shape);
+        let (mut room, mut room_in) = ([0.0; PIECE], [0.0; PIECE]);
         for y in y {
             let rows = Taps::of(p, 0, y, shape.height);
             let row_out = output.row(y);
             for x in 0..out.width {
                 let columns = Taps::of(p, 1, x, shape.width);
-                let result = pixel_mut(row_out, &out, x);
-                result.fill(p.kind.start());
-                for ky in rows.inside.clone() {
-                    let row = input.row(rows.at(ky));
-                    for kx in columns.inside.clone() {
-                        p.kind.accumulate(result, pixel(row, &shape, columns.at(kx)));
+                for (piece, result) in pixel_mut(row_out, &out, x).chunks_mut(E::MOST).enumerate() {
+                    let values = E::draft(result, &mut room);
+                    values.fill(p.kind.start());
+                    for ky in rows.inside.clone() {
+                        let row = input.row(rows.at(ky));
+                        for kx in columns.inside.clone() {
+                            let pixel = pixel(row, &shape, columns.at(kx));
+                            let pixel = &pixel[piece * E::MOST..][..values.len()];
+                            // SAFETY: this is within a job of this instruction set.
+                            p.kind.accumulate(values, unsafe { E::floats::<S>(pixel, &mut room_in) });
+                        }
                     }
+                    p.kind.finish(values, divisor(p.kind, &rows, &columns));
+                    // SAFETY: as above.
+                    unsafe { E::keep::<S>(result, &room) }
                 }
-                p.kind.finish(result, divisor(p.kind, &rows, &columns));
             }
         }
     }
 }
 
 /// One operand, `[N, C, H, W]`, whatever the batch.
-impl ElementKernel for Pool {
+impl<E: Element> ElementKernel<E, E> for Pool {
     #[inline]
     fn elements(
         &self,
         _: &mut Context<'_>,
         y: Range<usize>,
-        operands: &[Elements<'_>],
-        _: &[Elements<'_>],
-        output: &mut ElementsMut<'_>,
+        operands: &[Elements<'_, E>],
+        _: &[Elements<'_, E>],
+        output: &mut ElementsMut<'_, E>,
     ) {
         let input = &operands[0];
         output.fill(y, |index| {
@@ -110,11 +120,11 @@ impl ElementKernel for Pool {
                 at[2] = rows.at(ky);
                 for kx in columns.inside.clone() {
                     at[3] = columns.at(kx);
-                    self.kind.accumulate(&mut result, &[input.at(&at)]);
+                    self.kind.accumulate(&mut result, &[input.at(&at).widen()]);
                 }
             }
             self.kind.finish(&mut result, divisor(self.kind, &rows, &columns));
-            result[0]
+            E::narrow(result[0])
         });
     }
 }

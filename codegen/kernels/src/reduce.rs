@@ -2,10 +2,12 @@
 //!
 //! A long sum is made of sums of parts, so that its rounding error grows with the square root of its length at worst;
 //! the parts and their order depend on the lengths of the dimensions alone.
+#![allow(unsafe_code, reason = "vector instructions; each block says why it is sound")]
 
 use core::ops::Range;
 
-use super::arch::{Job, Simd};
+use super::arch::{Job, Portable, Simd};
+use super::element::Element;
 use super::elements::{Axes, Dims, Elements, ElementsMut, MAX_RANK};
 use super::kernel::{Context, ElementKernel, RowKernel};
 use super::math;
@@ -49,15 +51,15 @@ pub struct ReduceRows {
 }
 
 /// One operand.
-impl RowKernel for ReduceRows {
+impl<E: Element> RowKernel<E, E> for ReduceRows {
     #[inline]
     fn rows(
         &self,
         _: &mut Context<'_>,
         y: Range<usize>,
-        operands: &[Rows<'_>],
-        _: &[Rows<'_>],
-        output: &mut RowsMut<'_>,
+        operands: &[Rows<'_, E>],
+        _: &[Rows<'_, E>],
+        output: &mut RowsMut<'_, E>,
     ) {
         let (&ReduceRows { function, columns, channels }, input) = (self, operands[0]);
         let (shape, out) = (input.shape, output.shape);
@@ -69,17 +71,19 @@ impl RowKernel for ReduceRows {
                         let pixel = pixel(row, &shape, x);
                         let result = pixel_mut(result, &out, x);
                         if channels {
-                            result[0] = fold_slice(function, pixel);
+                            result[0] = E::narrow(fold_slice(function, pixel));
                         } else {
-                            result.iter_mut().zip(pixel).for_each(|(r, &x)| *r = fold_slice(function, &[x]));
+                            let of_one = |x: E| E::narrow(fold_slice(function, &[x]));
+                            result.iter_mut().zip(pixel).for_each(|(r, &x)| *r = of_one(x));
                         }
                     }
                 }
                 (true, false) => {
                     let rows = Planes { rows: 1, row: |_| row, shape };
-                    rows.reduce(function, pixel_mut(result, &out, 0));
+                    // SAFETY: every processor has the portable instructions.
+                    unsafe { rows.reduce::<Portable, E>(function, pixel_mut(result, &out, 0)) }
                 }
-                (true, true) => result[0] = fold_slice(function, row),
+                (true, true) => result[0] = E::narrow(fold_slice(function, row)),
             }
         }
     }
@@ -94,28 +98,28 @@ pub struct ReduceFrame {
 }
 
 /// One operand.
-impl RowKernel for ReduceFrame {
+impl<E: Element> RowKernel<E, E> for ReduceFrame {
     #[inline]
     fn rows(
         &self,
         context: &mut Context<'_>,
         _: Range<usize>,
-        operands: &[Rows<'_>],
-        _: &[Rows<'_>],
-        output: &mut RowsMut<'_>,
+        operands: &[Rows<'_, E>],
+        _: &[Rows<'_, E>],
+        output: &mut RowsMut<'_, E>,
     ) {
         context.isa.run(Frame { function: self.function, input: operands[0], output });
     }
 }
 
 /// [`ReduceFrame`] as work for an instruction set.
-struct Frame<'a, 'o, 'd> {
+struct Frame<'a, 'o, 'd, E> {
     function: ReduceFunction,
-    input: Rows<'a>,
-    output: &'o mut RowsMut<'d>,
+    input: Rows<'a, E>,
+    output: &'o mut RowsMut<'d, E>,
 }
 
-impl Job for Frame<'_, '_, '_> {
+impl<E: Element> Job for Frame<'_, '_, '_, E> {
     #[inline(always)]
     fn run<S: Simd>(self) {
         let Frame { function, input, output } = self;
@@ -123,10 +127,13 @@ impl Job for Frame<'_, '_, '_> {
         let frame = Planes { rows: shape.height, row: |y| input.row(y), shape };
         let output = pixel_mut(output.row(0), &out, 0);
         // The usual ones have loops of their own.
-        match function {
-            ReduceFunction::Mean => frame.reduce(ReduceFunction::Mean, output),
-            ReduceFunction::Max => frame.reduce(ReduceFunction::Max, output),
-            function => frame.reduce(function, output),
+        // SAFETY: this is within a job of this instruction set.
+        unsafe {
+            match function {
+                ReduceFunction::Mean => frame.reduce::<S, E>(ReduceFunction::Mean, output),
+                ReduceFunction::Max => frame.reduce::<S, E>(ReduceFunction::Max, output),
+                function => frame.reduce::<S, E>(function, output),
+            }
         }
     }
 }
@@ -144,15 +151,15 @@ pub struct ReduceElements {
 }
 
 /// One operand.
-impl ElementKernel for ReduceElements {
+impl<E: Element> ElementKernel<E, E> for ReduceElements {
     #[inline]
     fn elements(
         &self,
         _: &mut Context<'_>,
         y: Range<usize>,
-        operands: &[Elements<'_>],
-        _: &[Elements<'_>],
-        output: &mut ElementsMut<'_>,
+        operands: &[Elements<'_, E>],
+        _: &[Elements<'_, E>],
+        output: &mut ElementsMut<'_, E>,
     ) {
         let (&ReduceElements { function, ref axes, keep_dims }, input) = (self, &operands[0]);
         let axes = axes.as_slice();
@@ -173,12 +180,12 @@ impl ElementKernel for ReduceElements {
             for (&axis, &i) in kept[..rank].iter().zip(index) {
                 at[axis] = i;
             }
-            fold(function, count, |i| {
+            E::narrow(fold(function, count, |i| {
                 for (&axis, &i) in axes.iter().zip(&reduced.index(i)) {
                     at[axis] = i;
                 }
-                input.at(&at)
-            })
+                input.at(&at).widen()
+            }))
         });
     }
 }
@@ -193,53 +200,94 @@ pub(crate) struct Planes<F> {
     pub shape: RowShape,
 }
 
-impl<'a, F: Fn(usize) -> &'a [f32]> Planes<F> {
+impl<F> Planes<F> {
+    /// # Safety
+    /// In [`Job::run`].
     #[inline(always)]
-    fn reduce(&self, function: ReduceFunction, output: &mut [f32]) {
+    unsafe fn reduce<'a, S: Simd, E: Element>(&self, function: ReduceFunction, output: &mut [E])
+    where
+        F: Fn(usize) -> &'a [E],
+    {
         let count = self.rows * self.shape.width;
         for (block, output) in output.chunks_mut(LANES).enumerate() {
-            let first = block * LANES;
+            let (first, lanes) = (block * LANES, output.len());
             let mut shift = [0.0; LANES];
-            if function == ReduceFunction::LogSumExp {
-                shift = self.fold(first, output.len(), ReduceFunction::Max, |_, x| x).map(finite);
-            }
-            let total = self.fold(first, output.len(), function, |lane, x| function.part(x, shift[lane]));
+            // SAFETY: the caller's.
+            let total = unsafe {
+                if function == ReduceFunction::LogSumExp {
+                    shift = self.join_all::<S, E>(first, lanes, ReduceFunction::Max, |_, x| x).map(finite);
+                }
+                self.join_all::<S, E>(first, lanes, function, |lane, x| function.part(x, shift[lane]))
+            };
             for ((r, total), shift) in output.iter_mut().zip(total).zip(shift) {
-                *r = function.finish(total, count, shift);
+                *r = E::narrow(function.finish(total, count, shift));
             }
         }
     }
 
     /// Joins `part(lane, x)` of all pixels for each of `lanes` channels from `first` on: first those of a row.
+    ///
+    /// # Safety
+    /// In [`Job::run`].
     #[inline(always)]
-    pub(crate) fn fold(
+    unsafe fn join_all<'a, S: Simd, E: Element>(
         &self,
         first: usize,
         lanes: usize,
         function: ReduceFunction,
         part: impl Fn(usize, f32) -> f32,
-    ) -> [f32; LANES] {
+    ) -> [f32; LANES]
+    where
+        F: Fn(usize) -> &'a [E],
+    {
         // A loop of constant length becomes vectors.
-        match lanes {
-            LANES => self.fold_lanes(first, LANES, function, part),
-            lanes => self.fold_lanes(first, lanes, function, part),
+        // SAFETY: the caller's.
+        unsafe {
+            match lanes {
+                LANES => self.fold_lanes::<S, E>(first, LANES, function, part),
+                lanes => self.fold_lanes::<S, E>(first, lanes, function, part),
+            }
         }
     }
 
+    /// The same of floats, anywhere.
     #[inline(always)]
-    fn fold_lanes(
+    pub(crate) fn fold<'a>(
         &self,
         first: usize,
         lanes: usize,
         function: ReduceFunction,
         part: impl Fn(usize, f32) -> f32,
-    ) -> [f32; LANES] {
+    ) -> [f32; LANES]
+    where
+        F: Fn(usize) -> &'a [f32],
+    {
+        // SAFETY: every processor has the portable instructions.
+        unsafe { self.join_all::<Portable, f32>(first, lanes, function, part) }
+    }
+
+    /// # Safety
+    /// In [`Job::run`].
+    #[inline(always)]
+    unsafe fn fold_lanes<'a, S: Simd, E: Element>(
+        &self,
+        first: usize,
+        lanes: usize,
+        function: ReduceFunction,
+        part: impl Fn(usize, f32) -> f32,
+    ) -> [f32; LANES]
+    where
+        F: Fn(usize) -> &'a [E],
+    {
         let mut total = [function.start(); LANES];
+        let mut room = [0.0; LANES];
         for y in 0..self.rows {
             let row = (self.row)(y);
             let mut sums = [function.start(); LANES];
             for x in 0..self.shape.width {
                 let pixel = &pixel(row, &self.shape, x)[first..][..lanes];
+                // SAFETY: the caller's.
+                let pixel = unsafe { E::floats::<S>(pixel, &mut room) };
                 for (lane, (r, &x)) in sums.iter_mut().zip(pixel).enumerate() {
                     *r = function.join(*r, part(lane, x));
                 }
@@ -254,8 +302,8 @@ impl<'a, F: Fn(usize) -> &'a [f32]> Planes<F> {
 
 /// The reduction of a slice.
 #[inline]
-pub(crate) fn fold_slice(function: ReduceFunction, values: &[f32]) -> f32 {
-    fold(function, values.len(), |i| values[i])
+pub(crate) fn fold_slice<E: Element>(function: ReduceFunction, values: &[E]) -> f32 {
+    fold(function, values.len(), |i| values[i].widen())
 }
 
 /// The reduction of `get(0)`, …, `get(count − 1)`.

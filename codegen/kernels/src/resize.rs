@@ -3,6 +3,8 @@
 
 use core::ops::Range;
 
+use super::arch::{Job, Simd};
+use super::element::{Element, PIECE};
 use super::elements::{Elements, ElementsMut};
 use super::kernel::{Context, ElementKernel, RowKernel};
 use super::pixels::{pixel, pixel_mut};
@@ -54,38 +56,67 @@ pub enum Rounding {
 }
 
 /// One operand, by rows.
-impl RowKernel for Resize {
+impl<E: Element> RowKernel<E, E> for Resize {
     #[inline]
     fn rows(
         &self,
-        _: &mut Context<'_>,
+        context: &mut Context<'_>,
         y: Range<usize>,
-        operands: &[Rows<'_>],
-        _: &[Rows<'_>],
-        output: &mut RowsMut<'_>,
+        operands: &[Rows<'_, E>],
+        _: &[Rows<'_, E>],
+        output: &mut RowsMut<'_, E>,
     ) {
         let input = operands[0];
+        if self.mode == ResizeMode::Linear {
+            return context.isa.run(Linear { p: self, y, input, output });
+        }
         let (shape, out) = (input.shape, output.shape);
         for y in y {
-            let rows = Between::of(self.mode, self.rows.place(y), shape.height);
-            let above = input.row(rows.below);
+            let row = input.row(Between::of(self.mode, self.rows.place(y), shape.height).below);
             let columns = self.columns.places().map(|place| Between::of(self.mode, place, shape.width));
-            if let ResizeMode::Nearest(_) = self.mode {
-                let result = output.row(y);
-                for (x, columns) in (0..out.width).zip(columns) {
-                    pixel_mut(result, &out, x).copy_from_slice(pixel(above, &shape, columns.below));
-                }
-                continue;
+            let result = output.row(y);
+            for (x, columns) in (0..out.width).zip(columns) {
+                pixel_mut(result, &out, x).copy_from_slice(pixel(row, &shape, columns.below));
             }
-            let beneath = input.row(rows.above);
+        }
+    }
+}
+
+/// Rows between others as work for an instruction set.
+struct Linear<'a, 'o, 'd, E> {
+    p: &'a Resize,
+    y: Range<usize>,
+    input: Rows<'a, E>,
+    output: &'o mut RowsMut<'d, E>,
+}
+
+impl<E: Element> Job for Linear<'_, '_, '_, E> {
+    #[inline(always)]
+    #[allow(unsafe_code, reason = "vector instructions")]
+    fn run<S: Simd>(self) {
+        let Linear { p, y, input, output } = self;
+        let (shape, out) = (input.shape, output.shape);
+        let mut rooms = [[0.0; PIECE]; 5];
+        let [room_a, room_b, room_c, room_d, room] = &mut rooms;
+        for y in y {
+            let rows = Between::of(p.mode, p.rows.place(y), shape.height);
+            let (above, beneath) = (input.row(rows.below), input.row(rows.above));
+            let columns = p.columns.places().map(|place| Between::of(p.mode, place, shape.width));
             let result = output.row(y);
             for (x, columns) in (0..out.width).zip(columns) {
                 let weights = columns.weights(&rows);
-                let [a, b] = [columns.below, columns.above].map(|x| pixel(above, &shape, x));
-                let [c, d] = [columns.below, columns.above].map(|x| pixel(beneath, &shape, x));
-                let corners = a.iter().zip(b).zip(c.iter().zip(d));
-                for (r, ((&a, &b), (&c, &d))) in pixel_mut(result, &out, x).iter_mut().zip(corners) {
-                    *r = mix(weights, [a, b, c, d]);
+                for (i, piece) in pixel_mut(result, &out, x).chunks_mut(E::MOST).enumerate() {
+                    let part = |row, x| &pixel(row, &shape, x)[i * E::MOST..][..piece.len()];
+                    let [a, b] = [columns.below, columns.above].map(|x| part(above, x));
+                    let [c, d] = [columns.below, columns.above].map(|x| part(beneath, x));
+                    // SAFETY: this is within a job of this instruction set.
+                    let (a, b, c, d) = unsafe {
+                        let (a, b) = (E::floats::<S>(a, room_a), E::floats::<S>(b, room_b));
+                        (a, b, E::floats::<S>(c, room_c), E::floats::<S>(d, room_d))
+                    };
+                    mix_all(weights, [a, b, c, d], E::draft(piece, room));
+                    // SAFETY: as above.
+                    unsafe { E::keep::<S>(piece, room) }
                 }
             }
         }
@@ -93,15 +124,15 @@ impl RowKernel for Resize {
 }
 
 /// One operand, `[N, C, H, W]`, whatever the batch.
-impl ElementKernel for Resize {
+impl<E: Element> ElementKernel<E, E> for Resize {
     #[inline]
     fn elements(
         &self,
         _: &mut Context<'_>,
         y: Range<usize>,
-        operands: &[Elements<'_>],
-        _: &[Elements<'_>],
-        output: &mut ElementsMut<'_>,
+        operands: &[Elements<'_, E>],
+        _: &[Elements<'_, E>],
+        output: &mut ElementsMut<'_, E>,
     ) {
         let input = &operands[0];
         let from = input.seen.sizes;
@@ -122,7 +153,7 @@ impl ElementKernel for Resize {
                 at(rows.above, columns.below),
                 at(rows.above, columns.above),
             ];
-            mix(columns.weights(&rows), corners)
+            E::narrow(mix(columns.weights(&rows), corners.map(E::widen)))
         });
     }
 }
@@ -211,4 +242,13 @@ impl Between {
 #[inline]
 fn mix(weights: [f32; 4], corners: [f32; 4]) -> f32 {
     weights[0] * corners[0] + weights[1] * corners[1] + weights[2] * corners[2] + weights[3] * corners[3]
+}
+
+/// [`mix`] of as many elements.
+#[inline(always)]
+fn mix_all(weights: [f32; 4], [a, b, c, d]: [&[f32]; 4], output: &mut [f32]) {
+    let corners = a.iter().zip(b).zip(c.iter().zip(d));
+    for (r, ((&a, &b), (&c, &d))) in output.iter_mut().zip(corners) {
+        *r = mix(weights, [a, b, c, d]);
+    }
 }

@@ -18,15 +18,15 @@ pub struct Slice {
 }
 
 /// One operand.
-impl RowKernel for Slice {
+impl<T: Copy> RowKernel<T, T> for Slice {
     #[inline]
     fn rows(
         &self,
         _: &mut Context<'_>,
         y: Range<usize>,
-        operands: &[Rows<'_>],
-        _: &[Rows<'_>],
-        output: &mut RowsMut<'_>,
+        operands: &[Rows<'_, T>],
+        _: &[Rows<'_, T>],
+        output: &mut RowsMut<'_, T>,
     ) {
         let input = operands[0];
         let (shape, out) = (input.shape, output.shape);
@@ -57,15 +57,15 @@ pub struct SliceElements {
 }
 
 /// One operand.
-impl ElementKernel for SliceElements {
+impl<T: Copy> ElementKernel<T, T> for SliceElements {
     #[inline]
     fn elements(
         &self,
         _: &mut Context<'_>,
         y: Range<usize>,
-        operands: &[Elements<'_>],
-        _: &[Elements<'_>],
-        output: &mut ElementsMut<'_>,
+        operands: &[Elements<'_, T>],
+        _: &[Elements<'_, T>],
+        output: &mut ElementsMut<'_, T>,
     ) {
         let input = &operands[0];
         output.fill(y, |index| {

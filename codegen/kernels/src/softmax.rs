@@ -3,6 +3,7 @@
 use core::ops::Range;
 
 use super::arch::{Job, Simd};
+use super::element::{Element, PIECE};
 use super::elements::{Axes, Dims, Elements, ElementsMut, Index, MAX_RANK};
 use super::kernel::{Context, ElementKernel, RowKernel};
 use super::math;
@@ -23,15 +24,15 @@ pub struct Softmax {
 }
 
 /// One operand.
-impl RowKernel for Softmax {
+impl<E: Element> RowKernel<E, E> for Softmax {
     #[inline]
     fn rows(
         &self,
         context: &mut Context<'_>,
         y: Range<usize>,
-        operands: &[Rows<'_>],
-        _: &[Rows<'_>],
-        output: &mut RowsMut<'_>,
+        operands: &[Rows<'_, E>],
+        _: &[Rows<'_, E>],
+        output: &mut RowsMut<'_, E>,
     ) {
         let input = operands[0];
         let (shape, out) = (input.shape, output.shape);
@@ -48,10 +49,10 @@ impl RowKernel for Softmax {
                 // Each channel over the columns.
                 _ => {
                     for channel in 0..shape.channels {
-                        let get = |x| pixel(row, &shape, x)[channel];
+                        let get = |x| pixel(row, &shape, x)[channel].widen();
                         let group = Group::of(log, shape.width, get);
                         for x in 0..shape.width {
-                            pixel_mut(result, &out, x)[channel] = group.value(get(x));
+                            pixel_mut(result, &out, x)[channel] = E::narrow(group.value(get(x)));
                         }
                     }
                 }
@@ -71,15 +72,15 @@ pub struct SoftmaxElements {
 }
 
 /// One operand.
-impl ElementKernel for SoftmaxElements {
+impl<E: Element> ElementKernel<E, E> for SoftmaxElements {
     #[inline]
     fn elements(
         &self,
         _: &mut Context<'_>,
         y: Range<usize>,
-        operands: &[Elements<'_>],
-        _: &[Elements<'_>],
-        output: &mut ElementsMut<'_>,
+        operands: &[Elements<'_, E>],
+        _: &[Elements<'_, E>],
+        output: &mut ElementsMut<'_, E>,
     ) {
         let (log, axes, input) = (self.log, self.axes.as_slice(), &operands[0]);
         let mut members = Dims { rank: axes.len(), sizes: [1; MAX_RANK] };
@@ -101,11 +102,11 @@ impl ElementKernel for SoftmaxElements {
                 }
                 at
             };
-            let group_of = Group::of(log, members.elements(), |i| input.at(&member(i)));
+            let group_of = Group::of(log, members.elements(), |i| input.at(&member(i)).widen());
             for i in 0..members.elements() {
                 let at = member(i);
                 if is_made(&at) {
-                    *output.at(&at) = group_of.value(input.at(&at));
+                    *output.at(&at) = E::narrow(group_of.value(input.at(&at).widen()));
                 }
             }
         });
@@ -135,24 +136,42 @@ impl Group {
 }
 
 /// A group whose elements lie side by side.
-struct Slice<'a> {
+struct Slice<'a, E> {
     log: bool,
-    input: &'a [f32],
-    output: &'a mut [f32],
+    input: &'a [E],
+    output: &'a mut [E],
 }
 
-impl Job for Slice<'_> {
+impl<E: Element> Job for Slice<'_, E> {
     #[inline(always)]
+    #[allow(unsafe_code, reason = "vector instructions")]
     fn run<S: Simd>(self) {
         let Slice { log, input, output } = self;
-        let largest = fold_slice(ReduceFunction::Max, input);
-        output.iter_mut().zip(input).for_each(|(r, &x)| *r = math::exp(x - largest));
-        let sum = fold_slice(ReduceFunction::Sum, output);
-        if log {
-            let sum = math::log(sum);
-            output.iter_mut().zip(input).for_each(|(r, &x)| *r = x - largest - sum);
-        } else {
-            output.iter_mut().for_each(|r| *r /= sum);
+        if input.len() > E::MOST {
+            // Where the exponentials have no room, they are taken twice.
+            let group = Group::of(log, input.len(), |i| input[i].widen());
+            output.iter_mut().zip(input).for_each(|(r, x)| *r = E::narrow(group.value(x.widen())));
+            return;
         }
+        let (mut room, mut room_in) = ([0.0; PIECE], [0.0; PIECE]);
+        // SAFETY: this is within a job of this instruction set.
+        let (input, values) = (unsafe { E::floats::<S>(input, &mut room_in) }, E::draft(output, &mut room));
+        soften(log, input, values);
+        // SAFETY: as above.
+        unsafe { E::keep::<S>(output, &room) }
+    }
+}
+
+/// The softmax of as many floats.
+#[inline(always)]
+fn soften(log: bool, input: &[f32], output: &mut [f32]) {
+    let largest = fold_slice(ReduceFunction::Max, input);
+    output.iter_mut().zip(input).for_each(|(r, &x)| *r = math::exp(x - largest));
+    let sum = fold_slice(ReduceFunction::Sum, output);
+    if log {
+        let sum = math::log(sum);
+        output.iter_mut().zip(input).for_each(|(r, &x)| *r = x - largest - sum);
+    } else {
+        output.iter_mut().for_each(|r| *r /= sum);
     }
 }

@@ -6,8 +6,11 @@
 //! compiled for the caller's instruction set.
 #![allow(unsafe_code, reason = "vector instructions; each block says why it is sound")]
 
-use super::activation::Activation;
+use core::mem::MaybeUninit;
+
+use super::activation::{Activation, Apply};
 use super::arch::{Job, PANEL, Simd};
+use super::element::Element;
 
 /// Accumulators of `M` pixels and `N` vectors of output channels.
 pub(crate) type Tile<S, const M: usize, const N: usize> = [[<S as Simd>::V; N]; M];
@@ -97,10 +100,10 @@ pub(crate) const fn full_vectors<S: Simd>(vectors: usize) -> usize {
 /// # Safety
 /// In [`Job::run`]. Each pixel holds `len` elements, each weight pointer `LANES` elements at each step.
 #[inline(always)]
-pub(crate) unsafe fn accumulate<S: Simd, const M: usize, const N: usize>(
+pub(crate) unsafe fn accumulate<S: Simd, const M: usize, const N: usize, E: Element>(
     tile: &mut Tile<S, M, N>,
     pixels: &[*const f32; M],
-    weights: &[*const f32; N],
+    weights: &[*const E; N],
     [step, last]: [usize; 2],
     len: usize,
 ) {
@@ -111,7 +114,7 @@ pub(crate) unsafe fn accumulate<S: Simd, const M: usize, const N: usize>(
             let mut w = [S::splat(0.0); N];
             for v in 0..N {
                 let step = if v < const { full_vectors::<S>(N) } { step } else { last };
-                w[v] = S::load(weights[v].add(k * step));
+                w[v] = E::load::<S>(weights[v].add(k * step));
             }
             for i in 0..M {
                 let x = S::splat(*pixels[i].add(k));
@@ -130,12 +133,15 @@ pub(crate) unsafe fn accumulate<S: Simd, const M: usize, const N: usize>(
 /// # Safety
 /// In [`Job::run`]. Each pointer is good for `offset` and `LANES` elements.
 #[inline(always)]
-pub(crate) unsafe fn load<S: Simd, const N: usize>(from: &[*const f32; N], offset: usize) -> [S::V; N] {
+pub(crate) unsafe fn load<S: Simd, const N: usize, E: Element>(
+    from: &[*const E; N],
+    offset: usize,
+) -> [S::V; N] {
     // SAFETY: the caller's.
     unsafe {
         let mut vectors = [S::splat(0.0); N];
         for v in 0..N {
-            vectors[v] = S::load(from[v].add(offset));
+            vectors[v] = E::load::<S>(from[v].add(offset));
         }
         vectors
     }
@@ -169,7 +175,7 @@ impl Ending {
     /// # Safety
     /// In [`Job::run`]; `slopes` is good for `LANES` elements if the ending has slopes.
     #[inline(always)]
-    pub unsafe fn apply<S: Simd>(self, sum: S::V, slopes: *const f32) -> S::V {
+    pub unsafe fn apply<S: Simd, E: Element>(self, sum: S::V, slopes: *const E) -> S::V {
         // SAFETY: the caller's.
         unsafe {
             if let Some([low, high]) = self.bounds {
@@ -177,7 +183,7 @@ impl Ending {
             }
             if self.slopes {
                 // Adding −0 leaves every product as it is.
-                return S::where_negative(sum, S::mul_add(S::load(slopes), sum, S::splat(-0.0)));
+                return S::where_negative(sum, S::mul_add(E::load::<S>(slopes), sum, S::splat(-0.0)));
             }
             sum
         }
@@ -189,25 +195,99 @@ impl Ending {
 /// # Safety
 /// In [`Job::run`]; `out` is good for `count` elements, and `slopes` as in [`Ending::apply`].
 #[inline(always)]
-pub(crate) unsafe fn finish<S: Simd, const N: usize>(
+pub(crate) unsafe fn finish<S: Simd, const N: usize, E: Element>(
     sums: &[S::V; N],
     ending: Ending,
-    slopes: &[*const f32; N],
-    out: *mut f32,
+    slopes: &[*const E; N],
+    out: *mut E,
     count: usize,
 ) {
     // SAFETY: the caller's.
     unsafe {
         if count >= N * S::LANES {
             for v in 0..N {
-                S::store(out.add(v * S::LANES), ending.apply::<S>(sums[v], slopes[v]));
+                E::store::<S>(out.add(v * S::LANES), ending.apply::<S, E>(sums[v], slopes[v]));
             }
             return;
         }
         for v in 0..N {
             let left = count.saturating_sub(v * S::LANES);
             if left > 0 {
-                S::store_part(out.add(v * S::LANES), left, ending.apply::<S>(sums[v], slopes[v]));
+                let sum = ending.apply::<S, E>(sums[v], slopes[v]);
+                E::store_part::<S>(out.add(v * S::LANES), left, sum);
+            }
+        }
+    }
+}
+
+/// Most pixels whose sums wait.
+pub(crate) const MOST_PIXELS: usize = 12;
+
+/// Most output channels whose sums wait: as many panels as the widest tile has.
+pub(crate) const MOST_WAITING: usize = 8 * PANEL;
+
+/// Where sums wait as floats for the rest of their products, or for an activation that is not done in registers. So they
+/// are rounded once, as they become elements. Tiles follow each other, and each lies as it was in registers.
+pub(crate) struct Waiting([MaybeUninit<f32>; MOST_PIXELS * MOST_WAITING]);
+
+impl Waiting {
+    #[inline(always)]
+    pub const fn new() -> Self {
+        Waiting([const { MaybeUninit::uninit() }; MOST_PIXELS * MOST_WAITING])
+    }
+
+    /// The place of the first float.
+    #[inline(always)]
+    pub const fn start(&mut self) -> *mut f32 {
+        self.0.as_mut_ptr().cast()
+    }
+}
+
+/// Makes elements of tiles that have waited for an activation.
+pub(crate) struct Settle<'a, E> {
+    pub activation: Activation,
+    pub waiting: &'a mut Waiting,
+    /// Channels of each tile, in whole vectors.
+    pub widths: &'a [usize],
+    /// Where the elements of each pixel go, which are so many.
+    pub outputs: &'a [*mut E],
+    pub channels: usize,
+}
+
+impl<E: Element> Settle<'_, E> {
+    /// Does it, as a function of its own.
+    ///
+    /// # Safety
+    /// In [`Job::run`]. Tiles of as many pixels as there are outputs wait, and each output is good for its elements.
+    #[inline(always)]
+    pub unsafe fn call<S: Simd>(self) {
+        // SAFETY: the caller's.
+        unsafe { S::call(self) }
+    }
+}
+
+impl<E: Element> Job for Settle<'_, E> {
+    #[inline(always)]
+    fn run<S: Simd>(self) {
+        let Settle { activation, waiting, widths, outputs, channels } = self;
+        let (mut tile, mut first) = (waiting.start(), 0);
+        // SAFETY: as `Settle::call`, the only caller, says.
+        unsafe {
+            let len = outputs.len() * widths.iter().sum::<usize>();
+            let values = core::slice::from_raw_parts_mut(tile, len);
+            S::call(Apply { activation, values, slopes: &[] });
+            for &width in widths {
+                for out in outputs {
+                    for at in (0..width.min(channels - first)).step_by(S::LANES) {
+                        let (sums, place) = (S::load(tile.add(at)), out.add(first + at));
+                        match channels - first - at {
+                            left if left < S::LANES => E::store_part::<S>(place, left, sums),
+                            _ => E::store::<S>(place, sums),
+                        }
+                    }
+                    tile = tile.add(width);
+                }
+                first += width;
             }
         }
     }

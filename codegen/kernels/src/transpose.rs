@@ -14,15 +14,15 @@ pub struct Transpose {
 }
 
 /// One operand.
-impl ElementKernel for Transpose {
+impl<T: Copy> ElementKernel<T, T> for Transpose {
     #[inline]
     fn elements(
         &self,
         _: &mut Context<'_>,
         y: Range<usize>,
-        operands: &[Elements<'_>],
-        _: &[Elements<'_>],
-        output: &mut ElementsMut<'_>,
+        operands: &[Elements<'_, T>],
+        _: &[Elements<'_, T>],
+        output: &mut ElementsMut<'_, T>,
     ) {
         let input = &operands[0];
         output.fill(y, |index| {

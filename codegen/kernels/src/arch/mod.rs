@@ -15,6 +15,8 @@ mod avx512;
 mod neon;
 mod portable;
 
+pub(crate) use portable::Portable;
+
 /// Channels of a panel of packed weights: a multiple of every [`Simd::LANES`].
 pub(crate) const PANEL: usize = 16;
 

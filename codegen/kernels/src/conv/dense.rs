@@ -1,50 +1,89 @@
 //! Convolution as a matrix product whose left matrix, a pixel's window a row, is never made: the micro-kernel reads the
 //! input pixels where they lie.
+#![allow(unsafe_code, reason = "vector instructions; each block says why it is sound")]
 
+use core::mem::MaybeUninit;
 use core::ops::Range;
 
 use super::super::arch::{Job, Simd};
+use super::super::element::{Element, F16};
 use super::super::indirect::{InPlace, Load, Sums, Table};
 use super::super::rows::Rows;
 use super::super::shared::SharedRows;
 use super::pre::{BLOCK, Before, Loaded};
-use super::window::{Parts, Pixels, Window};
+use super::window::{Parts, Tile, Window};
 use super::{Conv, inside};
 
 /// The convolution's rows `y` and panels `tiles`.
-pub(super) struct Dense<'a> {
+pub(super) struct Dense<'a, E> {
     pub p: &'a Conv,
     pub y: Range<usize>,
     pub tiles: Range<usize>,
     /// The image, or what its channels are, part by part.
-    pub parts: &'a [Rows<'a>],
+    pub parts: &'a [Rows<'a, E>],
     /// What is added to the sums.
-    pub residual: Option<Rows<'a>>,
+    pub residual: Option<Rows<'a, E>>,
     /// What becomes of the input as it is loaded.
-    pub before: Option<Before<'a>>,
-    pub weights: &'a [f32],
-    pub output: SharedRows<'a>,
+    pub before: Option<Before<'a, E>>,
+    pub weights: &'a [E],
+    pub output: SharedRows<'a, E>,
 }
 
-impl Job for Dense<'_> {
+impl<E: Pixels> Job for Dense<'_, E> {
     #[inline(always)]
     fn run<S: Simd>(self) {
         let has_parts = self.parts.len() > 1;
-        #[allow(unsafe_code, reason = "vector instructions")]
         // SAFETY: this is within a job of this instruction set.
         unsafe {
             match (self.before, has_parts) {
-                (None, false) => self.make::<S, _, false>(&mut InPlace),
-                (None, true) => S::call(AsItIs(self)),
-                (Some(before), false) => S::call(WithBefore::<false>(self, before)),
-                (Some(before), true) => S::call(WithBefore::<true>(self, before)),
+                (None, false) => E::as_they_are::<S, false>(self),
+                (None, true) => E::as_they_are::<S, true>(self),
+                (Some(before), false) => S::call(WithBefore::<_, false>(self, before)),
+                (Some(before), true) => S::call(WithBefore::<_, true>(self, before)),
             }
         }
     }
 }
 
+/// Elements as a convolution takes its pixels.
+pub(super) trait Pixels: Element {
+    /// Whether the micro-kernel reads pixels where they lie, if nothing becomes of them.
+    const IN_PLACE: bool;
+
+    /// Makes everything from pixels of which nothing becomes.
+    ///
+    /// # Safety
+    /// In [`Job::run`].
+    unsafe fn as_they_are<S: Simd, const PARTS: bool>(dense: Dense<'_, Self>);
+}
+
+impl Pixels for f32 {
+    const IN_PLACE: bool = true;
+
+    #[inline(always)]
+    unsafe fn as_they_are<S: Simd, const PARTS: bool>(dense: Dense<'_, f32>) {
+        if PARTS {
+            // SAFETY: the caller's.
+            unsafe { S::call(AsItIs(dense)) }
+        } else {
+            dense.make::<S, _, false>(&mut InPlace);
+        }
+    }
+}
+
+/// Halves are widened once for all output channels.
+impl Pixels for F16 {
+    const IN_PLACE: bool = false;
+
+    #[inline(always)]
+    unsafe fn as_they_are<S: Simd, const PARTS: bool>(dense: Dense<'_, F16>) {
+        // SAFETY: the caller's.
+        unsafe { S::call(WithBefore::<_, PARTS>(dense, Before::NOTHING)) }
+    }
+}
+
 /// The same of several parts.
-struct AsItIs<'a>(Dense<'a>);
+struct AsItIs<'a>(Dense<'a, f32>);
 
 impl Job for AsItIs<'_> {
     #[inline(always)]
@@ -53,36 +92,42 @@ impl Job for AsItIs<'_> {
     }
 }
 
-/// The same, where something becomes of the input: a function of its own, so that no other has the block on its stack.
-struct WithBefore<'a, const PARTS: bool>(Dense<'a>, Before<'a>);
+/// The same by way of a block: a function of its own, so that no other has the block on its stack.
+struct WithBefore<'a, E, const PARTS: bool>(Dense<'a, E>, Before<'a, E>);
 
-impl<const PARTS: bool> Job for WithBefore<'_, PARTS> {
+impl<E: Pixels, const PARTS: bool> Job for WithBefore<'_, E, PARTS> {
     #[inline(always)]
     fn run<S: Simd>(self) {
         let WithBefore(dense, before) = self;
-        let mut block = [0.0; BLOCK];
+        let mut block = [const { MaybeUninit::uninit() }; BLOCK];
         let channels = dense.p.channels / dense.p.groups;
         dense.make::<S, _, PARTS>(&mut Loaded::new(before, channels, &mut block));
     }
 }
 
-impl Dense<'_> {
+impl<E: Pixels> Dense<'_, E> {
+    /// Whether pixels are read where they lie.
+    #[inline(always)]
+    pub fn is_in_place(&self) -> bool {
+        E::IN_PLACE && self.before.is_none()
+    }
+
     /// Makes everything from elements that come before the micro-kernel so, of one image or several `PARTS`.
     #[inline(always)]
-    fn make<S: Simd, L: Load, const PARTS: bool>(&self, load: &mut L) {
+    fn make<S: Simd, L: Load<E>, const PARTS: bool>(&self, load: &mut L) {
         let Dense { p, weights, output, .. } = *self;
         let sums = Sums { panels: p.panels(), weights, activation: p.activation, output };
         let mut table = Table::new();
         for run in sums.runs::<S>(self.tiles.clone(), self.y.len() * output.width()) {
             let group = run.start / sums.panels.per_group();
             self.tiles::<S>(|y, x, count, taps| {
-                let pixels = Pixels::new(&output, [y, x], count);
+                let pixels = Tile::new(&output, [y, x], count);
                 table.start(count, |i| {
                     let (row, x) = pixels.at[i];
                     output.pixel(pixels.starts[row], x)
                 });
                 if let Some(residual) = self.residual {
-                    let (mut last, mut row): (usize, &[f32]) = (usize::MAX, &[]);
+                    let (mut last, mut row): (usize, &[E]) = (usize::MAX, &[]);
                     table.add_residuals(p.filters, |i| {
                         let (below, x) = pixels.at[i];
                         if below != last {
@@ -91,7 +136,6 @@ impl Dense<'_> {
                         &row[x * residual.shape.channels..]
                     });
                 }
-                #[allow(unsafe_code, reason = "vector instructions")]
                 // SAFETY: this is within a job of this instruction set; the caller of the convolution has the elements.
                 unsafe {
                     if PARTS {

@@ -3,27 +3,27 @@
 
 use core::ops::Range;
 
-use super::super::activation::Apply;
 use super::super::arch::{Job, PANEL, Simd};
+use super::super::element::Element;
 use super::super::rows::Rows;
 use super::super::shared::SharedRows;
-use super::super::tile::{Ending, finish, load, panel_vectors};
+use super::super::tile::{Ending, MOST_WAITING, Settle, Tile, Waiting, finish, load, panel_vectors};
 use super::pre::Before;
 use super::{Conv, inside};
 
 /// The convolution's rows `y` and panels `tiles`.
-pub(super) struct Depthwise<'a> {
+pub(super) struct Depthwise<'a, E> {
     pub p: &'a Conv,
     pub y: Range<usize>,
     pub tiles: Range<usize>,
-    pub input: Rows<'a>,
+    pub input: Rows<'a, E>,
     /// What becomes of the input as it is loaded.
-    pub before: Option<Before<'a>>,
-    pub weights: &'a [f32],
-    pub output: SharedRows<'a>,
+    pub before: Option<Before<'a, E>>,
+    pub weights: &'a [E],
+    pub output: SharedRows<'a, E>,
 }
 
-impl Job for Depthwise<'_> {
+impl<E: Element> Job for Depthwise<'_, E> {
     #[inline(always)]
     fn run<S: Simd>(self) {
         if self.tiles.is_empty() {
@@ -34,10 +34,10 @@ impl Job for Depthwise<'_> {
             unsafe {
                 // Filters of the usual widths have code of their own.
                 match (self.before, self.p.kernel[1]) {
-                    (Some(_), _) => S::call(Row::<0, true> { conv: &self, y }),
-                    (None, 3) => S::call(Row::<3, false> { conv: &self, y }),
-                    (None, 5) => S::call(Row::<5, false> { conv: &self, y }),
-                    (None, _) => S::call(Row::<0, false> { conv: &self, y }),
+                    (Some(_), _) => S::call(Row::<_, 0, true> { conv: &self, y }),
+                    (None, 3) => S::call(Row::<_, 3, false> { conv: &self, y }),
+                    (None, 5) => S::call(Row::<_, 5, false> { conv: &self, y }),
+                    (None, _) => S::call(Row::<_, 0, false> { conv: &self, y }),
                 }
             }
         }
@@ -49,31 +49,32 @@ const CACHED: usize = 8;
 
 /// One output row of a convolution whose filters are `K` wide, or of any width if that is 0; `PRE` if something becomes
 /// of its input.
-struct Row<'a, const K: usize, const PRE: bool> {
-    conv: &'a Depthwise<'a>,
+struct Row<'a, E, const K: usize, const PRE: bool> {
+    conv: &'a Depthwise<'a, E>,
     y: usize,
 }
 
-impl<const K: usize, const PRE: bool> Job for Row<'_, K, PRE> {
+impl<E: Element, const K: usize, const PRE: bool> Job for Row<'_, E, K, PRE> {
     #[inline(always)]
     fn run<S: Simd>(self) {
         let Depthwise { p, input, output, .. } = self.conv;
         let (width, size) = (output.width(), input.shape.width);
         let whole = |x: usize| columns(p, x, size).len() == p.kernel[1];
+        let mut waiting = Waiting::new();
         let mut x = 0;
         while x < width {
-            let Row { conv, y } = self;
+            let (Row { conv, y }, waiting) = (&self, &mut waiting);
             // SAFETY: this is within a job of this instruction set.
             unsafe {
                 // The windows between two inner ones are inner ones.
                 if whole(x) && x + 8 <= width && whole(x + 7) {
-                    S::call(Pixels::<K, 8, 1, PRE> { conv, y, x });
+                    S::call(Pixels::<_, K, 8, 1, PRE> { conv, y: *y, x, waiting });
                     x += 8;
                 } else if whole(x) && x + 4 <= width && whole(x + 3) {
-                    S::call(Pixels::<K, 4, 2, PRE> { conv, y, x });
+                    S::call(Pixels::<_, K, 4, 2, PRE> { conv, y: *y, x, waiting });
                     x += 4;
                 } else {
-                    S::call(Pixels::<0, 1, 4, PRE> { conv, y, x });
+                    S::call(Pixels::<_, 0, 1, 4, PRE> { conv, y: *y, x, waiting });
                     x += 1;
                 }
             }
@@ -89,13 +90,17 @@ fn columns(p: &Conv, x: usize, size: usize) -> Range<usize> {
 
 /// `M` pixels of row `y` from column `x` on, which all have the same columns of the filters within the input: `V` vectors
 /// of channels at a time while there are as many.
-struct Pixels<'a, const K: usize, const M: usize, const V: usize, const PRE: bool> {
-    conv: &'a Depthwise<'a>,
+struct Pixels<'a, E, const K: usize, const M: usize, const V: usize, const PRE: bool> {
+    conv: &'a Depthwise<'a, E>,
     y: usize,
     x: usize,
+    /// Room for sums that wait.
+    waiting: &'a mut Waiting,
 }
 
-impl<const K: usize, const M: usize, const V: usize, const PRE: bool> Job for Pixels<'_, K, M, V, PRE> {
+impl<E: Element, const K: usize, const M: usize, const V: usize, const PRE: bool> Job
+    for Pixels<'_, E, K, M, V, PRE>
+{
     #[inline(always)]
     fn run<S: Simd>(self) {
         let Depthwise { p, tiles, input, weights, output, .. } = self.conv;
@@ -142,7 +147,10 @@ impl<const K: usize, const M: usize, const V: usize, const PRE: bool> Job for Pi
                     .as_ptr()
                     .wrapping_add(vector / per_panel * panels.stride() + vector % per_panel * S::LANES)
             };
-            let mut channel = 0;
+            // For an activation that is not done in registers, sums wait, those of some channels at a time.
+            let has_ended = Ending::of(p.activation).is_all(p.activation);
+            let (mut channel, mut waits) = (0, 0);
+            let (mut widths, mut tiles) = ([0; MOST_WAITING / 4], 0);
             while channel < channels {
                 let (left, many) = (channels - channel, V * S::LANES);
                 let taps_of = Taps {
@@ -153,40 +161,58 @@ impl<const K: usize, const M: usize, const V: usize, const PRE: bool> Job for Pi
                     width: p.kernel[1],
                     count: taps,
                 };
-                let out = out.add(channel);
+                let to = match has_ended {
+                    true => To::Output(out.add(channel)),
+                    false => To::Waiting(self.waiting.start().add(M * waits)),
+                };
                 // Vectors of several panels are of full ones: they begin at a multiple of their channels.
                 let width = PANEL.min(channels - channel / PANEL * PANEL);
-                if left >= many {
-                    let at: [*const f32; V] = core::array::from_fn(|v| at(channel + v * S::LANES));
-                    filters.make::<S, K, M, V, PRE, false>(&taps_of, (at, width), channel, out, many);
-                    channel += many;
+                let made = if left >= many {
+                    let at: [*const E; V] = core::array::from_fn(|v| at(channel + v * S::LANES));
+                    filters.make::<S, K, M, V, PRE, false>(&taps_of, (at, width), channel, to, many);
+                    many
                 } else if left >= S::LANES {
                     let at = ([at(channel)], width);
-                    filters.make::<S, K, M, 1, PRE, false>(&taps_of, at, channel, out, S::LANES);
-                    channel += S::LANES;
+                    filters.make::<S, K, M, 1, PRE, false>(&taps_of, at, channel, to, S::LANES);
+                    S::LANES
                 } else {
                     let at = ([at(channel)], width);
-                    filters.make::<S, K, M, 1, PRE, true>(&taps_of, at, channel, out, left);
-                    channel += left;
+                    filters.make::<S, K, M, 1, PRE, true>(&taps_of, at, channel, to, left);
+                    S::LANES
+                };
+                channel += made;
+                if has_ended {
+                    continue;
                 }
-            }
-            if !Ending::of(p.activation).is_all(p.activation) {
-                let dense = between == channels;
-                let len = if dense { M * channels } else { channels };
-                for i in (0..M).step_by(if dense { M } else { 1 }) {
-                    let values = output.elements(start + i * between, len);
-                    S::call(Apply { activation: p.activation, values, slopes: &[] });
+                (widths[tiles], tiles, waits) = (made, tiles + 1, waits + made);
+                if waits == MOST_WAITING || channel >= channels {
+                    let begin = channel - waits;
+                    let outputs: [*mut E; M] = core::array::from_fn(|i| out.add(i * between + begin));
+                    let (activation, waiting, channels) =
+                        (p.activation, &mut *self.waiting, channels.min(channel) - begin);
+                    let (outputs, widths) = (&outputs, &widths[..tiles]);
+                    Settle { activation, waiting, widths, outputs, channels }.call::<S>();
+                    (waits, tiles) = (0, 0);
                 }
             }
         }
     }
 }
 
+/// Where sums go.
+#[derive(Clone, Copy)]
+enum To<E> {
+    /// To the first pixel's elements, after their ending.
+    Output(*mut E),
+    /// To where they wait for an activation.
+    Waiting(*mut f32),
+}
+
 /// Which taps lie within the input.
-struct Taps<'a, F> {
+struct Taps<'a, E, F> {
     rows: Range<usize>,
     /// Elements of the first windows' rows, from the first tap and channel on.
-    windows: &'a [*const f32; CACHED],
+    windows: &'a [*const E; CACHED],
     /// Finds those of a row.
     window: &'a F,
     /// First column.
@@ -197,7 +223,7 @@ struct Taps<'a, F> {
 }
 
 /// What all channels have in common.
-struct Filters<'a> {
+struct Filters<'a, E> {
     ending: Ending,
     /// Taps of a filter.
     taps: usize,
@@ -205,18 +231,18 @@ struct Filters<'a> {
     step: usize,
     advance: usize,
     between: usize,
-    before: Loads<'a>,
+    before: Loads<'a, E>,
 }
 
 /// What becomes of the input as it is loaded.
-struct Loads<'a> {
+struct Loads<'a, E> {
     /// Scales and shifts, from the first channel on.
-    constants: Option<[&'a [f32]; 2]>,
+    constants: Option<[&'a [E]; 2]>,
     bounds: [f32; 2],
 }
 
-impl<'a> Loads<'a> {
-    fn new(before: Option<Before<'a>>, first: usize, channels: usize) -> Self {
+impl<'a, E: Element> Loads<'a, E> {
+    fn new(before: Option<Before<'a, E>>, first: usize, channels: usize) -> Self {
         let constants = before.and_then(|before| before.constants);
         let bounds = before.map(|before| before.activation.bounds());
         Loads {
@@ -245,7 +271,7 @@ impl<'a> Loads<'a> {
                     let values = values[channel..][..count].as_ptr();
                     for (v, vector) in vectors.iter_mut().enumerate() {
                         let at = values.add(v * S::LANES);
-                        *vector = if PART { S::load_part(at, count) } else { S::load(at) };
+                        *vector = if PART { E::load_part::<S>(at, count) } else { E::load::<S>(at) };
                     }
                 }
             }
@@ -254,7 +280,7 @@ impl<'a> Loads<'a> {
     }
 }
 
-impl Filters<'_> {
+impl<E: Element> Filters<'_, E> {
     /// Makes the `count` channels of `V` vectors from `channel` on, which only a `PART` may not fill; their weights are `at`,
     /// from tap to tap in panels of this `width`.
     ///
@@ -270,16 +296,16 @@ impl Filters<'_> {
         const PART: bool,
     >(
         &self,
-        taps: &Taps<'_, impl Fn(usize) -> *const f32>,
-        (at, width): ([*const f32; V], usize),
+        taps: &Taps<'_, E, impl Fn(usize) -> *const E>,
+        (at, width): ([*const E; V], usize),
         channel: usize,
-        out: *mut f32,
+        to: To<E>,
         count: usize,
     ) {
         let columns = if K == 0 { taps.count } else { K };
         // SAFETY: the caller's.
         unsafe {
-            let mut sums = [load::<S, V>(&at, 0); M];
+            let mut sums = [load::<S, V, E>(&at, 0); M];
             let [scale, shift] = match PRE {
                 true => self.before.vectors::<S, V, PART>(channel, count),
                 false => [[S::splat(0.0); V]; 2],
@@ -290,12 +316,12 @@ impl Filters<'_> {
                 let mut pixels = if i < CACHED { taps.windows[i] } else { (taps.window)(ky) }.add(channel);
                 let mut tap = width * (1 + ky * taps.width + taps.first);
                 for _ in 0..columns {
-                    let w = load::<S, V>(&at, tap);
+                    let w = load::<S, V, E>(&at, tap);
                     let mut pixel = pixels;
                     for sums in &mut sums {
                         for v in 0..V {
                             let x = pixel.add(v * S::LANES);
-                            let mut x = if PART { S::load_part(x, count) } else { S::load(x) };
+                            let mut x = if PART { E::load_part::<S>(x, count) } else { E::load::<S>(x) };
                             if PRE {
                                 // Rounded twice, as the batch norm's own product and sum are: −0 leaves a product, and
                                 // 1 a summand, as it is.
@@ -311,9 +337,13 @@ impl Filters<'_> {
                     tap += width;
                 }
             }
+            let out = match to {
+                To::Output(out) => out,
+                To::Waiting(to) => return to.cast::<Tile<S, M, V>>().write_unaligned(sums),
+            };
             let slopes = at.map(|p| p.wrapping_add(width * (1 + self.taps)));
             for (i, sums) in sums.iter().enumerate() {
-                finish::<S, V>(sums, self.ending, &slopes, out.add(i * self.between), count);
+                finish::<S, V, E>(sums, self.ending, &slopes, out.add(i * self.between), count);
             }
         }
     }

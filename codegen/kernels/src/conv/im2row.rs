@@ -50,7 +50,7 @@ impl Im2row {
 /// The product of a row is shared among the workers, as that of any convolution.
 impl RowKernel for Im2row {
     fn sharing(&self, rows: usize, workers: usize, output: &RowShape) -> Sharing {
-        self.conv.sharing(rows, workers, output)
+        RowKernel::<f32>::sharing(&self.conv, rows, workers, output)
     }
 
     #[inline]

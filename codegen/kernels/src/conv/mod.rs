@@ -36,11 +36,13 @@ use core::ops::Range;
 
 use super::activation::Activation;
 use super::arch::Isa;
+use super::element::F16;
 use super::kernel::{Context, RowKernel};
 use super::panel::Panels;
 use super::rows::{RowShape, Rows, RowsMut};
 use super::share::Sharing;
 use super::shared::SharedRows;
+use dense::Pixels;
 
 /// Multiplications from which on the rows of a firing are dealt out: below, waking the others takes longer than the work.
 const LEAST: usize = 1 << 17;
@@ -145,7 +147,6 @@ impl RowKernel for Conv {
     ///
     /// # Panics
     /// Also if the convolution is depthwise and [`Conv::pre`] does not suit it.
-    #[inline]
     fn rows(
         &self,
         context: &mut Context<'_>,
@@ -153,6 +154,46 @@ impl RowKernel for Conv {
         operands: &[Rows<'_>],
         constants: &[Rows<'_>],
         output: &mut RowsMut<'_>,
+    ) {
+        self.make(context, y, operands, constants, output);
+    }
+
+    fn sharing(&self, rows: usize, workers: usize, output: &RowShape) -> Sharing {
+        self.shared(rows, workers, output)
+    }
+}
+
+/// The same of halves: the weights, and all that is packed with them, are halves too, and the sums floats until each is
+/// rounded, once, after the activation. (Floats have code that is made here, for those that are not optimised to use.)
+impl RowKernel<F16, F16> for Conv {
+    #[inline]
+    fn rows(
+        &self,
+        context: &mut Context<'_>,
+        y: Range<usize>,
+        operands: &[Rows<'_, F16>],
+        constants: &[Rows<'_, F16>],
+        output: &mut RowsMut<'_, F16>,
+    ) {
+        self.make(context, y, operands, constants, output);
+    }
+
+    #[inline]
+    fn sharing(&self, rows: usize, workers: usize, output: &RowShape) -> Sharing {
+        self.shared(rows, workers, output)
+    }
+}
+
+impl Conv {
+    /// What the kernel does.
+    #[inline]
+    fn make<E: Pixels>(
+        &self,
+        context: &mut Context<'_>,
+        y: Range<usize>,
+        operands: &[Rows<'_, E>],
+        constants: &[Rows<'_, E>],
+        output: &mut RowsMut<'_, E>,
     ) {
         let (isa, weights, output) = (context.isa, constants[0].row(0), SharedRows::new(output));
         let all = self.tiles();
@@ -178,7 +219,7 @@ impl RowKernel for Conv {
 
     /// Rows are dealt out, so that each worker reads its part of the pixels and all weights. If there are more weights
     /// than pixels, or fewer rows than workers, output channels are dealt out.
-    fn sharing(&self, rows: usize, workers: usize, output: &RowShape) -> Sharing {
+    fn shared(&self, rows: usize, workers: usize, output: &RowShape) -> Sharing {
         let pixels = rows * output.width;
         let steps = self.kernel[0] * self.kernel[1] * (self.channels / self.groups.max(1));
         let products = pixels * self.filters * steps;
@@ -201,14 +242,14 @@ impl RowKernel for Conv {
 /// # Panics
 /// As the kernel.
 #[allow(unsafe_code, reason = "several workers write one tensor")]
-unsafe fn conv_shared(
+unsafe fn conv_shared<E: Pixels>(
     isa: Isa,
     p: &Conv,
     y: Range<usize>,
     tiles: Range<usize>,
-    inputs: &[Rows<'_>],
-    weights: &[f32],
-    output: SharedRows<'_>,
+    inputs: &[Rows<'_, E>],
+    weights: &[E],
+    output: SharedRows<'_, E>,
 ) {
     let (weights, constants) = weights[..p.packed_len()].split_at(p.panels().len());
     let before = p.pre.map(|pre| pre::Before::new(pre, constants));

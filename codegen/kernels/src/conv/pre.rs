@@ -5,9 +5,11 @@
 //! replaces, to the bit. The padding stays zero.
 
 use core::marker::PhantomData;
+use core::mem::MaybeUninit;
 
-use super::super::activation::{Activation, Apply, clip};
-use super::super::arch::{Job, Simd};
+use super::super::activation::{Activation, Apply};
+use super::super::arch::{Job, PANEL, Simd};
+use super::super::element::Element;
 use super::super::indirect::{Load, MOST_PIXELS, PADDED_SPAN, zeros};
 
 /// A batch norm, an activation, or one after the other, of the input of a convolution: zeros beyond the input stay zeros.
@@ -29,15 +31,18 @@ impl Pre {
 
 /// [`Pre`] with its constants.
 #[derive(Clone, Copy)]
-pub(super) struct Before<'a> {
+pub(super) struct Before<'a, E> {
     pub activation: Activation,
     /// A scale and a shift for each input channel.
-    pub constants: Option<[&'a [f32]; 2]>,
+    pub constants: Option<[&'a [E]; 2]>,
 }
 
-impl<'a> Before<'a> {
+impl<'a, E> Before<'a, E> {
+    /// Nothing becomes of it.
+    pub const NOTHING: Self = Before { activation: Activation::None, constants: None };
+
     /// `constants` are scales and shifts, as many of each, if there are any.
-    pub fn new(pre: Pre, constants: &'a [f32]) -> Self {
+    pub fn new(pre: Pre, constants: &'a [E]) -> Self {
         let halves = constants.split_at(constants.len() / 2);
         Before { activation: pre.activation, constants: pre.affine.then_some([halves.0, halves.1]) }
     }
@@ -54,26 +59,33 @@ impl<'a> Before<'a> {
 pub(super) const BLOCK: usize = MOST_PIXELS * PADDED_SPAN;
 
 /// Loads elements by way of a block that stays near the core.
-pub(super) struct Loaded<'a> {
-    before: Before<'a>,
+pub(super) struct Loaded<'a, E> {
+    before: Before<'a, E>,
     /// Channels of a group.
     channels: usize,
     /// The group's first.
     first: usize,
     block: *mut f32,
     used: usize,
-    borrow: PhantomData<&'a mut [f32; BLOCK]>,
+    borrow: PhantomData<&'a mut [f32]>,
 }
 
-impl<'a> Loaded<'a> {
+impl<'a, E> Loaded<'a, E> {
     /// For groups of so many channels. Spans are of single pixels.
-    pub fn new(before: Before<'a>, channels: usize, block: &'a mut [f32; BLOCK]) -> Self {
-        Loaded { before, channels, first: 0, block: block.as_mut_ptr(), used: 0, borrow: PhantomData }
+    pub fn new(before: Before<'a, E>, channels: usize, block: &'a mut [MaybeUninit<f32>; BLOCK]) -> Self {
+        let block = block.as_mut_ptr().cast();
+        Loaded { before, channels, first: 0, block, used: 0, borrow: PhantomData }
     }
 }
 
-impl Load for Loaded<'_> {
-    const STEPS: usize = PADDED_SPAN;
+impl<E: Element> Load<E> for Loaded<'_, E> {
+    const ROOM: usize = PADDED_SPAN;
+
+    /// Whole vectors of any instruction set.
+    #[inline(always)]
+    fn room(steps: usize) -> usize {
+        steps.next_multiple_of(PANEL)
+    }
 
     fn start(&mut self, group: usize) {
         (self.first, self.used) = (group * self.channels, 0);
@@ -85,56 +97,116 @@ impl Load for Loaded<'_> {
         &mut self,
         step: usize,
         steps: usize,
-        mut pixel: impl FnMut(usize) -> Option<&'a [f32]>,
+        mut pixel: impl FnMut(usize) -> Option<&'a [E]>,
         places: &mut [*const f32],
-    ) {
-        let (start, count) = (self.used, places.len());
-        assert!(count <= MOST_PIXELS && count * steps <= BLOCK - start, "more than the pixels of a table");
-        self.used += count * steps;
-        let mut pixels = [None; MOST_PIXELS];
+    ) where
+        E: 'a,
+    {
+        let (start, count, stride) = (self.used, places.len(), Self::room(steps));
+        assert!(count <= MOST_PIXELS && count * stride <= BLOCK - start, "more than the pixels of a table");
+        self.used += count * stride;
+        let mut pixels: [&[E]; MOST_PIXELS] = [&[]; MOST_PIXELS];
         for (i, place) in places.iter_mut().enumerate() {
-            pixels[i] = pixel(i).map(|elements| &elements[..steps]);
-            *place = match pixels[i] {
-                Some(_) => self.block.wrapping_add(start + i * steps),
+            *place = match pixel(i) {
+                Some(elements) => {
+                    assert!(steps <= elements.len(), "elements of a pixel");
+                    pixels[i] = elements;
+                    self.block.wrapping_add(start + i * stride)
+                }
                 None => zeros(steps),
             };
         }
         let Before { activation, constants } = self.before.channels(self.first + step % self.channels, steps);
+        let (pixels, to) = (&pixels[..count], self.block.wrapping_add(start));
         // SAFETY: the caller's; these elements are within the block, and no others that have been loaded are touched.
         unsafe {
-            let to = core::slice::from_raw_parts_mut(self.block.add(start), count * steps);
-            S::call(Transform { activation, constants, pixels: &pixels[..count], steps, to });
+            if constants.is_none() && activation == Activation::None {
+                for (i, pixel) in pixels.iter().enumerate() {
+                    widen::<S, E>(pixel, to.add(i * stride), steps);
+                }
+            } else {
+                S::call(Transform { activation, constants, pixels, steps, to });
+            }
         }
     }
 }
 
-/// What is to become of so many elements of each pixel in `to`, with as many constants.
-struct Transform<'a> {
-    activation: Activation,
-    constants: Option<[&'a [f32]; 2]>,
-    pixels: &'a [Option<&'a [f32]>],
-    steps: usize,
-    to: &'a mut [f32],
+/// Copies the first `steps` elements of a pixel, if it has any, as floats: whole vectors, also where others follow.
+///
+/// # Safety
+/// In [`Job::run`]; `to` is good for whole vectors.
+#[inline(always)]
+#[allow(unsafe_code, reason = "vector instructions")]
+unsafe fn widen<S: Simd, E: Element>(pixel: &[E], to: *mut f32, steps: usize) {
+    let steps = steps.min(pixel.len());
+    let whole = steps.next_multiple_of(S::LANES);
+    let whole = if whole <= pixel.len() { whole } else { steps / S::LANES * S::LANES };
+    // SAFETY: the caller's; the pixel has these elements.
+    unsafe {
+        for at in (0..whole).step_by(S::LANES) {
+            S::store(to.add(at), E::load::<S>(pixel.as_ptr().add(at)));
+        }
+        if whole < steps {
+            S::store(to.add(whole), E::load_part::<S>(pixel.as_ptr().add(whole), steps - whole));
+        }
+    }
 }
 
-impl Job for Transform<'_> {
+/// What is to become of so many elements of each pixel at `to`, with as many constants.
+struct Transform<'a, E> {
+    activation: Activation,
+    constants: Option<[&'a [E]; 2]>,
+    pixels: &'a [&'a [E]],
+    steps: usize,
+    to: *mut f32,
+}
+
+impl<E: Element> Job for Transform<'_, E> {
     #[inline(always)]
+    #[allow(unsafe_code, reason = "vector instructions")]
     fn run<S: Simd>(self) {
         let Transform { activation, constants, pixels, steps, to } = self;
-        let [low, high] = activation.bounds().unwrap_or([f32::NEG_INFINITY, f32::INFINITY]);
-        for (pixel, to) in pixels.iter().zip(to.chunks_exact_mut(steps.max(1))) {
-            let Some(from) = pixel else { continue };
-            match constants {
-                Some([scale, shift]) => {
-                    for (((to, x), scale), shift) in to.iter_mut().zip(*from).zip(scale).zip(shift) {
-                        *to = clip(x * scale + shift, low, high);
-                    }
-                }
-                None => to.iter_mut().zip(*from).for_each(|(to, x)| *to = clip(*x, low, high)),
+        let bounds = activation.bounds().filter(|_| activation != Activation::None);
+        for (i, pixel) in pixels.iter().enumerate() {
+            if pixel.is_empty() {
+                continue;
             }
-            if activation.bounds().is_none() {
-                Apply { activation, values: to, slopes: &[] }.run::<S>();
+            let (from, to) = (pixel.as_ptr(), to.wrapping_add(i * steps.next_multiple_of(PANEL)));
+            // SAFETY: this is within a job of this instruction set; each slice has as many elements as there are steps, and so
+            // has the pixel's part of the block.
+            unsafe {
+                let [low, high] = bounds.unwrap_or_default();
+                let (low, high) = (S::splat(low), S::splat(high));
+                for at in (0..steps).step_by(S::LANES) {
+                    let left = steps - at;
+                    let mut x = load::<S, E>(from.add(at), left);
+                    if let Some([scale, shift]) = constants {
+                        // Rounded twice, as the batch norm's own product and sum are: −0 leaves a product, and 1 a
+                        // summand, as it is.
+                        x = S::mul_add(x, load::<S, E>(scale.as_ptr().add(at), left), S::splat(-0.0));
+                        x = S::mul_add(x, S::splat(1.0), load::<S, E>(shift.as_ptr().add(at), left));
+                    }
+                    if bounds.is_some() {
+                        x = S::at_most(high, S::at_least(low, x));
+                    }
+                    S::store(to.add(at), x);
+                }
+                if activation.bounds().is_none() {
+                    let values = core::slice::from_raw_parts_mut(to, steps);
+                    Apply { activation, values, slopes: &[] }.run::<S>();
+                }
             }
         }
     }
+}
+
+/// The elements at `from`, of which `left` are there.
+///
+/// # Safety
+/// In [`Job::run`].
+#[inline(always)]
+#[allow(unsafe_code, reason = "vector instructions")]
+unsafe fn load<S: Simd, E: Element>(from: *const E, left: usize) -> S::V {
+    // SAFETY: the caller's.
+    unsafe { if left < S::LANES { E::load_part::<S>(from, left) } else { E::load::<S>(from) } }
 }

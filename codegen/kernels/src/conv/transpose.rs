@@ -243,7 +243,7 @@ impl<'a> Window<'a> {
     }
 }
 
-impl<'a> Spans<'a> for Window<'a> {
+impl<'a> Spans<'a, f32> for Window<'a> {
     #[inline(always)]
     fn len(&self) -> usize {
         self.rows.len * self.columns.len * self.channels.div_ceil(PADDED_SPAN)

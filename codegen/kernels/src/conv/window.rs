@@ -7,10 +7,10 @@ use super::super::indirect::{MOST_PIXELS, PADDED_SPAN, Spans};
 use super::super::rows::Rows;
 use super::super::shared::SharedRows;
 use super::Conv;
-use super::dense::Dense;
+use super::dense::{Dense, Pixels};
 
 /// The pixels of a tile.
-pub(super) struct Pixels {
+pub(super) struct Tile {
     /// First row of the tile.
     y: usize,
     count: usize,
@@ -20,10 +20,10 @@ pub(super) struct Pixels {
     pub starts: [usize; MOST_PIXELS],
 }
 
-impl Pixels {
+impl Tile {
     /// `count` pixels from this row and column on.
     #[inline(always)]
-    pub fn new(output: &SharedRows<'_>, [y, x]: [usize; 2], count: usize) -> Self {
+    pub fn new<E>(output: &SharedRows<'_, E>, [y, x]: [usize; 2], count: usize) -> Self {
         let width = output.width();
         let (mut at, mut starts) = ([(0, 0); MOST_PIXELS], [0; MOST_PIXELS]);
         let (mut row, mut column) = (0, x);
@@ -36,7 +36,7 @@ impl Pixels {
             *at = (row, column);
             column += 1;
         }
-        Pixels { y, count, at, starts }
+        Tile { y, count, at, starts }
     }
 
     /// Whether the windows of all lie within the columns of an image.
@@ -51,16 +51,16 @@ impl Pixels {
 
     /// The elements of an image, from `offset` of a pixel on, that are multiplied at a tap; `None` beyond its columns.
     #[inline(always)]
-    fn read<'a>(
+    fn read<'a, E>(
         &self,
         p: &Conv,
-        image: &Rows<'a>,
+        image: &Rows<'a, E>,
         [ky, kx]: [usize; 2],
         offset: usize,
-    ) -> impl FnMut(usize) -> Option<&'a [f32]> {
+    ) -> impl FnMut(usize) -> Option<&'a [E]> {
         let shape = image.shape;
         let right = kx * p.dilation[1];
-        let (mut last, mut row): (usize, &'a [f32]) = (usize::MAX, &[]);
+        let (mut last, mut row): (usize, &'a [E]) = (usize::MAX, &[]);
         move |i| {
             let (below, x) = self.at[i];
             if below != last {
@@ -74,10 +74,10 @@ impl Pixels {
 }
 
 /// The windows of a tile in one image.
-pub(super) struct Window<'w, 'a> {
+pub(super) struct Window<'w, 'a, E> {
     p: &'w Conv,
-    image: &'w Rows<'a>,
-    pixels: &'w Pixels,
+    image: &'w Rows<'a, E>,
+    pixels: &'w Tile,
     /// Rows of the filter that lie within the input.
     taps: Range<usize>,
     /// Spans of a row of a filter, of a pixel, and their longest.
@@ -89,9 +89,9 @@ pub(super) struct Window<'w, 'a> {
     offset: usize,
 }
 
-impl<'w, 'a> Window<'w, 'a> {
+impl<'w, 'a, E: Pixels> Window<'w, 'a, E> {
     #[inline(always)]
-    pub fn new(conv: &'w Dense<'a>, group: usize, pixels: &'w Pixels, taps: Range<usize>) -> Self {
+    pub fn new(conv: &'w Dense<'a, E>, group: usize, pixels: &'w Tile, taps: Range<usize>) -> Self {
         let (p, image) = (conv.p, &conv.parts[0]);
         let shape = &image.shape;
         let channels = p.channels / p.groups;
@@ -101,13 +101,13 @@ impl<'w, 'a> Window<'w, 'a> {
         // A window's row is one run of elements if its pixels lie on end, and are taken as they are.
         let (columns, run) =
             if within && on_end { (1, p.kernel[1] * channels) } else { (p.kernel[1], channels) };
-        let longest = if within && as_they_are { run } else { PADDED_SPAN };
+        let longest = if within && conv.is_in_place() { run } else { PADDED_SPAN };
         let offset = group * channels;
         Window { p, image, pixels, taps, spans: [columns, run.div_ceil(longest)], longest, run, offset }
     }
 }
 
-impl<'a> Spans<'a> for Window<'_, 'a> {
+impl<'a, E: Pixels> Spans<'a, E> for Window<'_, 'a, E> {
     #[inline(always)]
     fn len(&self) -> usize {
         self.taps.len() * self.spans[0] * self.spans[1]
@@ -124,7 +124,7 @@ impl<'a> Spans<'a> for Window<'_, 'a> {
     }
 
     #[inline(always)]
-    fn pixels(&self, span: usize) -> impl FnMut(usize) -> Option<&'a [f32]> {
+    fn pixels(&self, span: usize) -> impl FnMut(usize) -> Option<&'a [E]> {
         let [columns, pieces] = self.spans;
         let (tap, piece) = (span / pieces, span % pieces * self.longest);
         let tap = [self.taps.start + tap / columns, tap % columns];
@@ -133,10 +133,10 @@ impl<'a> Spans<'a> for Window<'_, 'a> {
 }
 
 /// The windows of a tile in several parts of an image: tap by tap, the parts one after the other.
-pub(super) struct Parts<'w, 'a> {
+pub(super) struct Parts<'w, 'a, E> {
     p: &'w Conv,
-    parts: &'w [Rows<'a>],
-    pixels: &'w Pixels,
+    parts: &'w [Rows<'a, E>],
+    pixels: &'w Tile,
     /// Rows of the filter that lie within the input.
     taps: Range<usize>,
     /// Spans of a tap, and their longest.
@@ -157,11 +157,11 @@ struct Piece {
     channel: usize,
 }
 
-impl<'w, 'a> Parts<'w, 'a> {
+impl<'w, 'a, E: Pixels> Parts<'w, 'a, E> {
     #[inline(always)]
-    pub fn new(conv: &'w Dense<'a>, pixels: &'w Pixels, taps: Range<usize>) -> Self {
+    pub fn new(conv: &'w Dense<'a, E>, pixels: &'w Tile, taps: Range<usize>) -> Self {
         let (p, parts) = (conv.p, conv.parts);
-        let as_they_are = conv.before.is_none() && pixels.are_within(p, parts[0].shape.width);
+        let as_they_are = conv.is_in_place() && pixels.are_within(p, parts[0].shape.width);
         let longest = if as_they_are { p.channels } else { PADDED_SPAN };
         let spans = match as_they_are {
             true => parts.len(),
@@ -204,7 +204,7 @@ impl<'w, 'a> Parts<'w, 'a> {
     }
 }
 
-impl<'a> Spans<'a> for Parts<'_, 'a> {
+impl<'a, E: Pixels> Spans<'a, E> for Parts<'_, 'a, E> {
     #[inline(always)]
     fn len(&self) -> usize {
         self.taps.len() * self.p.kernel[1] * self.spans
@@ -218,7 +218,7 @@ impl<'a> Spans<'a> for Parts<'_, 'a> {
     }
 
     #[inline(always)]
-    fn pixels(&self, span: usize) -> impl FnMut(usize) -> Option<&'a [f32]> {
+    fn pixels(&self, span: usize) -> impl FnMut(usize) -> Option<&'a [E]> {
         let Piece { tap, part, start, .. } = self.piece(span);
         let part = &self.parts[part];
         self.pixels.read(self.p, part, tap, start)

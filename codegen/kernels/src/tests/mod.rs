@@ -4,6 +4,7 @@ extern crate std;
 
 mod arithmetic;
 mod blocks;
+mod halves;
 mod layout;
 mod reductions;
 mod windows;
