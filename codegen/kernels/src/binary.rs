@@ -150,7 +150,8 @@ impl<E: Element, F: Fn(f32, f32) -> f32 + Copy> Job for Zip<'_, '_, '_, E, F> {
                     let [a, b] = [(row_a, &a), (row_b, &b)].map(|(row, shape)| {
                         let x = if shape.width == 1 { 0 } else { x };
                         let pixel = if whole_rows { row } else { pixel(row, shape, x) };
-                        if pixel.len() == 1 { pixel } else { &pixel[channel..][..values.len()] }
+                        let is_whole = E::IS_FLOAT || pixel.len() == 1;
+                        if is_whole { pixel } else { &pixel[channel..][..values.len()] }
                     });
                     // SAFETY: this is within a job of this instruction set.
                     let [a, b] = unsafe { [E::floats::<S>(a, room_a), E::floats::<S>(b, room_b)] };

@@ -89,8 +89,11 @@ pub(crate) const PIECE: usize = 1024;
 #[doc(hidden)]
 #[allow(private_bounds, private_interfaces, reason = "sealed: whoever has no vectors cannot implement it")]
 pub trait Vectors: Sized {
+    /// Whether the elements are floats themselves.
+    const IS_FLOAT: bool;
+
     /// The most elements of a piece.
-    const MOST: usize;
+    const MOST: usize = if Self::IS_FLOAT { usize::MAX } else { PIECE };
 
     /// The `LANES` elements at `p`.
     ///
@@ -152,7 +155,7 @@ impl Element for f32 {
 
 #[allow(private_interfaces, private_bounds, reason = "as the trait")]
 impl Vectors for f32 {
-    const MOST: usize = usize::MAX;
+    const IS_FLOAT: bool = true;
 
     #[inline(always)]
     unsafe fn load<S: Simd>(p: *const Self) -> S::V {
@@ -211,7 +214,7 @@ impl Element for F16 {
 
 #[allow(private_interfaces, private_bounds, reason = "as the trait")]
 impl Vectors for F16 {
-    const MOST: usize = PIECE;
+    const IS_FLOAT: bool = false;
 
     #[inline(always)]
     unsafe fn load<S: Simd>(p: *const Self) -> S::V {

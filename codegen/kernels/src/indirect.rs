@@ -247,11 +247,16 @@ impl<E: Element> Sums<'_, E> {
         // SAFETY: the caller's.
         let mut filled = 0..unsafe { table.fill::<S, L>(0, group, spans, load) };
         let has_ended = Ending::of(self.activation).is_all(self.activation);
-        let most = if filled.end == total && has_ended { run.len() } else { MOST_WAITING / PANEL };
+        if filled.end == total && has_ended {
+            let blocks = Blocks { sums: self, table, first, is_first: true, is_last: true, waits: false };
+            let channels = (filters - within).min(run.len() * PANEL);
+            // SAFETY: the caller's.
+            return unsafe { blocks.make::<S>(channels, run.len(), None) };
+        }
         let mut waiting = Waiting::new();
         let mut part = run.start;
         while part < run.end {
-            let end = run.end.min(part + most);
+            let end = run.end.min(part + MOST_WAITING / PANEL);
             let place = (part - run.start) * PANEL;
             let channels = (filters - within - place).min((end - part) * PANEL);
             let mut from = 0;
@@ -264,7 +269,7 @@ impl<E: Element> Sums<'_, E> {
                 let waits = !(is_last && has_ended);
                 let blocks = Blocks { sums: self, table, first: first + place, is_first, is_last, waits };
                 // SAFETY: the caller's; no more sums wait than there is room for.
-                unsafe { blocks.make::<S>(channels, end - part, &mut waiting) }
+                unsafe { blocks.make::<S>(channels, end - part, Some(&mut waiting)) }
                 if is_last {
                     break;
                 }
@@ -297,7 +302,7 @@ impl<E: Element> Blocks<'_, '_, E> {
     /// In [`super::arch::Job::run`]; no one else reads or writes these elements of the output, and if they wait there is
     /// room for them.
     #[inline(always)]
-    unsafe fn make<S: Simd>(self, channels: usize, panels: usize, waiting: &mut Waiting) {
+    unsafe fn make<S: Simd>(self, channels: usize, panels: usize, mut waiting: Option<&mut Waiting>) {
         let Blocks { sums: Sums { panels: shape, weights, activation, output }, table, first, .. } = self;
         let (mut next, mut tiles) = (0, 0);
         let mut widths = [0; MOST_WAITING / PANEL];
@@ -307,7 +312,9 @@ impl<E: Element> Blocks<'_, '_, E> {
             let place = next * PANEL;
             let channels = (channels - place).min(count * PANEL);
             let weights = &weights[(first + place) * shape.each()..][..shape.reach(channels)];
-            let waiting = waiting.start().wrapping_add(table.count * place);
+            let waiting = waiting
+                .as_deref_mut()
+                .map_or(core::ptr::null_mut(), |waiting| waiting.start().wrapping_add(table.count * place));
             let blocks = Blocks { first: first + place, ..self };
             // SAFETY: the caller's.
             unsafe { call::<S, _>(Block { blocks, weights, channels, waiting }, table.count, count) }
@@ -317,7 +324,7 @@ impl<E: Element> Blocks<'_, '_, E> {
             }
             next += count;
         }
-        if self.waits && self.is_last {
+        if let Some(waiting) = waiting.filter(|_| self.waits && self.is_last) {
             let mut outputs = [core::ptr::null_mut(); MOST_PIXELS];
             for (to, start) in outputs.iter_mut().zip(&table.outputs[..table.count]) {
                 *to = output.pointer(start + first, channels);

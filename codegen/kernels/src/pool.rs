@@ -78,14 +78,17 @@ impl<E: Element> Job for PoolRows<'_, '_, '_, E> {
             let row_out = output.row(y);
             for x in 0..out.width {
                 let columns = Taps::of(p, 1, x, shape.width);
-                for (piece, result) in pixel_mut(row_out, &out, x).chunks_mut(E::MOST).enumerate() {
+                let mut first = 0;
+                while first < out.channels {
+                    let part = first..out.channels.min(first.saturating_add(E::MOST));
+                    let result = &mut pixel_mut(row_out, &out, x)[part.clone()];
                     let values = E::draft(result, &mut room);
                     values.fill(p.kind.start());
                     for ky in rows.inside.clone() {
                         let row = input.row(rows.at(ky));
                         for kx in columns.inside.clone() {
                             let pixel = pixel(row, &shape, columns.at(kx));
-                            let pixel = &pixel[piece * E::MOST..][..values.len()];
+                            let pixel = &pixel[part.clone()];
                             // SAFETY: this is within a job of this instruction set.
                             p.kind.accumulate(values, unsafe { E::floats::<S>(pixel, &mut room_in) });
                         }
@@ -93,6 +96,7 @@ impl<E: Element> Job for PoolRows<'_, '_, '_, E> {
                     p.kind.finish(values, divisor(p.kind, &rows, &columns));
                     // SAFETY: as above.
                     unsafe { E::keep::<S>(result, &room) }
+                    first = part.end;
                 }
             }
         }

@@ -301,13 +301,13 @@ impl<F> Planes<F> {
 }
 
 /// The reduction of a slice.
-#[inline]
+#[inline(always)]
 pub(crate) fn fold_slice<E: Element>(function: ReduceFunction, values: &[E]) -> f32 {
     fold(function, values.len(), |i| values[i].widen())
 }
 
 /// The reduction of `get(0)`, …, `get(count − 1)`.
-#[inline]
+#[inline(always)]
 pub(crate) fn fold(function: ReduceFunction, count: usize, mut get: impl FnMut(usize) -> f32) -> f32 {
     let shift = match function {
         ReduceFunction::LogSumExp => finite(join(ReduceFunction::Max, count, &mut get)),
@@ -317,7 +317,7 @@ pub(crate) fn fold(function: ReduceFunction, count: usize, mut get: impl FnMut(u
 }
 
 /// Joins parts: part i joins lane i mod [`LANES`] of its block; then lanes join, and blocks.
-#[inline]
+#[inline(always)]
 fn join(function: ReduceFunction, count: usize, mut part: impl FnMut(usize) -> f32) -> f32 {
     const BLOCK: usize = 64 * LANES;
     let mut total = function.start();

@@ -105,10 +105,13 @@ impl<E: Element> Job for Linear<'_, '_, '_, E> {
             let result = output.row(y);
             for (x, columns) in (0..out.width).zip(columns) {
                 let weights = columns.weights(&rows);
-                for (i, piece) in pixel_mut(result, &out, x).chunks_mut(E::MOST).enumerate() {
-                    let part = |row, x| &pixel(row, &shape, x)[i * E::MOST..][..piece.len()];
-                    let [a, b] = [columns.below, columns.above].map(|x| part(above, x));
-                    let [c, d] = [columns.below, columns.above].map(|x| part(beneath, x));
+                let [[a, b], [c, d]] =
+                    [above, beneath].map(|row| [columns.below, columns.above].map(|x| pixel(row, &shape, x)));
+                let mut first = 0;
+                while first < out.channels {
+                    let part = first..out.channels.min(first.saturating_add(E::MOST));
+                    let piece = &mut pixel_mut(result, &out, x)[part.clone()];
+                    let [a, b, c, d] = [a, b, c, d].map(|pixel| &pixel[part.clone()]);
                     // SAFETY: this is within a job of this instruction set.
                     let (a, b, c, d) = unsafe {
                         let (a, b) = (E::floats::<S>(a, room_a), E::floats::<S>(b, room_b));
@@ -117,6 +120,7 @@ impl<E: Element> Job for Linear<'_, '_, '_, E> {
                     mix_all(weights, [a, b, c, d], E::draft(piece, room));
                     // SAFETY: as above.
                     unsafe { E::keep::<S>(piece, room) }
+                    first = part.end;
                 }
             }
         }

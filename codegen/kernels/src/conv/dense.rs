@@ -47,9 +47,6 @@ impl<E: Pixels> Job for Dense<'_, E> {
 
 /// Elements as a convolution takes its pixels.
 pub(super) trait Pixels: Element {
-    /// Whether the micro-kernel reads pixels where they lie, if nothing becomes of them.
-    const IN_PLACE: bool;
-
     /// Makes everything from pixels of which nothing becomes.
     ///
     /// # Safety
@@ -58,8 +55,6 @@ pub(super) trait Pixels: Element {
 }
 
 impl Pixels for f32 {
-    const IN_PLACE: bool = true;
-
     #[inline(always)]
     unsafe fn as_they_are<S: Simd, const PARTS: bool>(dense: Dense<'_, f32>) {
         if PARTS {
@@ -73,8 +68,6 @@ impl Pixels for f32 {
 
 /// Halves are widened once for all output channels.
 impl Pixels for F16 {
-    const IN_PLACE: bool = false;
-
     #[inline(always)]
     unsafe fn as_they_are<S: Simd, const PARTS: bool>(dense: Dense<'_, F16>) {
         // SAFETY: the caller's.
@@ -109,7 +102,7 @@ impl<E: Pixels> Dense<'_, E> {
     /// Whether pixels are read where they lie.
     #[inline(always)]
     pub fn is_in_place(&self) -> bool {
-        E::IN_PLACE && self.before.is_none()
+        E::IS_FLOAT && self.before.is_none()
     }
 
     /// Makes everything from elements that come before the micro-kernel so, of one image or several `PARTS`.

@@ -3,6 +3,7 @@
 
 use core::ops::Range;
 
+use super::super::activation::Apply;
 use super::super::arch::{Job, PANEL, Simd};
 use super::super::element::Element;
 use super::super::rows::Rows;
@@ -147,8 +148,10 @@ impl<E: Element, const K: usize, const M: usize, const V: usize, const PRE: bool
                     .as_ptr()
                     .wrapping_add(vector / per_panel * panels.stride() + vector % per_panel * S::LANES)
             };
-            // For an activation that is not done in registers, sums wait, those of some channels at a time.
+            // For an activation that is not done in registers, floats go to the output first; else sums wait as floats, those
+            // of some channels at a time.
             let has_ended = Ending::of(p.activation).is_all(p.activation);
+            let has_output = E::IS_FLOAT || has_ended;
             let (mut channel, mut waits) = (0, 0);
             let (mut widths, mut tiles) = ([0; MOST_WAITING / 4], 0);
             while channel < channels {
@@ -161,7 +164,7 @@ impl<E: Element, const K: usize, const M: usize, const V: usize, const PRE: bool
                     width: p.kernel[1],
                     count: taps,
                 };
-                let to = match has_ended {
+                let to = match has_output {
                     true => To::Output(out.add(channel)),
                     false => To::Waiting(self.waiting.start().add(M * waits)),
                 };
@@ -181,7 +184,7 @@ impl<E: Element, const K: usize, const M: usize, const V: usize, const PRE: bool
                     S::LANES
                 };
                 channel += made;
-                if has_ended {
+                if has_output {
                     continue;
                 }
                 (widths[tiles], tiles, waits) = (made, tiles + 1, waits + made);
@@ -193,6 +196,14 @@ impl<E: Element, const K: usize, const M: usize, const V: usize, const PRE: bool
                     let (outputs, widths) = (&outputs, &widths[..tiles]);
                     Settle { activation, waiting, widths, outputs, channels }.call::<S>();
                     (waits, tiles) = (0, 0);
+                }
+            }
+            if E::IS_FLOAT && !has_ended {
+                let is_dense = between == channels;
+                let len = if is_dense { M * channels } else { channels };
+                for i in (0..M).step_by(if is_dense { M } else { 1 }) {
+                    let values = E::draft(output.elements(start + i * between, len), &mut []);
+                    S::call(Apply { activation: p.activation, values, slopes: &[] });
                 }
             }
         }
