@@ -34,6 +34,7 @@ fn constant_cost() -> DeviceProfile {
         elements_per_second: 1e300,
         bytes_per_second: 1e300,
         firing_ns: 1000.0,
+        half_speed: 1.0,
     };
     let processor = Processor {
         cores: 4,

@@ -40,6 +40,7 @@ fn device(random: &mut ChaCha8Rng) -> DeviceProfile {
             elements_per_second: 1e300,
             bytes_per_second: 1e300,
             firing_ns: f64::from(random.random_range(1..=9) * 1000),
+            half_speed: 1.0,
         };
         Processor {
             cores,

@@ -51,6 +51,8 @@ pub enum Element {
     /// 32-bit floats.
     #[default]
     F32,
+    /// 16-bit floats. Kernels widen what they read, sum in 32 bits, and narrow what they store.
+    F16,
     /// 64-bit integers: indices.
     I64,
 }
@@ -60,6 +62,7 @@ impl Element {
     pub const fn bytes(self) -> u64 {
         match self {
             Element::F32 => 4,
+            Element::F16 => 2,
             Element::I64 => 8,
         }
     }
@@ -69,6 +72,7 @@ impl std::fmt::Display for Element {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Element::F32 => "f32",
+            Element::F16 => "f16",
             Element::I64 => "i64",
         })
     }

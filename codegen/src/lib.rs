@@ -5,6 +5,7 @@
 //! this process and [`emit`] writes it as a crate, both by the kernels that [`bind`] chooses.
 
 pub mod bind;
+mod bytes;
 pub mod check;
 pub mod emit;
 pub mod file;

@@ -2,37 +2,35 @@
 
 use std::ops::Range;
 
-use crate::bind::{Call, LINE};
+use csdfc_kernels::element::F16;
+use csdfc_kernels::span::SpanMut;
+
+use crate::bind::Call;
+use crate::bytes::{Bytes, LINE};
+use crate::format::Element;
 
 /// The packed parameters of many layers, one after another.
 #[derive(Debug)]
 pub struct Blob {
-    data: Vec<f32>,
-    /// Elements before the first layer's.
-    start: usize,
+    data: Bytes,
+    /// Bytes of the layers that were pushed.
+    used: usize,
 }
 
 impl Blob {
-    /// Room for the parameters of these layers, from the start of a cache line.
-    pub fn for_layers<'c>(calls: impl Iterator<Item = &'c Call>) -> Self {
-        let elements: usize = calls.map(stored_len).sum();
-        let mut data: Vec<f32> = Vec::with_capacity(elements + LINE);
-        let start = data.as_ptr().align_offset(LINE * size_of::<f32>()).min(LINE);
-        data.resize(start, 0.0);
-        Blob { data, start }
+    /// Room for the parameters of these layers; `None` if there is no memory for them.
+    pub fn for_layers<'c>(calls: impl Iterator<Item = &'c Call>) -> Option<Self> {
+        let data = Bytes::zeros(calls.map(stored_len).sum())?;
+        Some(Blob { data, used: 0 })
     }
 
     /// Bytes of all.
     pub fn bytes(&self) -> u64 {
-        self.data().len() as u64 * 4
+        self.used as u64
     }
 
-    /// All elements.
-    pub fn data(&self) -> &[f32] {
-        &self.data[self.start..]
-    }
-
-    /// Packs the parameters of one more layer, and returns where they are. `values` gives the parameter of an index.
+    /// Packs the parameters of one more layer, and returns where they are, in bytes. `values` gives the parameter of an
+    /// index.
     ///
     /// # Errors
     /// When values cannot be had, or are not as many as the operator needs.
@@ -41,41 +39,50 @@ impl Blob {
         call: &Call,
         values: &dyn Fn(usize) -> Result<Vec<f32>, String>,
     ) -> Result<Range<usize>, String> {
-        let start = self.data.len();
-        self.data.resize(start + stored_len(call), 0.0);
-        pack(call, values, &mut self.data[start..])?;
-        Ok(start - self.start..start - self.start + packed_len(call))
+        let start = self.used;
+        self.used += stored_len(call);
+        pack(call, values, &mut self.data[start..self.used])?;
+        Ok(start..start + packed_len(call))
     }
 
     /// The packed parameters of a layer.
-    pub fn of(&self, layer: &Range<usize>) -> &[f32] {
-        &self.data()[layer.clone()]
+    pub fn of(&self, layer: &Range<usize>) -> &[u8] {
+        &self.data[layer.clone()]
     }
 }
 
-/// Packs the parameters of a layer into [`stored_len`] elements, which are zero at first. `values` gives the parameter
-/// of an index.
+/// Packs the parameters of a layer into [`stored_len`] bytes, which are zero at first and begin at the start of a cache
+/// line. `values` gives the parameter of an index.
 ///
 /// # Errors
 /// When values cannot be had, or are not as many as the operator needs.
 pub(crate) fn pack(
     call: &Call,
     values: &dyn Fn(usize) -> Result<Vec<f32>, String>,
-    packed: &mut [f32],
+    packed: &mut [u8],
 ) -> Result<(), String> {
     for constant in &call.constants {
         let parameters: Vec<Vec<f32>> = constant.parameters.clone().map(values).collect::<Result<_, _>>()?;
-        constant.packing.pack(&parameters, &mut packed[constant.range.clone()])?;
+        let packed = &mut packed[constant.range.clone()];
+        match call.elements() {
+            [Element::F16, _] => {
+                let mut wide = vec![0.0; constant.packing.len()];
+                constant.packing.pack(&parameters, &mut wide)?;
+                let narrow: &mut [F16] = SpanMut::of_bytes(packed).all();
+                narrow.iter_mut().zip(wide).for_each(|(to, x)| *to = F16::from_f32(x));
+            }
+            _ => constant.packing.pack(&parameters, SpanMut::of_bytes(packed).all())?,
+        }
     }
     Ok(())
 }
 
-/// Elements of a layer's packed parameters and of what fills up their last cache line.
+/// Bytes of a layer's packed parameters and of what fills up their last cache line.
 pub(crate) fn stored_len(call: &Call) -> usize {
     packed_len(call).next_multiple_of(LINE)
 }
 
-/// Elements of a layer's packed parameters.
+/// Bytes of a layer's packed parameters.
 pub(crate) fn packed_len(call: &Call) -> usize {
     call.constants.last().map_or(0, |constant| constant.range.end)
 }

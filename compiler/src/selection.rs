@@ -168,7 +168,11 @@ impl Costs<'_> {
         let (layer, seat) = (self.network.layer(tensor), &self.seats[tensor.0]);
         let mut conversions = Vec::new();
         let mut is_modelled = false;
-        for primitive in Primitive::all().filter(|primitive| primitive.computes(&Operator::Convert, &[])) {
+        let element = layer.format().element;
+        let moves = |primitive: &Primitive| {
+            primitive.floats() == [element; 2] && primitive.computes(&Operator::Convert, &[])
+        };
+        for primitive in Primitive::all().filter(moves) {
             let convert = Layer {
                 operator: Operator::Convert,
                 inputs: vec![Operand { layer: tensor, shape: layer.shape.clone() }],

@@ -120,14 +120,14 @@ pub fn layout_of_no_kernel(plan: &mut Plan, random: &mut Random) -> Option<()> {
     Some(())
 }
 
-/// Invalid because kernels compute in 32-bit floats, and indices are 64-bit: the other element, all that follows adapted.
+/// Invalid because the primitives that make and read a tensor say what its elements are: other ones, all that follows
+/// adapted.
 pub fn element_of_no_kernel(plan: &mut Plan, random: &mut Random) -> Option<()> {
     let t = random.random_range(0..plan.tensors.len());
     let tensor = &mut plan.tensors[t];
-    tensor.format.element = match tensor.format.element {
-        Element::F32 => Element::I64,
-        Element::I64 => Element::F32,
-    };
+    let others = [Element::F32, Element::F16, Element::I64].into_iter();
+    let others: Vec<Element> = others.filter(|element| *element != tensor.format.element).collect();
+    tensor.format.element = *pick(&others, random)?;
     tensor.row_bytes = tensor.format.row_bytes(&tensor.shape)?;
     if let Some(ring) = &mut tensor.ring {
         ring.bytes = ring.ring_rows * tensor.row_bytes;

@@ -26,10 +26,10 @@ fn kernels() -> BTreeSet<(String, &'static str)> {
     let mut all = BTreeSet::new();
     for line in SOURCES.iter().flat_map(|(_, text)| text.lines()) {
         for (kind, form) in [("RowKernel", ROWS), ("ElementKernel", ELEMENTS)] {
-            let made = [("", ""), ("", "<i64>"), ("<E: Element>", "<E, E>"), ("<T: Copy>", "<T, T>")]
-                .map(|(of, elements)| format!("impl{of} {kind}{elements} for "));
-            let name = made.iter().find_map(|start| line.strip_prefix(start.as_str()));
-            all.extend(name.map(|name| (name.trim_end_matches(" {").to_owned(), form)));
+            // `impl<E: Element> RowKernel<E, E> for Conv {`
+            let Some((start, name)) = line.split_once(" for ") else { continue };
+            let of_kind = start.starts_with("impl") && start.split([' ', '<']).any(|word| word == kind);
+            all.extend(of_kind.then(|| (name.trim_end_matches(" {").to_owned(), form)));
         }
     }
     all
@@ -560,13 +560,16 @@ pub fn application() -> Application {
     let mut rows = std::collections::BTreeMap::new();
     for (c, group) in groups.iter().enumerate() {
         let network = network(group, c % 2 == 1);
-        for id in network.ids() {
-            let all = network.layer(id).rows();
-            rows.insert((c, id), [1, 2, all][c % 3].min(all) as u64);
+        let halved = csdfc::pass::halve(network.clone(), &vec![true; network.layers.len()]);
+        for (name, network) in [(group.name.to_owned(), network), (format!("{}_16", group.name), halved)] {
+            for id in network.ids() {
+                let all = network.layer(id).rows();
+                rows.insert((cnns.len(), id), [1, 2, all][c % 3].min(all) as u64);
+            }
+            let layers = network.ids().collect();
+            let whole = Partition { name: name.clone(), layers, processor: "cpu".into(), schedule: None };
+            cnns.push(generate::of_network(&name, network, vec![whole]));
         }
-        let layers = network.ids().collect();
-        let whole = Partition { name: group.name.into(), layers, processor: "cpu".into(), schedule: None };
-        cnns.push(generate::of_network(group.name, network, vec![whole]));
     }
     let network = by_primitives();
     let layers = network.ids().collect();
@@ -585,6 +588,7 @@ fn call(network: &Network, id: LayerId) -> Option<Call> {
     let inputs = layer.inputs.iter().map(|operand| (&network.layer(operand.layer).shape, &operand.shape));
     let mut site = Site::whole(&layer.operator, inputs, &layer.shape);
     [_, site.layout] = layer.primitive().layouts();
+    site.floats = layer.primitive().floats();
     site.ring_rows = layer.rows();
     for (operand, read) in site.inputs.iter_mut().zip(&layer.inputs) {
         let read = network.layer(read.layer);

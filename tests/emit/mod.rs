@@ -185,6 +185,16 @@ fn by_rows() {
 }
 
 #[test]
+fn of_half_precision() {
+    check(&application("(cnns: [(model: \"builtin:mobilenet_v1_0.25\", precision: half)], rows: all)"));
+    // Stages that hand rings of halves on, by two workers each.
+    let stages = "partitions: [(name: \"a\", upto: \"stack2_conv1\"), (name: \"b\")]";
+    check(&application(&format!(
+        "(cnns: [(model: \"builtin:resnet8\", precision: half, {stages})], parallel: [[\"a\", \"b\"]], threads: 2)"
+    )));
+}
+
+#[test]
 fn the_papers_application() {
     check(&papers_application());
 }

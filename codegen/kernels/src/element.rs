@@ -6,6 +6,7 @@
 #![allow(unsafe_code, reason = "vector instructions; each block says why it is sound")]
 
 use super::arch::Simd;
+use super::span::Plain;
 
 /// A number of 16 bits: a sign, 5 bits of exponent and 10 of fraction (IEEE 754 binary16).
 #[derive(Clone, Copy, Default)]
@@ -58,6 +59,9 @@ impl F16 {
         f32::from_bits(sign | bits)
     }
 }
+
+// SAFETY: every pattern of bits is a value.
+unsafe impl Plain for F16 {}
 
 impl PartialEq for F16 {
     fn eq(&self, other: &Self) -> bool {

@@ -7,6 +7,19 @@
 
 use core::marker::PhantomData;
 
+/// Types of which any bytes are a value.
+///
+/// # Safety
+/// Every pattern of its bits is a value of the type, and none of its bytes is padding.
+pub unsafe trait Plain: Copy + Send + Sync + 'static {}
+
+// SAFETY: every pattern of bits is a value.
+unsafe impl Plain for f32 {}
+// SAFETY: as above.
+unsafe impl Plain for i64 {}
+// SAFETY: as above.
+unsafe impl Plain for u8 {}
+
 /// Elements of which a kernel reads some.
 #[derive(Debug)]
 pub struct Span<'a, T = f32> {
@@ -86,6 +99,44 @@ impl<'a, T> Span<'a, T> {
     pub fn part(self, start: usize, len: usize) -> Self {
         assert!(start <= self.len && len <= self.len - start, "elements beyond the storage");
         Span { start: self.start.wrapping_add(start), len, borrow: PhantomData }
+    }
+}
+
+impl<'a, T: Plain> Span<'a, T> {
+    /// Bytes as the elements that they are.
+    ///
+    /// # Panics
+    /// If there are bytes that begin at no multiple of an element's alignment, or end within an element.
+    #[inline(always)]
+    pub fn of_bytes(bytes: &'a [u8]) -> Self {
+        if bytes.is_empty() {
+            return Span::new(&[]);
+        }
+        let (start, len) = (bytes.as_ptr().cast::<T>(), bytes.len() / size_of::<T>());
+        assert!(start.is_aligned() && bytes.len().is_multiple_of(size_of::<T>()), "bytes of other elements");
+        Span { start, len, borrow: PhantomData }
+    }
+}
+
+impl<'a, T: Plain> SpanMut<'a, T> {
+    /// Bytes as the elements that they are.
+    ///
+    /// # Panics
+    /// If there are bytes that begin at no multiple of an element's alignment, or end within an element.
+    #[inline(always)]
+    pub fn of_bytes(bytes: &'a mut [u8]) -> Self {
+        if bytes.is_empty() {
+            return SpanMut::new(&mut []);
+        }
+        let (start, len) = (bytes.as_mut_ptr().cast::<T>(), bytes.len() / size_of::<T>());
+        assert!(start.is_aligned() && bytes.len().is_multiple_of(size_of::<T>()), "bytes of other elements");
+        SpanMut { start, len, borrow: PhantomData }
+    }
+
+    /// All of them.
+    pub fn all(self) -> &'a mut [T] {
+        // SAFETY: who made this vouches for its elements, and it is used up.
+        unsafe { core::slice::from_raw_parts_mut(self.start, self.len) }
     }
 }
 

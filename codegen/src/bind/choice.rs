@@ -2,17 +2,48 @@
 
 use std::ops::Range;
 
+use csdfc_kernels::element::F16;
 use csdfc_kernels::elements::MAX_RANK;
-use csdfc_kernels::kernel::RowKernel;
+use csdfc_kernels::kernel::{ElementKernel, RowKernel};
 use csdfc_kernels::rows::RowShape;
 
+use crate::format::Element;
 use crate::operator::Function;
 use crate::shape::{Order, Shape};
 
 use super::access::image_rows;
 use super::constants::{Packing, Part};
-use super::kernel::{Bound, Form, Kernel, Parameters, RowCall, Site};
+use super::kernel::{Form, Kernel, Parameters, RowCall, Site};
 use super::seen::Input;
+use super::typed::{ByElements, ByRows};
+
+/// Kernels that see tensors of floats by rows, of 32 bits or of 16.
+pub(super) trait RowFloats: RowKernel + RowKernel<F16, F16> + Parameters + Copy {}
+
+impl<K: RowKernel + RowKernel<F16, F16> + Parameters + Copy> RowFloats for K {}
+
+/// Kernels that see tensors of floats element by element, of 32 bits or of 16.
+pub(super) trait ElementFloats: ElementKernel + ElementKernel<F16, F16> + Parameters + Copy {}
+
+impl<K: ElementKernel + ElementKernel<F16, F16> + Parameters + Copy> ElementFloats for K {}
+
+impl Site<'_> {
+    /// A kernel by rows, of the floats that the layer's primitive reads.
+    pub(super) fn rows_of(&self, kernel: impl RowFloats) -> Kernel<dyn ByRows> {
+        match self.floats {
+            [Element::F16, _] => Kernel::rows::<F16, F16>(kernel),
+            _ => Kernel::rows::<f32, f32>(kernel),
+        }
+    }
+
+    /// A kernel by elements, of the floats that the layer's primitive reads.
+    pub(super) fn elements_of(&self, kernel: impl ElementFloats) -> Kernel<dyn ByElements> {
+        match self.floats {
+            [Element::F16, _] => Kernel::elements::<F16, F16>(kernel),
+            _ => Kernel::elements::<f32, f32>(kernel),
+        }
+    }
+}
 
 /// A kernel with its constants not yet placed; fields as in [`super::Call`].
 pub(super) struct Choice {
@@ -28,11 +59,20 @@ impl Choice {
 
     /// A kernel by rows.
     pub(super) fn by_rows(
+        kernel: Kernel<dyn ByRows>,
+        inputs: Vec<Input<RowShape>>,
+        output: RowShape,
+    ) -> Self {
+        Choice::new(Form::Rows(RowCall { kernel, inputs, output }))
+    }
+
+    /// A kernel by rows that knows 32-bit floats only.
+    pub(super) fn by_f32_rows(
         kernel: impl RowKernel + Parameters,
         inputs: Vec<Input<RowShape>>,
         output: RowShape,
     ) -> Self {
-        Choice::new(Form::Rows(RowCall { kernel: Kernel::F32(Bound::rows(kernel)), inputs, output }))
+        Choice::by_rows(Kernel::rows::<f32, f32>(kernel), inputs, output)
     }
 
     pub(super) fn with(mut self, packing: Packing, parameters: Range<usize>) -> Self {

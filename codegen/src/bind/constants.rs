@@ -27,9 +27,6 @@ use crate::shape::Shape;
 use super::seen::View;
 use super::translate::{activation, pre};
 
-/// Elements of a cache line.
-pub(crate) const LINE: usize = 16;
-
 /// A part of a layer's parameters, and how it is packed.
 #[derive(Debug, Clone)]
 pub struct Part {
@@ -310,9 +307,9 @@ fn slope_per_channel(operator: &Operator, slope: &[usize], filters: usize) -> bo
     elements == 1 || (elements == filters && at_channels == Some(filters))
 }
 
-/// Bytes that a layer's parameters take as packed. `inputs` are the shapes in which the layer sees its operands,
+/// Elements that a layer's parameters take as packed. `inputs` are the shapes in which the layer sees its operands,
 /// `elements` how many parameters it has.
-pub(super) fn stored_bytes(operator: &Operator, inputs: &[&Shape], elements: u64) -> u64 {
+pub(super) fn stored_elements(operator: &Operator, inputs: &[&Shape], elements: u64) -> u64 {
     let in_panels = panels(operator, inputs).map(|(part, in_place)| {
         let slopes = match operator.activation() {
             Some(Function::PRelu { slope }) if in_place => slope.iter().product(),
@@ -320,5 +317,5 @@ pub(super) fn stored_bytes(operator: &Operator, inputs: &[&Shape], elements: u64
         };
         (part.packing.len() + slopes) as u64
     });
-    in_panels.unwrap_or(elements).next_multiple_of(LINE as u64) * 4
+    in_panels.unwrap_or(elements)
 }

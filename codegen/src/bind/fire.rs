@@ -3,19 +3,19 @@
 use std::ops::Range;
 
 use csdfc_kernels::element_wise::PReluInPlace;
-use csdfc_kernels::elements::{ElementShape, Elements, ElementsMut};
-use csdfc_kernels::kernel::{Context, ElementKernel};
-use csdfc_kernels::rows::{RowShape, Rows, RowsMut};
-use csdfc_kernels::share::share_rows;
+use csdfc_kernels::elements::ElementShape;
+use csdfc_kernels::kernel::Context;
+use csdfc_kernels::rows::RowShape;
 
-use super::kernel::{Call, ElementCall, Form, Kernel, RowCall};
+use super::kernel::{Call, Form};
 use super::seen::{Input, View};
+use super::typed::{ByElements, ByRows, Lying, Typed};
 
 /// Rows that a firing reads.
 #[derive(Debug, Clone)]
 pub struct Source<'a> {
     /// Their storage.
-    pub data: &'a [f32],
+    pub data: &'a [u8],
     /// Where in it they are.
     pub slots: Slots,
 }
@@ -33,123 +33,65 @@ pub enum Slots {
 #[derive(Debug)]
 pub struct Target<'a> {
     /// Their storage.
-    pub data: TargetData<'a>,
+    pub data: &'a mut [u8],
     /// Where in it they are.
     pub slots: Slots,
 }
 
-/// Storage that a firing writes.
-#[derive(Debug)]
-pub enum TargetData<'a> {
-    /// Floats.
-    F32(&'a mut [f32]),
-    /// Indices.
-    I64(&'a mut [i64]),
-}
+/// What applies the slopes of a PRelu to what another kernel has made.
+const SLOPES: Typed<PReluInPlace, f32, f32> = Typed::new(PReluInPlace);
 
 impl Call {
     /// Makes rows `y` of the layer's output. `weights` are the layer's packed parameters.
     ///
-    /// # Errors
-    /// When the output is for other elements than the kernel makes.
+    /// # Panics
+    /// If a tensor or the weights are not as the layer was bound.
     pub fn fire(
         &self,
         context: &mut Context<'_>,
         y: Range<usize>,
         inputs: &[Source<'_>],
-        weights: &[f32],
+        weights: &[u8],
         output: Target<'_>,
-    ) -> Result<(), String> {
+    ) {
+        let Target { data, slots } = output;
+        let last = self.constants.len() - usize::from(self.slopes);
         match &self.form {
-            Form::Rows(call) => self.fire_rows(call, context, y, inputs, weights, output),
-            Form::Elements(call) => self.fire_elements(call, context, y, inputs, weights, output),
-        }
-    }
-
-    fn fire_rows(
-        &self,
-        call: &RowCall,
-        context: &mut Context<'_>,
-        y: Range<usize>,
-        inputs: &[Source<'_>],
-        weights: &[f32],
-        output: Target<'_>,
-    ) -> Result<(), String> {
-        let operands: Vec<Rows<'_>> =
-            inputs.iter().zip(&call.inputs).map(|(x, input)| x.rows(input)).collect();
-        let constants: Vec<Rows<'_>> = self
-            .constants
-            .iter()
-            .map(|c| Rows { data: weights[c.range.clone()].into(), shape: c.packing.rows() })
-            .collect();
-        let (constants, slopes) = constants.split_at(constants.len() - usize::from(self.slopes));
-        let shape = output.slots.rows(call.output);
-        match (&call.kernel, output.data) {
-            (Kernel::F32(bound), TargetData::F32(data)) => {
-                let mut output = RowsMut { data: data.into(), shape };
-                share_rows(&*bound.kernel, context, y.clone(), &operands, constants, &mut output);
+            Form::Rows(call) => {
+                let operands: Vec<Lying<'_, RowShape>> =
+                    inputs.iter().zip(&call.inputs).map(|(x, input)| x.rows(input)).collect();
+                let constants = self.constants.iter().map(|c| (&weights[c.range.clone()], c.packing.rows()));
+                let constants: Vec<Lying<'_, RowShape>> = constants.collect();
+                let shape = slots.rows(call.output);
+                call.kernel.calls.call(context, y.clone(), &operands, &constants[..last], (data, shape));
                 if self.slopes {
-                    share_rows(&PReluInPlace, context, y, &[], slopes, &mut output);
+                    ByRows::call(&SLOPES, context, y, &[], &constants[last..], (data, shape));
                 }
             }
-            (Kernel::I64(bound), TargetData::I64(data)) => {
-                let mut output = RowsMut { data: data.into(), shape };
-                share_rows(&*bound.kernel, context, y, &operands, constants, &mut output);
-            }
-            _ => return Err(WRONG_ELEMENTS.into()),
-        }
-        Ok(())
-    }
-
-    fn fire_elements(
-        &self,
-        call: &ElementCall,
-        context: &mut Context<'_>,
-        y: Range<usize>,
-        inputs: &[Source<'_>],
-        weights: &[f32],
-        output: Target<'_>,
-    ) -> Result<(), String> {
-        let operands: Vec<Elements<'_>> =
-            inputs.iter().zip(&call.inputs).map(|(x, input)| x.elements(input)).collect();
-        let constants: Vec<Elements<'_>> = self
-            .constants
-            .iter()
-            .map(|c| {
-                let View { shape, seen } = c.packing.elements();
-                Elements { data: weights[c.range.clone()].into(), shape, seen }
-            })
-            .collect();
-        let (constants, slopes) = constants.split_at(constants.len() - usize::from(self.slopes));
-        let shape = output.slots.elements(call.output);
-        match (&call.kernel, output.data) {
-            (Kernel::F32(bound), TargetData::F32(data)) => {
-                let mut output = ElementsMut { data: data.into(), shape };
-                bound.kernel.elements(context, y.clone(), &operands, constants, &mut output);
+            Form::Elements(call) => {
+                let operands: Vec<Lying<'_, View>> =
+                    inputs.iter().zip(&call.inputs).map(|(x, input)| x.elements(input)).collect();
+                let constants =
+                    self.constants.iter().map(|c| (&weights[c.range.clone()], c.packing.elements()));
+                let constants: Vec<Lying<'_, View>> = constants.collect();
+                let shape = slots.elements(call.output);
+                call.kernel.calls.call(context, y.clone(), &operands, &constants[..last], (data, shape));
                 if self.slopes {
-                    PReluInPlace.elements(context, y, &[], slopes, &mut output);
+                    ByElements::call(&SLOPES, context, y, &[], &constants[last..], (data, shape));
                 }
             }
-            (Kernel::I64(bound), TargetData::I64(data)) => {
-                let mut output = ElementsMut { data: data.into(), shape };
-                bound.kernel.elements(context, y, &operands, constants, &mut output);
-            }
-            _ => return Err(WRONG_ELEMENTS.into()),
         }
-        Ok(())
     }
 }
 
-const WRONG_ELEMENTS: &str = "its output is for other elements than its kernel makes: a mistake";
-
 impl<'a> Source<'a> {
-    fn rows(&self, input: &Input<RowShape>) -> Rows<'a> {
-        Rows { data: self.data.into(), shape: self.slots.of(input).rows(input.shape) }
+    fn rows(&self, input: &Input<RowShape>) -> Lying<'a, RowShape> {
+        (self.data, self.slots.of(input).rows(input.shape))
     }
 
-    fn elements(&self, input: &Input<View>) -> Elements<'a> {
+    fn elements(&self, input: &Input<View>) -> Lying<'a, View> {
         let View { shape, seen } = input.shape;
-        Elements { data: self.data.into(), shape: self.slots.of(input).elements(shape), seen }
+        (self.data, View { shape: self.slots.of(input).elements(shape), seen })
     }
 }
 
@@ -184,10 +126,14 @@ impl Slots {
 
 #[cfg(test)]
 mod tests {
+    use csdfc_kernels::span::SpanMut;
+
     use super::*;
     use crate::bind::{Primitive, Site, bind};
+    use crate::bytes::Bytes;
     use crate::operator::{ElementWise, Function, Operator};
     use crate::shape::Shape;
+    use crate::weights;
 
     /// Slopes for each channel of a view whose channels are the pixels of the tensor.
     #[test]
@@ -198,13 +144,14 @@ mod tests {
         let primitive = Primitive::of(&operator, &[&seen]);
         let call = bind(primitive, &Site::whole(&operator, [(&own, &seen)].into_iter(), &seen)).unwrap();
         let slopes: Vec<f32> = (1..=24).map(|i| i as f32).collect();
-        let mut weights = vec![0.0; call.constants[0].range.end];
-        call.constants[0].packing.pack(std::slice::from_ref(&slopes), &mut weights).unwrap();
-        let x = Source { data: &[-1.0; 24], slots: Slots::Ring(0) };
-        let mut made = [0.0; 24];
-        let output = Target { data: TargetData::F32(&mut made), slots: Slots::Ring(0) };
+        let [mut weights, mut x, mut made] = [0; 3].map(|_| Bytes::zeros(4 * 24).unwrap());
+        weights::pack(&call, &|_| Ok(slopes.clone()), &mut weights).unwrap();
+        SpanMut::of_bytes(&mut x).all().fill(-1.0f32);
+        let x = Source { data: &x, slots: Slots::Ring(0) };
+        let output = Target { data: &mut made, slots: Slots::Ring(0) };
         let context = &mut Context::alone(csdfc_kernels::arch::Isa::compiled());
-        call.fire(context, 0..1, &[x], &weights, output).unwrap();
-        assert_eq!(made.to_vec(), slopes.iter().map(|slope| -slope).collect::<Vec<f32>>());
+        call.fire(context, 0..1, &[x], &weights, output);
+        let expected: Vec<f32> = slopes.iter().map(|slope| -slope).collect();
+        assert_eq!(SpanMut::<f32>::of_bytes(&mut made).all(), expected);
     }
 }

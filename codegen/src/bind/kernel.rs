@@ -8,13 +8,14 @@ use csdfc_kernels::kernel::{ElementKernel, RowKernel};
 use csdfc_kernels::rows::RowShape;
 use serde::Serialize;
 
-use crate::format::Layout;
+use crate::format::{Element, Layout};
 use crate::operator::Operator;
 use crate::shape::Shape;
 
 use super::constants::Packing;
 use super::literal::Literal;
 use super::seen::{Input, View};
+use super::typed::{ByElements, ByRows, Stored, Typed};
 
 /// A layer as it stands among the rings that it reads and writes.
 #[derive(Debug, Clone)]
@@ -27,12 +28,14 @@ pub struct Site<'a> {
     pub output: &'a Shape,
     /// Layout of its output.
     pub layout: Layout,
+    /// Floats that its primitive reads, and floats that this makes.
+    pub floats: [Element; 2],
     /// Rows of the ring that it writes.
     pub ring_rows: usize,
 }
 
 impl<'a> Site<'a> {
-    /// A layer of which every tensor is stored whole, as HWC. The operands are tensors as they are, and as they are seen.
+    /// A layer of 32-bit floats of which every tensor is stored whole, as HWC. The operands are tensors as they are, and as they are seen.
     pub fn whole(
         operator: &'a Operator,
         operands: impl Iterator<Item = (&'a Shape, &'a Shape)>,
@@ -41,7 +44,7 @@ impl<'a> Site<'a> {
         let layout = Layout::Hwc;
         let operand = |(own, seen): (&'a Shape, _)| Operand { own, seen, layout, ring_rows: own.rows() };
         let inputs = operands.map(operand).collect();
-        Site { operator, inputs, output, layout, ring_rows: output.rows() }
+        Site { operator, inputs, output, layout, floats: [Element::F32; 2], ring_rows: output.rows() }
     }
 }
 
@@ -82,7 +85,7 @@ pub enum Form {
 #[derive(Debug, Clone)]
 pub struct RowCall {
     /// The kernel.
-    pub kernel: Kernel<dyn RowKernel + Send + Sync, dyn RowKernel<i64> + Send + Sync>,
+    pub kernel: Kernel<dyn ByRows>,
     /// How it sees the operands.
     pub inputs: Vec<Input<RowShape>>,
     /// How it sees the output.
@@ -93,27 +96,23 @@ pub struct RowCall {
 #[derive(Debug, Clone)]
 pub struct ElementCall {
     /// The kernel.
-    pub kernel: Kernel<dyn ElementKernel + Send + Sync, dyn ElementKernel<i64> + Send + Sync>,
+    pub kernel: Kernel<dyn ByElements>,
     /// How it sees the operands.
     pub inputs: Vec<Input<View>>,
     /// How it sees the output.
     pub output: ElementShape,
 }
 
-/// A kernel by what it makes.
-pub enum Kernel<F: ?Sized, I: ?Sized> {
-    /// Floats.
-    F32(Bound<F>),
-    /// Indices.
-    I64(Bound<I>),
-}
-
 /// A kernel with its parameters: `run` calls it, `emit` prints it.
-pub struct Bound<K: ?Sized> {
+pub struct Kernel<K: ?Sized> {
     /// The kernel.
-    pub kernel: Arc<K>,
+    pub calls: Arc<K>,
     /// The kernel as Rust writes it.
     pub literal: Literal,
+    /// What it reads, and what its constants are.
+    pub reads: Element,
+    /// What it makes.
+    pub makes: Element,
 }
 
 /// What parameters of kernels are.
@@ -121,17 +120,19 @@ pub trait Parameters: Serialize + Send + Sync + 'static {}
 
 impl<K: Serialize + Send + Sync + 'static> Parameters for K {}
 
-impl<T: 'static> Bound<dyn RowKernel<T> + Send + Sync> {
+impl Kernel<dyn ByRows> {
     /// A kernel by rows.
-    pub fn rows(kernel: impl RowKernel<T> + Parameters) -> Self {
-        Bound { literal: Literal::of(&kernel), kernel: Arc::new(kernel) }
+    pub fn rows<O: Stored, I: Stored>(kernel: impl RowKernel<O, I> + Parameters) -> Self {
+        let (literal, calls) = (Literal::of(&kernel), Arc::new(Typed::<_, O, I>::new(kernel)));
+        Kernel { calls, literal, reads: I::ELEMENT, makes: O::ELEMENT }
     }
 }
 
-impl<T: 'static> Bound<dyn ElementKernel<T> + Send + Sync> {
+impl Kernel<dyn ByElements> {
     /// A kernel by elements.
-    pub fn elements(kernel: impl ElementKernel<T> + Parameters) -> Self {
-        Bound { literal: Literal::of(&kernel), kernel: Arc::new(kernel) }
+    pub fn elements<O: Stored, I: Stored>(kernel: impl ElementKernel<O, I> + Parameters) -> Self {
+        let (literal, calls) = (Literal::of(&kernel), Arc::new(Typed::<_, O, I>::new(kernel)));
+        Kernel { calls, literal, reads: I::ELEMENT, makes: O::ELEMENT }
     }
 }
 
@@ -139,8 +140,8 @@ impl Call {
     /// The kernel as Rust writes it.
     pub fn literal(&self) -> &Literal {
         match &self.form {
-            Form::Rows(call) => call.kernel.literal(),
-            Form::Elements(call) => call.kernel.literal(),
+            Form::Rows(call) => &call.kernel.literal,
+            Form::Elements(call) => &call.kernel.literal,
         }
     }
 
@@ -153,43 +154,31 @@ impl Call {
         rows.is_some_and(|rows| rows != [1, 1])
     }
 
-    /// Whether it makes indices.
-    pub fn makes_indices(&self) -> bool {
-        match &self.form {
-            Form::Rows(call) => matches!(call.kernel, Kernel::I64(_)),
-            Form::Elements(call) => matches!(call.kernel, Kernel::I64(_)),
-        }
+    /// The elements that it reads, those of its constants among them, and the elements that it makes.
+    pub fn elements(&self) -> [Element; 2] {
+        self.form.elements()
     }
 }
 
-impl<F: ?Sized, I: ?Sized> Kernel<F, I> {
-    /// The kernel as Rust writes it.
-    pub fn literal(&self) -> &Literal {
+impl Form {
+    /// The elements that the kernel reads, and those that it makes.
+    pub(super) fn elements(&self) -> [Element; 2] {
         match self {
-            Kernel::F32(bound) => &bound.literal,
-            Kernel::I64(bound) => &bound.literal,
+            Form::Rows(call) => [call.kernel.reads, call.kernel.makes],
+            Form::Elements(call) => [call.kernel.reads, call.kernel.makes],
         }
     }
 }
 
-impl<F: ?Sized, I: ?Sized> Clone for Kernel<F, I> {
+impl<K: ?Sized> Clone for Kernel<K> {
     fn clone(&self) -> Self {
-        match self {
-            Kernel::F32(bound) => Kernel::F32(bound.clone()),
-            Kernel::I64(bound) => Kernel::I64(bound.clone()),
-        }
+        Kernel { calls: self.calls.clone(), literal: self.literal.clone(), ..*self }
     }
 }
 
-impl<K: ?Sized> Clone for Bound<K> {
-    fn clone(&self) -> Self {
-        Bound { kernel: self.kernel.clone(), literal: self.literal.clone() }
-    }
-}
-
-impl<F: ?Sized, I: ?Sized> std::fmt::Debug for Kernel<F, I> {
+impl<K: ?Sized> std::fmt::Debug for Kernel<K> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.literal().fmt(f)
+        self.literal.fmt(f)
     }
 }
 
@@ -200,6 +189,6 @@ pub struct Constant {
     pub packing: Packing,
     /// The parameters that it is packed from.
     pub parameters: Range<usize>,
-    /// Its elements among those of the layer.
+    /// Its bytes among those of the layer.
     pub range: Range<usize>,
 }

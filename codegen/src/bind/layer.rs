@@ -15,9 +15,15 @@ use super::primitive::Primitive;
 /// When no kernel does.
 pub fn bind(primitive: Primitive, site: &Site<'_>) -> Result<Call, String> {
     let Choice { form, parts, slopes } = primitive.kernel(site)?;
+    let [reads, makes] = form.elements();
+    if [reads, makes] != [primitive.reads(), primitive.makes(site.operator)].map(|format| format.element) {
+        return Err(format!(
+            "its kernel reads {reads} and makes {makes}, not what its primitive does: a mistake"
+        ));
+    }
     let mut start = 0;
     let constants = parts.into_iter().map(|Part { packing, parameters }| {
-        let range = start..start + packing.len();
+        let range = start..start + packing.len() * reads.bytes() as usize;
         start = range.end;
         Constant { packing, parameters, range }
     });
@@ -76,7 +82,8 @@ pub(crate) fn bind_layer(
     let primitive = Primitive::find(name).ok_or_else(|| format!("there is no primitive `{name}`"))?;
     let (operator, output) = (&entry.layer.operator, &entry.tensor.shape);
     let layout = entry.tensor.format.layout;
-    let call = bind(primitive, &Site { operator, inputs, output, layout, ring_rows })?;
+    let floats = primitive.floats();
+    let call = bind(primitive, &Site { operator, inputs, output, layout, floats, ring_rows })?;
     let follows = |tensor: usize| {
         let rings = read_from(stores, l, tensor).zip(written.first().copied());
         rings.is_some_and(|(read, own)| stores[read].overlaps(&stores[own]))
@@ -84,7 +91,7 @@ pub(crate) fn bind_layer(
     if (0..entry.inputs.len()).any(|operand| call.folds(operand) && follows(entry.inputs[operand])) {
         return Err("it takes in one piece what it makes row by row: a mistake".into());
     }
-    if call.makes_indices() != makes_indices {
+    if call.elements()[1] != entry.tensor.format.element {
         return Err("its tensor is of other elements than it makes: a mistake".into());
     }
     Ok(Some(call))

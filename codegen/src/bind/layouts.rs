@@ -1,6 +1,7 @@
 //! Kernels of tensors in any layout, and those that bring a tensor from one layout into another.
 
-use csdfc_kernels::convert::{Gather, Scatter, Swap};
+use csdfc_kernels::convert::{Cast, Gather, Scatter, Swap};
+use csdfc_kernels::element::F16;
 use csdfc_kernels::element_wise::ElementWise;
 use csdfc_kernels::rows::RowShape;
 
@@ -9,7 +10,7 @@ use crate::operator::Operator;
 use crate::shape::Shape;
 
 use super::choice::Choice;
-use super::kernel::Site;
+use super::kernel::{Kernel, Site};
 use super::seen::Input;
 use super::translate;
 
@@ -35,16 +36,34 @@ pub(super) fn element_wise(site: &Site<'_>) -> Result<Choice, String> {
     let Operator::ElementWise(element_wise) = site.operator else { return site.unsupported() };
     let kernel = ElementWise { function: translate::activation(Some(&element_wise.function)) };
     let Some((inputs, output)) = both(site) else { return site.unsupported() };
-    Ok(Choice::by_rows(kernel, inputs, output))
+    Ok(Choice::by_f32_rows(kernel, inputs, output))
 }
 
 /// From one layout into another.
 pub(super) fn convert(site: &Site<'_>) -> Result<Choice, String> {
     let Some((inputs, output)) = both(site) else { return site.unsupported() };
     match [site.inputs[0].layout, site.layout] {
-        [Layout::Hwc, Layout::Hcw] | [Layout::Hcw, Layout::Hwc] => Ok(Choice::by_rows(Swap, inputs, output)),
-        [Layout::Hcw, Layout::Chw] => Ok(Choice::by_rows(Scatter, inputs, output)),
-        [Layout::Chw, Layout::Hcw] => Ok(Choice::by_rows(Gather, inputs, output)),
+        [Layout::Hwc, Layout::Hcw] | [Layout::Hcw, Layout::Hwc] => {
+            Ok(Choice::by_f32_rows(Swap, inputs, output))
+        }
+        [Layout::Hcw, Layout::Chw] => Ok(Choice::by_f32_rows(Scatter, inputs, output)),
+        [Layout::Chw, Layout::Hcw] => Ok(Choice::by_f32_rows(Gather, inputs, output)),
         _ => site.unsupported(),
+    }
+}
+
+/// From floats of one width to floats of the other, as they lie.
+pub(super) fn cast(site: &Site<'_>) -> Result<Choice, String> {
+    let kernel = match site.floats {
+        [Element::F32, Element::F16] => Kernel::rows::<F16, f32>(Cast),
+        _ => Kernel::rows::<f32, F16>(Cast),
+    };
+    let [x] = site.inputs.as_slice() else { return site.unsupported() };
+    // An image by its rows, lines by theirs, any other tensor in one piece.
+    let lines = site.output.rows();
+    let image = x.image().zip(site.image()).filter(|_| x.own == site.output);
+    match image.or_else(|| x.flat(lines, lines).zip(site.flat(lines))) {
+        Some((input, output)) => Ok(Choice::by_rows(kernel, vec![input], output)),
+        None => site.unsupported(),
     }
 }

@@ -26,13 +26,14 @@ mod seen;
 #[cfg(test)]
 mod tests;
 mod translate;
+mod typed;
 
-pub(crate) use constants::LINE;
 pub use constants::{Packing, Part};
-pub use fire::{Slots, Source, Target, TargetData};
-pub use kernel::{Bound, Call, Constant, ElementCall, Form, Kernel, Operand, Parameters, RowCall, Site};
+pub use fire::{Slots, Source, Target};
+pub use kernel::{Call, Constant, ElementCall, Form, Kernel, Operand, Parameters, RowCall, Site};
 pub use layer::bind;
 pub(crate) use layer::{bind_layer, read_from, workspace_of, written_by};
 pub use literal::Literal;
 pub use primitive::Primitive;
 pub use seen::{Input, View};
+pub use typed::{ByElements, ByRows, Lying, Stored};

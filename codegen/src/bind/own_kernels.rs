@@ -7,7 +7,6 @@ use csdfc_kernels::depth_space::{DepthToSpace, SpaceToDepth};
 use csdfc_kernels::element_wise::{BatchNorm, ElementWise, PRelu};
 use csdfc_kernels::elements::{Axes, MAX_RANK};
 use csdfc_kernels::instance_norm::InstanceNorm;
-use csdfc_kernels::kernel::{ElementKernel, RowKernel};
 use csdfc_kernels::lrn::Lrn;
 use csdfc_kernels::mat_mul::MatMul;
 use csdfc_kernels::pad::{Pad, PadElements};
@@ -21,10 +20,11 @@ use crate::operator::{self, Function, Operator};
 use crate::shape::{Order, Shape};
 
 use super::access::{self, image_rows};
-use super::choice::{Choice, split};
+use super::choice::{Choice, ElementFloats, RowFloats, split};
 use super::constants::Packing;
-use super::kernel::{Bound, ElementCall, Form, Kernel, Operand, Parameters, RowCall, Site};
+use super::kernel::{ElementCall, Form, Kernel, Operand, Site};
 use super::translate;
+use super::typed::{ByElements, ByRows};
 
 /// Chooses the kernel of a layer whose operator has one, by rows where it can.
 pub(super) fn choose(site: &Site<'_>) -> Result<Choice, String> {
@@ -35,15 +35,12 @@ pub(super) fn choose(site: &Site<'_>) -> Result<Choice, String> {
         Operator::ElementWise(element_wise) => self::element_wise(site, x, &element_wise.function),
         Operator::BatchNorm(norm) => batch_norm(site, x, norm),
         Operator::Binary(binary) => self::binary(site, binary),
-        Operator::MatMul => site.by_elements(MatMul),
+        Operator::MatMul => site.elements(Kernel::elements::<f32, f32>(MatMul)),
         Operator::InstanceNorm(norm) => instance_norm(site, x, norm),
         Operator::Concat(concat) => self::concat(site, concat.axis),
         _ => unary(site, x),
     }
 }
-
-/// Kernels that see tensors element by element.
-type ElementKernels = Kernel<dyn ElementKernel + Send + Sync, dyn ElementKernel<i64> + Send + Sync>;
 
 impl Site<'_> {
     /// The output's rows, if it is an image.
@@ -60,26 +57,32 @@ impl Site<'_> {
     }
 
     /// A kernel by rows of images, if operand and output are such.
-    fn by_rows(&self, x: &Operand<'_>, kernel: impl RowKernel + Parameters) -> Option<Choice> {
+    fn by_rows(&self, x: &Operand<'_>, kernel: impl RowFloats) -> Option<Choice> {
+        self.images(x, self.rows_of(kernel))
+    }
+
+    /// The same, of floats that were chosen.
+    fn images(&self, x: &Operand<'_>, kernel: Kernel<dyn ByRows>) -> Option<Choice> {
         Some(Choice::by_rows(kernel, vec![x.image()?], self.image()?))
     }
 
     /// A kernel on rows of `pixels` pixels, if operand and output lie in row-major order.
-    fn by_pixels(
-        &self,
-        x: &Operand<'_>,
-        pixels: usize,
-        kernel: impl RowKernel + Parameters,
-    ) -> Option<Choice> {
+    fn by_pixels(&self, x: &Operand<'_>, pixels: usize, kernel: impl RowFloats) -> Option<Choice> {
+        self.pixels(x, pixels, self.rows_of(kernel))
+    }
+
+    /// The same, of floats that were chosen.
+    fn pixels(&self, x: &Operand<'_>, pixels: usize, kernel: Kernel<dyn ByRows>) -> Option<Choice> {
         Some(Choice::by_rows(kernel, vec![x.flat(self.output.rows(), pixels)?], self.flat(pixels)?))
     }
 
     /// A kernel element by element.
-    pub(super) fn by_elements(&self, kernel: impl ElementKernel + Parameters) -> Result<Choice, String> {
-        self.elements(Kernel::F32(Bound::elements(kernel)))
+    pub(super) fn by_elements(&self, kernel: impl ElementFloats) -> Result<Choice, String> {
+        self.elements(self.elements_of(kernel))
     }
 
-    fn elements(&self, kernel: ElementKernels) -> Result<Choice, String> {
+    /// The same, of floats that were chosen.
+    fn elements(&self, kernel: Kernel<dyn ByElements>) -> Result<Choice, String> {
         let inputs = self.inputs.iter().map(|x| x.elements(self.output)).collect::<Result<_, _>>()?;
         let output = access::elements(self.output, self.output.order, self.output, self.ring_rows)?.shape;
         Ok(Choice::new(Form::Elements(ElementCall { kernel, inputs, output })))
@@ -111,37 +114,44 @@ impl Site<'_> {
 
 fn element_wise(site: &Site<'_>, x: &Operand<'_>, function: &Function) -> Result<Choice, String> {
     match function {
-        Function::PRelu { slope } => of_each_element(site, x, PRelu, Some(slope)),
-        _ => of_each_element(site, x, ElementWise { function: translate::activation(Some(function)) }, None),
+        Function::PRelu { slope } => {
+            let kernels = (Kernel::rows::<f32, f32>(PRelu), Kernel::elements::<f32, f32>(PRelu));
+            of_each_element(site, x, kernels, Some(slope))
+        }
+        _ => {
+            let kernel = ElementWise { function: translate::activation(Some(function)) };
+            of_each_element(site, x, (site.rows_of(kernel), site.elements_of(kernel)), None)
+        }
     }
 }
 
 /// A function of each element, with slopes perhaps.
-fn of_each_element<K: RowKernel + ElementKernel + Parameters + Copy>(
+fn of_each_element(
     site: &Site<'_>,
     x: &Operand<'_>,
-    kernel: K,
+    (rows, elements): (Kernel<dyn ByRows>, Kernel<dyn ByElements>),
     slope: Option<&Vec<usize>>,
 ) -> Result<Choice, String> {
     let with_slopes = |choice: Choice| match slope {
         Some(slope) => choice.constant(site.output, slope).map(|packing| choice.with(packing, 0..1)),
         None => Ok(choice),
     };
-    let by_rows = site.by_rows(x, kernel).filter(|_| x.seen.order == site.output.order);
+    let by_rows = site.images(x, rows.clone()).filter(|_| x.seen.order == site.output.order);
     let last = site.output.dims.last().copied().unwrap_or(1).max(1);
-    let by_pixels = || site.by_pixels(x, site.output.elements() / last, kernel);
+    let by_pixels = || site.pixels(x, site.output.elements() / last, rows);
     match by_rows.or_else(by_pixels).map(with_slopes) {
         Some(Ok(choice)) => Ok(choice),
-        _ => with_slopes(site.by_elements(kernel)?),
+        _ => with_slopes(site.elements(elements)?),
     }
 }
 
 fn batch_norm(site: &Site<'_>, x: &Operand<'_>, norm: &operator::BatchNorm) -> Result<Choice, String> {
     let kernel = BatchNorm { activation: translate::fused(norm.activation.as_ref()) };
-    let rank_2 = || site.by_pixels(x, x.seen.dims[0], kernel).filter(|_| x.seen.rank() == 2);
-    let choice = match site.by_rows(x, kernel).or_else(rank_2) {
+    let rows = || Kernel::rows::<f32, f32>(kernel);
+    let rank_2 = || site.pixels(x, x.seen.dims[0], rows()).filter(|_| x.seen.rank() == 2);
+    let choice = match site.images(x, rows()).or_else(rank_2) {
         Some(choice) => choice,
-        None => site.by_elements(kernel)?,
+        None => site.elements(Kernel::elements::<f32, f32>(kernel))?,
     };
     let dims = || Packing::Plain { dims: vec![norm.channels] };
     choice.with(dims(), 0..1).with(dims(), 1..2).with_p_relu(site, norm.activation.as_ref(), 2)
@@ -149,9 +159,9 @@ fn batch_norm(site: &Site<'_>, x: &Operand<'_>, norm: &operator::BatchNorm) -> R
 
 fn instance_norm(site: &Site<'_>, x: &Operand<'_>, norm: &operator::InstanceNorm) -> Result<Choice, String> {
     let kernel = InstanceNorm { epsilon: norm.epsilon };
-    let choice = match site.by_rows(x, kernel) {
+    let choice = match site.images(x, Kernel::rows::<f32, f32>(kernel)) {
         Some(choice) => choice,
-        None => site.by_elements(kernel)?,
+        None => site.elements(Kernel::elements::<f32, f32>(kernel))?,
     };
     let dims = || Packing::Plain { dims: vec![norm.channels] };
     Ok(choice.with(dims(), 0..1).with(dims(), 1..2))
@@ -192,7 +202,7 @@ fn binary_by_rows(site: &Site<'_>, kernel: Binary) -> Option<Choice> {
         all_fit.then_some(input)
     };
     let inputs = site.inputs.iter().map(input).collect::<Option<_>>()?;
-    Some(Choice::by_rows(kernel, inputs, output))
+    Some(Choice::by_rows(site.rows_of(kernel), inputs, output))
 }
 
 /// As rows of pixels, cut where every operand is whole or one element on both sides, and in no row of the output.
@@ -213,7 +223,7 @@ fn binary_by_pixels(site: &Site<'_>, kernel: Binary, constant: Option<&[usize]>)
             split(dims, constant, channels)?;
         }
         let output = site.flat(site.output.elements() / channels)?;
-        Some(Choice::by_rows(kernel, inputs, output))
+        Some(Choice::by_rows(site.rows_of(kernel), inputs, output))
     })
 }
 
@@ -223,7 +233,7 @@ fn concat(site: &Site<'_>, axis: usize) -> Result<Choice, String> {
         let axis = Site::image_axis(site.output, axis)?;
         let input = |x: &Operand<'_>| x.image().filter(|_| x.seen.order == site.output.order);
         let inputs = site.inputs.iter().map(input).collect::<Option<_>>()?;
-        Some(Choice::by_rows(Concat { axis }, inputs, output))
+        Some(Choice::by_rows(site.rows_of(Concat { axis }), inputs, output))
     };
     let by_pixels = || {
         if site.image().is_some() {
@@ -234,7 +244,7 @@ fn concat(site: &Site<'_>, axis: usize) -> Result<Choice, String> {
             let input = |x: &Operand<'_>| x.flat(x.seen.dims[axis], x.seen.dims[axis]);
             let inputs = site.inputs.iter().map(input).collect::<Option<_>>()?;
             return Some(Choice::by_rows(
-                Concat { axis: ImageAxis::Rows },
+                site.rows_of(Concat { axis: ImageAxis::Rows }),
                 inputs,
                 site.flat(site.output.rows())?,
             ));
@@ -242,7 +252,8 @@ fn concat(site: &Site<'_>, axis: usize) -> Result<Choice, String> {
         let pixels: usize = site.output.dims[..axis].iter().product();
         let rows = site.output.rows();
         let inputs = site.inputs.iter().map(|x| x.flat(rows, pixels)).collect::<Option<_>>()?;
-        Some(Choice::by_rows(Concat { axis: ImageAxis::Channels }, inputs, site.flat(pixels)?))
+        let kernel = site.rows_of(Concat { axis: ImageAxis::Channels });
+        Some(Choice::by_rows(kernel, inputs, site.flat(pixels)?))
     };
     match by_rows().or_else(by_pixels) {
         Some(choice) => Ok(choice),
@@ -266,7 +277,7 @@ fn unary(site: &Site<'_>, x: &Operand<'_>) -> Result<Choice, String> {
     let choice = match site.operator {
         Operator::Pool(pool) => site.by_rows(x, translate::pool(pool)),
         Operator::Resize(resize) => site.by_rows(x, self::resize(site, x, resize)?),
-        Operator::Lrn(lrn) => site.by_rows(x, self::lrn(lrn)),
+        Operator::Lrn(lrn) => site.images(x, Kernel::rows::<f32, f32>(self::lrn(lrn))),
         Operator::DepthToSpace(blocks) => site.by_rows(x, depth_to_space(blocks)),
         Operator::SpaceToDepth(blocks) => site.by_rows(x, SpaceToDepth { block: blocks.block }),
         Operator::Slice(slice) if same_order && slice.starts.len() == 4 => {
@@ -284,12 +295,8 @@ fn unary(site: &Site<'_>, x: &Operand<'_>) -> Result<Choice, String> {
             let axis = Site::image_axis(x.seen, arg_max.axis).filter(|axis| *axis != ImageAxis::Rows);
             let is_kept = arg_max.keep_dims && same_order && x.seen.rank() == 4;
             axis.filter(|_| is_kept).and_then(|axis| {
-                let kernel = Kernel::I64(Bound::rows(ArgMax { axis, select_last: arg_max.select_last }));
-                Some(Choice::new(Form::Rows(RowCall {
-                    kernel,
-                    inputs: vec![x.image()?],
-                    output: site.image()?,
-                })))
+                let kernel = Kernel::rows::<i64, f32>(ArgMax { axis, select_last: arg_max.select_last });
+                site.images(x, kernel)
             })
         }
         Operator::Softmax(softmax) => self::softmax(site, x, softmax, image_axes(&softmax.axes)),
@@ -337,14 +344,16 @@ fn reduce(
             // One pixel of channels, whatever its dimensions.
             let output = RowShape::dense(1, 1, channels_of_all, site.ring_rows);
             let is_frame = columns && !channels && site.output.elements() == channels_of_all;
-            return is_frame.then(|| Choice::by_rows(ReduceFrame { function }, vec![input], output));
+            return is_frame
+                .then(|| Choice::by_rows(site.rows_of(ReduceFrame { function }), vec![input], output));
         }
         let is_kept = reduce.keep_dims && x.seen.order == site.output.order;
         return site.by_rows(x, ReduceRows { function, columns, channels }).filter(|_| is_kept);
     }
     let pixels = trailing(&x.seen.dims, &reduce.axes)?;
     let (input, output) = (x.flat(site.output.rows(), pixels)?, site.flat(pixels)?);
-    Some(Choice::by_rows(ReduceRows { function, columns: false, channels: true }, vec![input], output))
+    let kernel = site.rows_of(ReduceRows { function, columns: false, channels: true });
+    Some(Choice::by_rows(kernel, vec![input], output))
 }
 
 fn softmax(
@@ -375,7 +384,7 @@ fn by_elements(site: &Site<'_>, x: &Operand<'_>) -> Result<Choice, String> {
     match site.operator {
         Operator::Pool(pool) => site.by_elements(translate::pool(pool)),
         Operator::Resize(resize) => site.by_elements(self::resize(site, x, resize)?),
-        Operator::Lrn(lrn) => site.by_elements(self::lrn(lrn)),
+        Operator::Lrn(lrn) => site.elements(Kernel::elements::<f32, f32>(self::lrn(lrn))),
         Operator::DepthToSpace(blocks) => site.by_elements(depth_to_space(blocks)),
         Operator::SpaceToDepth(blocks) => site.by_elements(SpaceToDepth { block: blocks.block }),
         Operator::Slice(slice) => site.by_elements(SliceElements {
@@ -394,7 +403,7 @@ fn by_elements(site: &Site<'_>, x: &Operand<'_>) -> Result<Choice, String> {
         }),
         Operator::ArgMax(arg_max) => {
             let &operator::ArgMax { axis, keep_dims, select_last } = arg_max;
-            site.elements(Kernel::I64(Bound::elements(ArgMaxElements { axis, keep_dims, select_last })))
+            site.elements(Kernel::elements::<i64, f32>(ArgMaxElements { axis, keep_dims, select_last }))
         }
         Operator::Transpose(transpose) => site.by_elements(Transpose { perm: per_axis(&transpose.perm, 0)? }),
         Operator::Softmax(softmax) => {

@@ -8,12 +8,12 @@
 use crate::format::Layout::{Chw, Hcw, Hwc};
 use csdfc_kernels::conv::im2row::Im2row;
 
-use crate::format::{Element, Layout};
+use crate::bytes::LINE;
+use crate::format::{Element, Format, Layout};
 use crate::operator::{Conv, Function, Operator};
 use crate::shape::Shape;
 
 use super::choice::Choice;
-use super::constants::LINE;
 use super::kernel::Site;
 use super::scenarios::{self, Member};
 use super::{constants, layouts, own_kernels, products};
@@ -26,25 +26,37 @@ struct Row {
     name: &'static str,
     /// Layout that it reads, and layout that it writes.
     layouts: [Layout; 2],
+    /// Floats that it reads and keeps as constants, and floats that it makes.
+    floats: [Element; 2],
     /// Whether it computes an operator of these operands, as seen.
     computes: fn(&Operator, &[&Shape]) -> bool,
     /// Bytes of workspace, for operands as seen and this output.
     workspace: fn(&Operator, &[&Shape], &Shape) -> u64,
-    /// Bytes that it keeps of so many parameters.
+    /// Elements that it keeps of so many parameters.
     stored: fn(&Operator, &[&Shape], u64) -> u64,
     /// The kernel, and how it sees its tensors.
     kernel: fn(&Site<'_>) -> Result<Choice, String>,
 }
 
 impl Row {
-    /// A primitive that needs no workspace and keeps filters in panels, if there are any.
+    /// A primitive of 32-bit floats that needs no workspace and keeps filters in panels, if there are any.
     const fn new(
         name: &'static str,
         layouts: [Layout; 2],
         computes: fn(&Operator, &[&Shape]) -> bool,
         kernel: fn(&Site<'_>) -> Result<Choice, String>,
     ) -> Self {
-        Row { name, layouts, computes, workspace: |_, _, _| 0, stored: constants::stored_bytes, kernel }
+        let (floats, stored) = ([Element::F32; 2], constants::stored_elements);
+        Row { name, layouts, floats, computes, workspace: |_, _, _| 0, stored, kernel }
+    }
+
+    /// The same of images in HWC whose elements, and whose parameters, are 16-bit floats.
+    const fn half(
+        name: &'static str,
+        computes: fn(&Operator, &[&Shape]) -> bool,
+        kernel: fn(&Site<'_>) -> Result<Choice, String>,
+    ) -> Self {
+        Row { floats: [Element::F16; 2], ..Row::new(name, [Hwc, Hwc], computes, kernel) }
     }
 }
 
@@ -77,12 +89,7 @@ static TABLE: &[Row] = &[
         |operator, _| matches!(operator, Operator::ConvTranspose(_)),
         products::convolution,
     ),
-    Row::new(
-        "gemm-panels-hwc-hwc",
-        [Hwc, Hwc],
-        |operator, _| matches!(operator, Operator::Gemm(_)),
-        products::gemm,
-    ),
+    Row::new("gemm-panels-hwc-hwc", [Hwc, Hwc], |operator, _| is_gemm(operator), products::gemm),
     Row::new("convert-swap-hwc-hcw", [Hwc, Hcw], is_convert, layouts::convert),
     Row::new("convert-swap-hcw-hwc", [Hcw, Hwc], is_convert, layouts::convert),
     Row::new("convert-scatter-hcw-chw", [Hcw, Chw], is_convert, layouts::convert),
@@ -90,7 +97,63 @@ static TABLE: &[Row] = &[
     Row::new("own-kernel-hwc-hwc", [Hwc, Hwc], |operator, _| has_own_kernel(operator), own_kernels::choose),
     Row::new("element-wise-hcw-hcw", [Hcw, Hcw], is_element_wise, layouts::element_wise),
     Row::new("element-wise-chw-chw", [Chw, Chw], is_element_wise, layouts::element_wise),
+    Row::half(
+        "indirect-gemm-half-hwc-hwc",
+        |operator, inputs| is_half(operator) && is_conv(operator, inputs, false),
+        products::convolution,
+    ),
+    Row::half(
+        "depthwise-direct-half-hwc-hwc",
+        |operator, inputs| is_half(operator) && is_conv(operator, inputs, true),
+        products::convolution,
+    ),
+    Row::half(
+        "gemm-panels-half-hwc-hwc",
+        |operator, _| is_half(operator) && is_gemm(operator),
+        products::gemm,
+    ),
+    Row::half(
+        "own-kernel-half-hwc-hwc",
+        |operator, _| is_half(operator) && is_own(operator),
+        own_kernels::choose,
+    ),
+    Row {
+        floats: [Element::F32, Element::F16],
+        ..Row::half("convert-narrow-hwc-hwc", is_convert, layouts::cast)
+    },
+    Row {
+        floats: [Element::F16, Element::F32],
+        ..Row::half("convert-widen-hwc-hwc", is_convert, layouts::cast)
+    },
 ];
+
+/// Whether an operator of one of the families below has a kernel of 16-bit floats: one that no PRelu follows.
+fn is_half(operator: &Operator) -> bool {
+    !matches!(operator.activation(), Some(Function::PRelu { .. }))
+}
+
+fn is_gemm(operator: &Operator) -> bool {
+    matches!(operator, Operator::Gemm(_))
+}
+
+/// Whether the operator's own kernel is also one of 16-bit floats.
+fn is_own(operator: &Operator) -> bool {
+    match operator {
+        Operator::ElementWise(element_wise) => !matches!(element_wise.function, Function::PRelu { .. }),
+        Operator::Binary(_)
+        | Operator::Pool(_)
+        | Operator::Reduce(_)
+        | Operator::Softmax(_)
+        | Operator::Concat(_)
+        | Operator::Resize(_)
+        | Operator::Pad(_)
+        | Operator::Slice(_)
+        | Operator::Transpose(_)
+        | Operator::DepthToSpace(_)
+        | Operator::SpaceToDepth(_) => true,
+        _ => false,
+    }
+}
 
 /// Whether this is a convolution, depthwise or not.
 fn is_conv(operator: &Operator, inputs: &[&Shape], depthwise: bool) -> bool {
@@ -186,6 +249,31 @@ impl Primitive {
         }
     }
 
+    /// Floats that it reads and keeps as constants, and floats that it makes. What makes indices makes them whatever the
+    /// floats are.
+    pub fn floats(self) -> [Element; 2] {
+        match self.0 {
+            Entry::Row(row) => row.floats,
+            Entry::Member(_) => [Element::F32; 2],
+        }
+    }
+
+    /// How the tensors lie that it reads.
+    pub fn reads(self) -> Format {
+        Format { layout: self.layouts()[0], element: self.floats()[0] }
+    }
+
+    /// How the tensor lies that it makes, as the output of this operator.
+    pub fn makes(self, operator: &Operator) -> Format {
+        let element = if operator.makes_indices() { Element::I64 } else { self.floats()[1] };
+        Format { layout: self.layouts()[1], element }
+    }
+
+    /// Bytes of so many parameters of a layer, before they are packed.
+    pub fn parameter_bytes(self, elements: u64) -> u64 {
+        elements * self.floats()[0].bytes()
+    }
+
     /// Whether it computes an operator of these operands, as seen.
     pub fn computes(self, operator: &Operator, inputs: &[&Shape]) -> bool {
         match self.0 {
@@ -213,13 +301,11 @@ impl Primitive {
 
     /// Bytes that it keeps of a layer's parameters, of which there are so many. `inputs` are the operands as seen.
     pub fn stored_bytes(self, operator: &Operator, inputs: &[&Shape], parameters: u64) -> u64 {
-        match self.0 {
+        let elements = match self.0 {
             Entry::Row(row) => (row.stored)(operator, inputs, parameters),
-            Entry::Member(member) => {
-                let elements = member.stored_len(operator, inputs).next_multiple_of(LINE);
-                elements as u64 * Element::F32.bytes()
-            }
-        }
+            Entry::Member(member) => member.stored_len(operator, inputs) as u64,
+        };
+        self.parameter_bytes(elements).next_multiple_of(LINE as u64)
     }
 
     pub(super) fn kernel(self, site: &Site<'_>) -> Result<Choice, String> {

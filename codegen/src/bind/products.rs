@@ -18,8 +18,10 @@ pub(super) fn convolution(site: &Site<'_>) -> Result<Choice, String> {
     let inputs = site.inputs.iter().map(|x| x.image());
     let (Some(inputs), Some(output)) = (inputs.collect(), site.image()) else { return site.unsupported() };
     let choice = match part.packing {
-        Packing::Conv { conv, .. } if is_computed(&conv) => Choice::by_rows(conv, inputs, output),
-        Packing::ConvTranspose { conv, .. } => Choice::by_rows(conv, inputs, output),
+        Packing::Conv { conv, .. } if is_computed(&conv) => {
+            Choice::by_rows(site.rows_of(conv), inputs, output)
+        }
+        Packing::ConvTranspose { conv, .. } => Choice::by_f32_rows(conv, inputs, output),
         _ => return site.unsupported(),
     };
     choice.with_panels(site, part, in_place)
@@ -38,7 +40,7 @@ pub(super) fn of_one_image<K: RowKernel + Parameters>(
     let (Packing::Conv { conv, .. }, Some(input)) = (&part.packing, x.image()) else {
         return site.unsupported();
     };
-    Choice::by_rows(kernel(*conv), vec![input], output).with_panels(site, part, in_place)
+    Choice::by_f32_rows(kernel(*conv), vec![input], output).with_panels(site, part, in_place)
 }
 
 /// Whether the kernel does what becomes of the input: it knows no slopes there.
@@ -67,7 +69,7 @@ pub(super) fn gemm(site: &Site<'_>) -> Result<Choice, String> {
         input = x.block(1);
     }
     let choice = match (input, site.flat(pixels)) {
-        (Some(input), Some(output)) => Choice::by_rows(gemm.as_conv(), vec![input], output),
+        (Some(input), Some(output)) => Choice::by_rows(site.rows_of(gemm.as_conv()), vec![input], output),
         _ => site.by_elements(gemm)?,
     };
     choice.with_panels(site, part, in_place)

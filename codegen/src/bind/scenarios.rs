@@ -298,17 +298,19 @@ impl Member {
         }
         let inputs = vec![input];
         let choice = match self.algorithm {
-            Algorithm::Direct(order) => Choice::by_rows(Direct { scenario, order }, inputs, output),
+            Algorithm::Direct(order) => Choice::by_f32_rows(Direct { scenario, order }, inputs, output),
             Algorithm::Lowered(patches, rows) => {
-                Choice::by_rows(lowered(scenario, patches, rows), inputs, output)
+                Choice::by_f32_rows(lowered(scenario, patches, rows), inputs, output)
             }
-            Algorithm::Kn2Accumulate => Choice::by_rows(Kn2Accumulate { scenario }, inputs, output),
-            Algorithm::Kn2Separate => Choice::by_rows(Kn2Separate { scenario }, inputs, output),
-            Algorithm::Mec(solution, rows) => Choice::by_rows(mec(scenario, solution, rows), inputs, output),
-            Algorithm::Fft1d(spectra) => Choice::by_rows(Fft1d { scenario, spectra }, inputs, output),
-            Algorithm::Fft2d(spectra) => Choice::by_rows(Fft2d { scenario, spectra }, inputs, output),
-            Algorithm::Pointwise => Choice::by_rows(Pointwise { scenario }, inputs, output),
-            Algorithm::Winograd { tile, .. } => Choice::by_rows(tiled(scenario, tile), inputs, output),
+            Algorithm::Kn2Accumulate => Choice::by_f32_rows(Kn2Accumulate { scenario }, inputs, output),
+            Algorithm::Kn2Separate => Choice::by_f32_rows(Kn2Separate { scenario }, inputs, output),
+            Algorithm::Mec(solution, rows) => {
+                Choice::by_f32_rows(mec(scenario, solution, rows), inputs, output)
+            }
+            Algorithm::Fft1d(spectra) => Choice::by_f32_rows(Fft1d { scenario, spectra }, inputs, output),
+            Algorithm::Fft2d(spectra) => Choice::by_f32_rows(Fft2d { scenario, spectra }, inputs, output),
+            Algorithm::Pointwise => Choice::by_f32_rows(Pointwise { scenario }, inputs, output),
+            Algorithm::Winograd { tile, .. } => Choice::by_f32_rows(tiled(scenario, tile), inputs, output),
         };
         Ok(choice.with(self.packing(scenario, bias), 0..1 + usize::from(bias)))
     }

@@ -56,6 +56,15 @@ pub(super) fn elements(operator: &Operator, inputs: &[&Shape]) -> Option<u64> {
 /// what a group's channels are short of a multiple of 16; scales and shifts of a convolution's input beside them; rounded
 /// up to 64.
 pub(super) fn stored(operator: &Operator, inputs: &[&Shape]) -> Option<u64> {
+    stored_elements(operator, inputs)?.checked_mul(4)?.checked_next_multiple_of(64)
+}
+
+/// The same of 16-bit floats.
+pub(super) fn stored_half(operator: &Operator, inputs: &[&Shape]) -> Option<u64> {
+    stored_elements(operator, inputs)?.checked_mul(2)?.checked_next_multiple_of(64)
+}
+
+fn stored_elements(operator: &Operator, inputs: &[&Shape]) -> Option<u64> {
     let channels = channels(operator, inputs)?;
     // Groups, output channels of each, and products of each sum.
     let (groups, filters, steps) = match operator {
@@ -74,7 +83,7 @@ pub(super) fn stored(operator: &Operator, inputs: &[&Shape]) -> Option<u64> {
             (groups, conv.filters / groups, taps.checked_mul(channels / groups)?)
         }
         Operator::Gemm(gemm) => (1, gemm.units, gemm.inner),
-        _ => return elements(operator, inputs)?.checked_mul(4)?.checked_next_multiple_of(64),
+        _ => return elements(operator, inputs),
     };
     let all = groups.checked_mul(filters)?;
     let (in_panels, beside) = match operator.activation() {
@@ -90,8 +99,7 @@ pub(super) fn stored(operator: &Operator, inputs: &[&Shape]) -> Option<u64> {
     let in_panels = steps.checked_add(1 + in_panels)?.checked_mul(all)?;
     let zeros = filters.div_ceil(16) * 16 - filters;
     let beside = if scales_input(operator) { channels.checked_mul(2)?.checked_add(beside)? } else { beside };
-    let elements = in_panels.checked_add(zeros)?.checked_add(beside)? as u64;
-    elements.checked_mul(4)?.checked_next_multiple_of(64)
+    Some(in_panels.checked_add(zeros)?.checked_add(beside)? as u64)
 }
 
 /// Channels of what an operator reads: of a convolution, those of all parts of its image.

@@ -4,8 +4,9 @@
 //! arena between guards whose released rows hold no numbers (`tests/run/layouts.rs`). Its second part, of primitives that
 //! are families, is `families`.
 
-use crate::format::Layout;
+use crate::format::Element::{F16, F32, I64};
 use crate::format::Layout::{Chw, Hcw, Hwc};
+use crate::format::{Element, Layout};
 use crate::operator::{Conv, Function, Operator};
 use crate::plan::Layer;
 use crate::shape::Shape;
@@ -20,6 +21,8 @@ pub(super) struct Primitive {
     pub computes: fn(&Operator, &[&Shape]) -> bool,
     /// Layout that it reads, and layout that it writes.
     pub layouts: [Layout; 2],
+    /// Floats that it reads and keeps, and floats that it writes.
+    pub floats: [Element; 2],
     /// Bytes that it keeps of a layer's parameters, from the shapes of what the layer reads; none beyond 64 bits.
     pub stored: fn(&Operator, &[&Shape]) -> Option<u64>,
     /// Bytes of workspace, from the shapes of what the layer reads and makes; none beyond 64 bits.
@@ -33,7 +36,14 @@ impl Primitive {
         computes: fn(&Operator, &[&Shape]) -> bool,
         layouts: [Layout; 2],
     ) -> Self {
-        Primitive { name, computes, layouts, stored: parameters::stored, workspace: |_, _, _| Some(0) }
+        let (floats, stored) = ([F32; 2], parameters::stored);
+        Primitive { name, computes, layouts, floats, stored, workspace: |_, _, _| Some(0) }
+    }
+
+    /// The same of 16-bit floats, from HWC to HWC.
+    const fn half(name: &'static str, computes: fn(&Operator, &[&Shape]) -> bool) -> Self {
+        let (floats, stored) = ([F16; 2], parameters::stored_half);
+        Primitive { floats, stored, ..Primitive::new(name, computes, [Hwc, Hwc]) }
     }
 }
 
@@ -53,7 +63,46 @@ const PRIMITIVES: &[Primitive] = &[
     Primitive::new("own-kernel-hwc-hwc", is_other, [Hwc, Hwc]),
     Primitive::new("element-wise-hcw-hcw", is_element_wise, [Hcw, Hcw]),
     Primitive::new("element-wise-chw-chw", is_element_wise, [Chw, Chw]),
+    Primitive::half("indirect-gemm-half-hwc-hwc", |op, inputs| has_no_slopes(op) && is_dense(op, inputs)),
+    Primitive::half("depthwise-direct-half-hwc-hwc", |op, inputs| {
+        has_no_slopes(op) && is_depthwise(op, inputs)
+    }),
+    Primitive::half("gemm-panels-half-hwc-hwc", |op, _| has_no_slopes(op) && op.kind() == "gemm"),
+    Primitive::half("own-kernel-half-hwc-hwc", |op, _| has_no_slopes(op) && OF_HALVES.contains(&op.kind())),
+    Primitive {
+        floats: [F32, F16],
+        ..Primitive::half("convert-narrow-hwc-hwc", |op, _| op.kind() == "convert")
+    },
+    Primitive {
+        floats: [F16, F32],
+        ..Primitive::half("convert-widen-hwc-hwc", |op, _| op.kind() == "convert")
+    },
 ];
+
+/// Kinds of operators, but for convolutions and products, that are computed on 16-bit floats.
+const OF_HALVES: &[&str] = &[
+    "element_wise",
+    "binary",
+    "pool",
+    "reduce",
+    "softmax",
+    "concat",
+    "resize",
+    "pad",
+    "slice",
+    "transpose",
+    "depth_to_space",
+    "space_to_depth",
+];
+
+/// Whether neither the operator nor what follows in its kernel is a PRelu.
+fn has_no_slopes(operator: &Operator) -> bool {
+    let own = match operator {
+        Operator::ElementWise(element_wise) => Some(&element_wise.function),
+        _ => operator.activation(),
+    };
+    !matches!(own, Some(Function::PRelu { .. }))
+}
 
 fn is_depthwise(operator: &Operator, inputs: &[&Shape]) -> bool {
     // The rule on shapes lets nothing be added to one.
@@ -137,11 +186,20 @@ fn check_layer(cnn: &CnnIndex<'_>, l: usize, wrong: &mut dyn FnMut(String)) {
     if stated != writes {
         wrong(format!("it writes {writes}, but `{}` is stored as {stated}", entry.tensor.name));
     }
+    let makes = if layer.operator.kind() == "arg_max" { I64 } else { primitive.floats[1] };
+    let stated = entry.tensor.format.element;
+    if stated != makes {
+        wrong(format!("it makes {makes}, but `{}` has elements {stated}", entry.tensor.name));
+    }
     for (read, input) in entry.inputs.iter().zip(&layer.inputs) {
         let tensor = cnn.layers[*read].tensor;
         let stated = tensor.format.layout;
         if stated != reads {
             wrong(format!("it reads {reads}, but `{}` is stored as {stated}", tensor.name));
+        }
+        let (floats, stated) = (primitive.floats[0], tensor.format.element);
+        if stated != floats {
+            wrong(format!("it reads {floats}, but `{}` has elements {stated}", tensor.name));
         }
         if [reads, writes] != [Hwc, Hwc] && input.view.is_some() {
             wrong(format!("it reads `{}` as it lies, not in other dimensions", tensor.name));
@@ -362,7 +420,7 @@ mod tests {
                         let bound = bind::Primitive::find(row.name).unwrap();
                         let computes = (row.computes)(operator, &inputs);
                         assert_eq!(computes, bound.computes(operator, &inputs), "{name}, {}", row.name);
-                        assert_eq!(row.layouts, bound.layouts());
+                        assert_eq!((row.layouts, row.floats), (bound.layouts(), bound.floats()));
                     }
                 }
             }

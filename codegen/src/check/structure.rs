@@ -366,11 +366,6 @@ fn check_tensor(index: &Index<'_>, c: usize, l: usize, findings: &mut Findings) 
     if tensor.shape != layer.output_shape {
         wrong(format!("its shape is {}, but its producer makes {}", tensor.shape, layer.output_shape));
     }
-    let element = if matches!(layer.operator, Operator::ArgMax(_)) { Element::I64 } else { Element::F32 };
-    if tensor.format.element != element {
-        let kind = layer.operator.kind();
-        wrong(format!("what a {kind} makes has elements {element}, not {}", tensor.format.element));
-    }
     let row_bytes = tensor.format.row_bytes(&tensor.shape);
     if row_bytes != Some(tensor.row_bytes) {
         let (shape, format) = (&tensor.shape, tensor.format);
@@ -380,6 +375,9 @@ fn check_tensor(index: &Index<'_>, c: usize, l: usize, findings: &mut Findings) 
     if tensor.format.layout != Layout::Hwc && (tensor.external || !tensor.shape.is_image()) {
         let what = if tensor.external { "the caller holds it" } else { "it is no image" };
         wrong(format!("{what}, so that it lies as HWC, not {}", tensor.format.layout));
+    }
+    if tensor.external && tensor.format.element == Element::F16 {
+        wrong("the caller holds it, so that its elements are f32, not f16".into());
     }
     let is_input = matches!(layer.operator, Operator::Input(_));
     let tensors_model = index.plan.storage_model == StorageModel::Tensors;

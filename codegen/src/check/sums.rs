@@ -10,9 +10,6 @@ use super::lifetimes::Lifetimes;
 use super::store::Store;
 use super::{Findings, Violation, parameters, primitives};
 
-/// Bytes of one weight.
-const PARAMETER_BYTES: u64 = 4;
-
 /// Recomputes every sum of the plan.
 pub(super) fn check(
     index: &Index<'_>,
@@ -32,7 +29,7 @@ pub(super) fn check(
         StorageModel::Tensors => Some(end(|store| !store.is_workspace())),
     };
     findings.sum("memory.buffers", memory.buffers, buffers);
-    let arena = buffers.map(|buffers| buffers.max(end(Store::is_workspace)));
+    let arena = buffers.map(|buffers| buffers.max(end(|_| true)));
     findings.sum("memory.arena", memory.arena, arena);
     findings.sum("memory.workspace", memory.workspace, Some(lifetimes.workspaces));
     let total = sum([memory.parameters_stored, memory.arena].map(Some));
@@ -91,11 +88,13 @@ fn check_parameters(index: &Index<'_>, findings: &mut Findings) {
         for (l, entry) in cnn.layers.iter().enumerate() {
             let (operator, inputs) = (&entry.layer.operator, cnn.seen_all(l));
             let elements = parameters::elements(operator, &inputs);
-            let bytes = elements.and_then(|elements| elements.checked_mul(PARAMETER_BYTES));
+            let primitive = primitives::find(entry.layer, &inputs);
+            let bytes = elements
+                .zip(primitive)
+                .and_then(|(elements, primitive)| elements.checked_mul(primitive.floats[0].bytes()));
             let what = format!("parameters of layer `{}/{}`", cnn.cnn.name, entry.layer.name);
             findings.sum(what, entry.layer.parameters, bytes);
-            let packed = primitives::find(entry.layer, &inputs)
-                .and_then(|primitive| (primitive.stored)(operator, &inputs));
+            let packed = primitive.and_then(|primitive| (primitive.stored)(operator, &inputs));
             stored = stored.zip(packed).and_then(|(sum, packed)| sum.checked_add(packed));
         }
     }

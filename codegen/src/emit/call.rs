@@ -145,7 +145,7 @@ impl Slots {
 
 fn constant_data(constant: &Constant, weights: usize) -> String {
     let Range { start, end } = constant.range;
-    format!("Span::new(&self.weights[{}..{}])", weights + start, weights + end)
+    format!("Span::of_bytes(&self.weights[{}..{}])", weights + start, weights + end)
 }
 
 fn write_rows(source: &mut Source, name: &str, data: &str, shape: String) {

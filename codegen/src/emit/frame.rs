@@ -29,7 +29,7 @@ pub(super) fn write(source: &mut Source, model: &Model<'_>) {
     source.line("#[allow(dead_code, reason = \"not every model has layers that need all of it\")]");
     source.open("struct Frame<'m, I, O> {");
     source.line("memory: Memory<'m, ring::Whole>,");
-    source.line("weights: &'m [f32],");
+    source.line("weights: &'m [u8],");
     source.line("isa: Isa,");
     if model.threads() > 1 {
         source.line("workers: &'m mut Workers,");

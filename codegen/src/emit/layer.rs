@@ -240,6 +240,8 @@ fn write_call(source: &mut Source, model: &Model<'_>, layer: usize, call: &Call)
             [] => place,
             written => format!("({place}, {})", written.join(", ")),
         };
+        // Of no ring there is no type of elements to be seen.
+        let method = if rings.is_empty() { format!("{method}::<f32, _, _>") } else { method.to_owned() };
         let is_listed = rings.len() >= MANY || !follows.is_empty();
         let list = if is_listed { "rings".into() } else { format!("[{}]", rings.join(", ")) };
         if is_listed {

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use crate::bind::{self, Call};
+use crate::bytes::Bytes;
 use crate::check::{CnnIndex, Kind, Resolved, Store};
 use crate::operator::{Input, InputElement, Operator};
 use crate::plan::Layer;
@@ -268,17 +269,18 @@ fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// Appends the packed parameters of a layer to the bytes of those before it, and tells where they are, in elements: no
-/// more than one layer's are there twice.
+/// Appends the packed parameters of a layer to the bytes of those before it, and tells where they are: no more than one
+/// layer's are there twice.
 fn append(
     call: &Call,
     values: &dyn Fn(usize) -> Result<Vec<f32>, String>,
     bytes: &mut Vec<u8>,
 ) -> Result<Range<usize>, String> {
-    let start = bytes.len() / size_of::<f32>();
-    let mut packed = vec![0.0; weights::stored_len(call)];
+    let start = bytes.len();
+    let mut packed =
+        Bytes::zeros(weights::stored_len(call)).ok_or("there is no memory for its parameters")?;
     weights::pack(call, values, &mut packed)?;
-    bytes.reserve_exact(size_of_val(packed.as_slice()));
-    bytes.extend(packed.iter().flat_map(|value| value.to_le_bytes()));
+    bytes.reserve_exact(packed.len());
+    bytes.extend_from_slice(&packed);
     Ok(start..start + weights::packed_len(call))
 }

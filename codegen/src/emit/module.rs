@@ -104,7 +104,7 @@ fn write_model(source: &mut Source, model: &Model<'_>) {
     source.line("/// The model, in an arena that is its own for as long as it lives.");
     source.open("pub struct Model<'a> {");
     source.line("memory: Memory<'a, ring::Whole>,");
-    source.line("weights: &'a [f32],");
+    source.line("weights: &'a [u8],");
     source.line("isa: Isa,");
     let (workers, threads) = (model.stages.len(), model.threads());
     match workers {
@@ -131,7 +131,7 @@ fn write_model(source: &mut Source, model: &Model<'_>) {
     source.line(format!("Ok(Model::on({memory}, weights::verify(weights)?))"));
     source.close("}");
     source.gap();
-    source.open("fn on(memory: Memory<'a, ring::Whole>, weights: &'a [f32]) -> Self {");
+    source.open("fn on(memory: Memory<'a, ring::Whole>, weights: &'a [u8]) -> Self {");
     if threads > 1 && workers > 0 {
         source.line(format!("let workers = core::array::from_fn(|_| Workers::new({threads}));"));
     }

@@ -1,6 +1,7 @@
 //! Where rings lie: a table for each part of a model that runs for itself, and a constant for each ring.
 
 use crate::check::Kind;
+use crate::format::Element;
 
 use super::model::Model;
 use super::source::Source;
@@ -11,9 +12,15 @@ pub(super) fn write(source: &mut Source, model: &Model<'_>) {
     source.line("/// Where rows lie in the arena.");
     source.open(if model.is_shared { "pub(crate) mod ring {" } else { "mod ring {" });
     let constants = if all.is_empty() { "" } else { ", Ring" };
+    let write_imports = |source: &mut Source, stores: &[usize]| {
+        if stores.iter().any(|&s| element(model, s) == Element::F16) {
+            source.line("use crate::kernels::element::F16;");
+        }
+        source.gap();
+    };
     if model.stages.is_empty() {
         source.line(format!("use crate::arena::{{Part, Place{constants}}};"));
-        source.gap();
+        write_imports(source, &all);
         write_part(source, model, &all, "All rings of the model.", "Whole");
         write_constants(source, model, &all, "Whole");
     } else {
@@ -33,7 +40,7 @@ pub(super) fn write(source: &mut Source, model: &Model<'_>) {
             source.comment("///", &format!("The rings of stage `{}`.", stage.label));
             source.open(format!("pub mod {} {{", stage.name));
             source.line("use crate::arena::{Part, Place, Ring};");
-            source.gap();
+            write_imports(source, &stage.stores);
             write_part(source, model, &stage.stores, "All rings of the stage.", "Stage");
             write_constants(source, model, &stage.stores, "Stage");
             source.close("}");
@@ -41,6 +48,12 @@ pub(super) fn write(source: &mut Source, model: &Model<'_>) {
     }
     source.close("}");
     source.gap();
+}
+
+/// Elements of a store.
+fn element(model: &Model<'_>, s: usize) -> Element {
+    let store = &model.stores()[s];
+    if store.is_workspace() { Element::F32 } else { model.cnn().layers[store.tensor].tensor.format.element }
 }
 
 /// The table of a part.
@@ -85,10 +98,14 @@ fn write_constants(source: &mut Source, model: &Model<'_>, stores: &[usize], par
         let rings: Vec<String> =
             (number..number + store.bases.len()).map(|number| format!("Ring::of({number})")).collect();
         number += store.bases.len();
+        let ring_type = match element(model, s) {
+            Element::F16 => format!("Ring<{part}, F16>"),
+            _ => format!("Ring<{part}>"),
+        };
         match rings.as_slice() {
-            [ring] => source.line(format!("pub const {name}: Ring<{part}> = {ring};")),
+            [ring] => source.line(format!("pub const {name}: {ring_type} = {ring};")),
             rings => {
-                source.list(&format!("pub const {name}: [Ring<{part}>; {}] = [", rings.len()), rings, ";")
+                source.list(&format!("pub const {name}: [{ring_type}; {}] = [", rings.len()), rings, ";")
             }
         }
     }

@@ -331,7 +331,7 @@ fn needs(model: &Model<'_>, place: usize) -> impl Iterator<Item = (&'static str,
     let layers = (0..model.methods.len()).filter(|&l| model.cnn().layers[l].partition == partition);
     layers.for_each(|l| layer::write(&mut text, model, l));
     let text = text.finish();
-    let fields = [("weights", "&'m [f32]"), ("isa", "Isa"), ("workers", "&'m mut Workers")];
+    let fields = [("weights", "&'m [u8]"), ("isa", "Isa"), ("workers", "&'m mut Workers")];
     fields.into_iter().filter(move |(name, _)| text.contains(&format!("self.{name}")))
 }
 

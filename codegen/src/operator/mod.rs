@@ -9,7 +9,6 @@ pub use windows::{
 
 use serde::{Deserialize, Serialize};
 
-use crate::format::Element;
 use crate::shape::Shape;
 
 /// What a layer computes. Shapes are those of ONNX; `[y, x]` pairs are height first; `pads` are
@@ -433,12 +432,9 @@ impl Operator {
         }
     }
 
-    /// Type of the elements that it makes.
-    pub fn element(&self) -> Element {
-        match self {
-            Operator::ArgMax(_) => Element::I64,
-            _ => Element::F32,
-        }
+    /// Whether it makes indices, not floats.
+    pub fn makes_indices(&self) -> bool {
+        matches!(self, Operator::ArgMax(_))
     }
 
     /// The name of the operator's kind, as in a plan's `op`.

@@ -20,16 +20,18 @@ use std::time::{Duration, Instant};
 
 use csdfc_kernels::arch::Isa;
 use csdfc_kernels::kernel::Context;
+use csdfc_kernels::span::SpanMut;
 use csdfc_kernels::workers::Workers;
 
-use crate::bind::{Slots, Source, Target, TargetData};
+use crate::bind::{Slots, Source, Target};
+use crate::bytes::Bytes;
 use crate::check::{self, Held, Kind, Resolved};
 use crate::operator::Operator;
 use crate::plan::{Output, Plan};
-use crate::weights::Blob;
+use crate::weights::{self, Blob};
 
 use arena::Arena;
-use memory::{External, elements, first_slot, row_elements};
+use memory::{first_slot, ring_bytes, row_bytes};
 use state::State;
 pub use value::{Data, Value, input_dims};
 
@@ -63,9 +65,9 @@ pub enum RunError {
         why: String,
     },
     /// There is not as much memory as the plan needs.
-    #[error("there is no memory of {bytes} bytes for the arena")]
+    #[error("there is no memory of {bytes} bytes for the plan")]
     Memory {
-        /// Bytes of the arena.
+        /// Bytes of the arena, of the weights or of an output.
         bytes: u64,
     },
     /// A kernel wrote beyond the arena.
@@ -118,7 +120,9 @@ impl<'p> Runner<'p> {
         let arena = Arena::new(bytes).ok_or(RunError::Memory { bytes })?;
         let states = (0..resolved.index.cnns.len()).map(|c| State::new(&resolved, c));
         let mut cnns: Vec<State> = states.collect::<Result<_, _>>()?;
-        let mut weights = Blob::for_layers(cnns.iter().flat_map(|state| state.calls.iter().flatten()));
+        let calls = || cnns.iter().flat_map(|state| state.calls.iter().flatten());
+        let bytes = calls().map(|call| weights::stored_len(call) as u64).sum();
+        let mut weights = Blob::for_layers(calls()).ok_or(RunError::Memory { bytes })?;
         for (c, state) in cnns.iter_mut().enumerate() {
             for l in 0..state.calls.len() {
                 let values = |parameter: usize| parameters(c, l, parameter);
@@ -279,11 +283,11 @@ impl<'p> Runner<'p> {
         let entry = &cnn.layers[l];
         if let Some((s, others)) = state.places[l].writes.split_first() {
             for row in rows.clone() {
-                let from = row_elements(&stores[*s], frame, entry.rows(), row);
+                let from = row_bytes(&stores[*s], frame, entry.rows(), row);
                 for other in others {
-                    arena.copy(from.clone(), row_elements(&stores[*other], frame, entry.rows(), row).start);
+                    arena.copy(from.clone(), row_bytes(&stores[*other], frame, entry.rows(), row).start);
                 }
-                if let (External::F32(values), Some(made)) = (&mut external, arena.all().get(from)) {
+                if let (Some(values), Some(made)) = (&mut external, arena.all().get(from)) {
                     let at = row as usize * made.len();
                     values[at..at + made.len()].copy_from_slice(made);
                 }
@@ -320,7 +324,7 @@ impl<'p> Runner<'p> {
         l: usize,
         rows: Range<u64>,
         input: Option<&Value>,
-        external: &mut External,
+        external: &mut Option<Bytes>,
     ) -> Result<(), RunError> {
         let Runner { resolved, cnns, weights, arena, isa, workers } = self;
         let (cnn, stores, state) = (&resolved.index.cnns[c], &resolved.stores[c], &cnns[c]);
@@ -333,33 +337,33 @@ impl<'p> Runner<'p> {
         arena.poison(room.clone());
         let (place, slots) = match own {
             Some(s) if resolved.follows[c][l] => {
-                (row_elements(&stores[s], frame, entry.rows(), rows.start), Slots::Only(y.clone()))
+                (row_bytes(&stores[s], frame, entry.rows(), rows.start), Slots::Only(y.clone()))
             }
             Some(s) => {
                 let first = first_slot(&stores[s], frame, entry.rows());
-                (elements(&stores[s], frame), Slots::Ring(first))
+                (ring_bytes(&stores[s], frame), Slots::Ring(first))
             }
             None => (room.start..room.start, Slots::Ring(0)),
         };
         let ([written, workspace], rest) = arena.split([place, room]).ok_or_else(overlap)?;
         let data = match external {
-            _ if own.is_some() => TargetData::F32(written),
+            _ if own.is_some() => written,
+            Some(values) => &mut **values,
             // The tensor is stored nowhere.
-            External::None => return Ok(()),
-            External::F32(values) => TargetData::F32(values),
-            External::I64(values) => TargetData::I64(values),
+            None => return Ok(()),
         };
         if let Some(call) = &state.calls[l] {
             let source = |operand: usize| state.source(resolved, c, l, operand, &y, rest);
             let sources: Option<Vec<Source<'_>>> = (0..entry.inputs.len()).map(source).collect();
             let sources = sources.ok_or_else(overlap)?;
+            let workspace = SpanMut::of_bytes(workspace).all();
             let mut context = Context { isa: *isa, workers: Some(workers), workspace };
             let (weights, target) = (weights.of(&state.weights[l]), Target { data, slots });
-            let fired = call.fire(&mut context, y, &sources, weights, target);
-            fired.map_err(|why| layer_error(resolved, c, l, why))?;
+            call.fire(&mut context, y, &sources, weights, target);
         } else if let (Operator::Input(operator), Some(value)) = (&entry.layer.operator, input)
-            && let (TargetData::F32(data), Slots::Ring(first)) = (data, slots)
+            && let Slots::Ring(first) = slots
         {
+            let data = SpanMut::of_bytes(data).all();
             let row = entry.tensor.shape.row_elements();
             let ring_rows = own.map_or(entry.rows(), |s| stores[s].ring_rows) as usize;
             for y in y {
@@ -376,12 +380,8 @@ impl<'p> Runner<'p> {
             let l = cnn.layers.iter().position(|entry| entry.tensor.name == output.tensor)?;
             let own = &cnn.layers[l].tensor.shape;
             let seen = output.view.as_ref().unwrap_or(own);
-            let data = match &self.cnns[c].externals[l] {
-                External::F32(rows) => Data::F32(value::collect(rows, own, seen)),
-                External::I64(rows) => Data::I64(value::collect(rows, own, seen)),
-                External::None => return None,
-            };
-            Some(Value { dims: seen.dims.clone(), data })
+            let rows = self.cnns[c].externals[l].as_deref()?;
+            Some(value::read(rows, cnn.layers[l].tensor.format.element, own, seen))
         };
         // Every output is in the caller's memory: the checker has seen to it.
         cnn.cnn.outputs.iter().filter_map(output).collect()

@@ -3,12 +3,13 @@
 use std::ops::Range;
 
 use crate::bind::{self, Call, Slots, Source};
+use crate::bytes::Bytes;
 use crate::check::{CnnIndex, Held, Resolved, Store};
-use crate::format::{Element, Layout};
+use crate::format::{Format, Layout};
 
 use super::arena::{Arena, Rest};
-use super::memory::{External, elements, first_slot, row_elements};
-use super::value::{self, Data, Value};
+use super::memory::{first_slot, ring_bytes, row_bytes};
+use super::value::{self, Value};
 use super::{RunError, layer_error};
 
 /// What lasts from frame to frame of one CNN.
@@ -18,8 +19,8 @@ pub(super) struct State {
     /// Of each layer, its parameters in the blob.
     pub weights: Vec<Range<usize>>,
     pub places: Vec<Places>,
-    /// Of each layer, the caller's copy of its tensor, as rows.
-    pub externals: Vec<External>,
+    /// Of each layer, the caller's copy of its tensor, as rows, if the caller has one.
+    pub externals: Vec<Option<Bytes>>,
     /// Layers of the network inputs, in the plan's order.
     pub inputs: Vec<usize>,
     /// Rows written of each tensor, over all frames.
@@ -42,7 +43,7 @@ pub(super) struct Places {
     pub writes: Vec<usize>,
     /// By operand, which tensor held it is if the kernel writes in part where it is read.
     pub follows: Vec<Option<usize>>,
-    /// The elements of its workspace.
+    /// The bytes of its workspace.
     pub workspace: Range<usize>,
 }
 
@@ -64,15 +65,18 @@ impl State {
             let place = Places {
                 follows: reads.iter().map(follows).collect(),
                 holds: held.iter().map(|held| read_from(held.tensor)).collect(),
-                workspace: bind::workspace_of(stores, l).map_or(0..0, |s| elements(&stores[s], 0)),
+                workspace: bind::workspace_of(stores, l).map_or(0..0, |s| ring_bytes(&stores[s], 0)),
                 reads,
                 writes,
             };
-            let count = entry.tensor.shape.elements();
-            let external = match (entry.tensor.external, entry.tensor.format.element) {
-                (false, _) => External::None,
-                (true, Element::I64) => External::I64(vec![0; count]),
-                (true, Element::F32) => External::F32(vec![0.0; count]),
+            let Format { element, .. } = entry.tensor.format;
+            let external = match entry.tensor.external {
+                false => None,
+                true => {
+                    let bytes = entry.tensor.shape.elements() as u64 * element.bytes();
+                    let room = usize::try_from(bytes).ok().and_then(Bytes::zeros);
+                    Some(room.ok_or(RunError::Memory { bytes })?)
+                }
             };
             calls.push(bind::bind_layer(cnn, stores, l, entry.rows()).map_err(fail)?);
             places.push(place);
@@ -113,7 +117,7 @@ impl State {
                 // One row is made, from these and no others.
                 let window = resolved.rates[c][l][held].rows.get(y.start)?;
                 let rows = window.start as usize..window.end as usize;
-                let (ring, row) = (elements(&stores[s], frame), (stores[s].row_bytes / 4) as usize);
+                let (ring, row) = (ring_bytes(&stores[s], frame), stores[s].row_bytes as usize);
                 let data = match rows.is_empty() {
                     true => &[],
                     false => rest.get(ring.start + rows.start * row..ring.start + rows.end * row)?,
@@ -121,14 +125,14 @@ impl State {
                 Some(Source { data, slots: Slots::Only(rows) })
             }
             (Some(s), None) => {
-                let data = rest.get(elements(&stores[s], frame))?;
+                let data = rest.get(ring_bytes(&stores[s], frame))?;
                 let first = first_slot(&stores[s], frame, cnn.layers[tensor].rows());
                 Some(Source { data, slots: Slots::Ring(first) })
             }
-            (None, _) => match &self.externals[tensor] {
-                External::F32(data) => Some(Source { data, slots: Slots::Ring(0) }),
-                External::I64(_) | External::None => None,
-            },
+            (None, _) => {
+                let data = self.externals[tensor].as_deref()?;
+                Some(Source { data, slots: Slots::Ring(0) })
+            }
         }
     }
 
@@ -141,21 +145,20 @@ impl State {
         l: usize,
         frame: u64,
     ) -> Option<Value> {
-        let (shape, rows) = (&cnn.layers[l].tensor.shape, cnn.layers[l].rows());
-        if cnn.layers[l].tensor.format.layout != Layout::Hwc {
+        let entry = &cnn.layers[l];
+        let (shape, element) = (&entry.tensor.shape, entry.tensor.format.element);
+        if entry.tensor.format.layout != Layout::Hwc {
             return None;
         }
-        let data = match (&self.externals[l], self.places[l].writes.first()) {
-            (External::F32(rows), _) => Data::F32(value::collect(rows, shape, shape)),
-            (External::I64(rows), _) => Data::I64(value::collect(rows, shape, shape)),
-            (External::None, Some(&s)) => {
-                let row = |y| arena.all().get(row_elements(&stores[s], frame, rows, y));
-                let rows: Vec<&[f32]> = (0..rows).map(row).collect::<Option<_>>()?;
-                Data::F32(value::collect(&rows.concat(), shape, shape))
+        let bytes = match (&self.externals[l], self.places[l].writes.first()) {
+            (Some(rows), _) => return Some(value::read(rows, element, shape, shape)),
+            (None, Some(&s)) => {
+                let row = |y| arena.all().get(row_bytes(&stores[s], frame, entry.rows(), y));
+                (0..entry.rows()).map(row).collect::<Option<Vec<&[u8]>>>()?.concat()
             }
-            (External::None, None) => return None,
+            (None, None) => return None,
         };
-        Some(Value { dims: shape.dims.clone(), data })
+        Some(value::read(&bytes, element, shape, shape))
     }
 
     /// Notes that a layer has released the rows of a frame below `keep` of each tensor that it holds, and gives the rows
@@ -181,7 +184,7 @@ impl State {
             };
             let free = stores[s].readers.iter().filter_map(by).min().unwrap_or(self.free[s]);
             for row in std::mem::replace(&mut self.free[s], free)..free {
-                freed.push(row_elements(&stores[s], row / rows, rows, row % rows));
+                freed.push(row_bytes(&stores[s], row / rows, rows, row % rows));
             }
         }
         freed

@@ -1,5 +1,8 @@
 //! What the caller hands over and gets back: whole tensors in the model's own order of dimensions.
 
+use csdfc_kernels::element::F16;
+
+use crate::format::Element;
 use crate::operator::{CameraLayout, ColourOrder, Input, InputElement};
 use crate::shape::{Order, Shape};
 
@@ -123,9 +126,31 @@ pub(super) fn deliver(input: &Input, shape: &Shape, value: &Value, y: usize, row
     }
 }
 
+/// A whole tensor of these elements, stored as rows, as `seen` has it; see [`collect`].
+pub(super) fn read(rows: &[u8], element: Element, own: &Shape, seen: &Shape) -> Value {
+    let data = match element {
+        Element::F32 => {
+            let values: Vec<f32> =
+                rows.as_chunks().0.iter().map(|bytes| f32::from_ne_bytes(*bytes)).collect();
+            Data::F32(collect(&values, own, seen))
+        }
+        Element::F16 => {
+            let value = |bytes: &[u8; 2]| F16::from_bits(u16::from_ne_bytes(*bytes)).to_f32();
+            let values: Vec<f32> = rows.as_chunks().0.iter().map(value).collect();
+            Data::F32(collect(&values, own, seen))
+        }
+        Element::I64 => {
+            let values: Vec<i64> =
+                rows.as_chunks().0.iter().map(|bytes| i64::from_ne_bytes(*bytes)).collect();
+            Data::I64(collect(&values, own, seen))
+        }
+    };
+    Value { dims: seen.dims.clone(), data }
+}
+
 /// The elements of a whole tensor of shape `own`, stored as rows, in the row-major order in which `seen`, the tensor
 /// itself or a view of it, has them.
-pub(super) fn collect<T: Copy>(rows: &[T], own: &Shape, seen: &Shape) -> Vec<T> {
+fn collect<T: Copy>(rows: &[T], own: &Shape, seen: &Shape) -> Vec<T> {
     let is_reordered = own.rank() == 4 && seen.rank() == 4 && own.order != seen.order;
     let order = if is_reordered { seen.order } else { own.order };
     match (own.column_axis(), order) {

@@ -17,7 +17,7 @@ use std::str::FromStr;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use csdfc::app::Origin;
-use csdfc::app::spec::{AppSpec, FpsSpec, LatencySpec, Method, Prefer, Primitives, RowsSpec};
+use csdfc::app::spec::{AppSpec, FpsSpec, LatencySpec, Method, Precision, Prefer, Primitives, RowsSpec};
 use csdfc::suggest::clip;
 use csdfc::units::{MemoryGoal, Nanoseconds};
 use csdfc_codegen::plan::StorageModel;
@@ -254,6 +254,9 @@ pub struct PlanArgs {
     /// Which primitives compute the layers
     #[arg(long, value_parser = values::primitives())]
     pub primitives: Option<Primitives>,
+    /// Precision of weights and tensors, of every CNN; what the application says of single layers still holds
+    #[arg(long, value_parser = values::precision())]
+    pub precision: Option<Precision>,
     /// How much a primitive may err that is chosen for its speed, as a share of the largest sum of absolute products:
     /// 1e-4 by default
     #[arg(long, value_name = "SHARE")]
@@ -507,6 +510,10 @@ impl PlanArgs {
         }
         if let Some(primitives) = self.primitives {
             spec.primitives = primitives;
+        }
+        if let Some(precision) = self.precision {
+            spec.cnns.iter_mut().for_each(|cnn| cnn.precision = precision);
+            origin.replaced.push(("precision", "--precision"));
         }
         if let Some(max_error) = self.max_error {
             spec.max_error = max_error;

@@ -1,7 +1,7 @@
 //! The names by which the command line knows values of types that know nothing of it.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use csdfc::app::spec::{Method, Prefer, Primitives};
+use csdfc::app::spec::{Method, Precision, Prefer, Primitives};
 use csdfc::offload::Unit;
 use csdfc_select::Quantity;
 
@@ -53,6 +53,15 @@ const PRIMITIVES: Names<Primitives> = &[
         "On a device that was measured, the fastest one for each layer, where that makes a better plan",
     ),
     (Primitives::Fixed, "fixed", "The first one that computes each layer"),
+];
+
+const PRECISIONS: Names<Precision> = &[
+    (Precision::Fp32, "fp32", "32-bit floats"),
+    (
+        Precision::Half,
+        "half",
+        "Weights and tensors are stored as 16-bit floats, where the operator has such a kernel; sums are 32-bit floats",
+    ),
 ];
 
 const UNITS: Names<Unit> = &[
@@ -119,6 +128,11 @@ pub fn preference() -> impl TypedValueParser<Value = Prefer> {
 /// Primitives of `--primitives`.
 pub fn primitives() -> impl TypedValueParser<Value = Primitives> {
     one_of(PRIMITIVES)
+}
+
+/// Precisions of `--precision`.
+pub fn precision() -> impl TypedValueParser<Value = Precision> {
+    one_of(PRECISIONS)
 }
 
 /// Units of `--unit`.

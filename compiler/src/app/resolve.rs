@@ -363,15 +363,14 @@ fn bind_cnn(
     load: &mut dyn FnMut(&ModelRequest) -> Result<Loaded, LoadError>,
 ) -> Result<Cnn, AppFault> {
     let at = |field: &str| [path, &[PathStep::from(field)]].concat();
-    let half = |path: &[PathStep], precision: Precision| {
-        let word = if precision == Precision::Half { "half" } else { "int8" };
-        AppFault::new(path, format!("{word} precision is not built yet: only fp32"), "not built yet")
+    let int8 = |path: &[PathStep]| {
+        AppFault::new(path, "int8 precision is not built yet: fp32 and half are", "not built yet")
     };
-    if spec.precision != Precision::Fp32 {
-        return Err(half(&at("precision"), spec.precision));
+    if spec.precision == Precision::Int8 {
+        return Err(int8(&at("precision")));
     }
-    if let Some((layer, precision)) = spec.precisions.iter().find(|(_, p)| **p != Precision::Fp32) {
-        return Err(half(&[&at("precisions")[..], &[layer.as_str().into()]].concat(), *precision));
+    if let Some((layer, _)) = spec.precisions.iter().find(|(_, p)| **p == Precision::Int8) {
+        return Err(int8(&[&at("precisions")[..], &[layer.as_str().into()]].concat()));
     }
     let request = ModelRequest { model: &spec.model, folder, shapes: &spec.shapes, fusion };
     let Loaded { mut network, source } = load(&request).map_err(|error| {
@@ -400,6 +399,15 @@ fn bind_cnn(
         .help(suggest::help(layer, "the layers are", layers)));
     }
     inputs::bind(&mut network, spec, path)?;
+    let mut is_half = vec![spec.precision == Precision::Half; network.layers.len()];
+    for (layer, precision) in &spec.precisions {
+        if let Some(LayerId(layer)) = find_layer(&network, layer) {
+            is_half[layer] = *precision == Precision::Half;
+        }
+    }
+    if is_half.contains(&true) {
+        network = pass::halve(network, &is_half);
+    }
     let partitions = partition::cut(&network, name, &spec.partitions, path)?;
     Ok(Cnn { name: name.into(), network, model: source, partitions })
 }

@@ -120,6 +120,7 @@ pub fn fastest(processor: &Processor, layer: &Layer, threads: u64, max_error: f6
     let whole = |(name, samples): (&String, &Vec<Sample>)| {
         let primitive = Primitive::find(name)?;
         let suits = primitive.layouts() == [reads, writes]
+            && primitive.floats() == layer.primitive().floats()
             && primitive.computes(&layer.operator, &inputs)
             && primitive.error() <= max_error;
         let sample = samples.iter().max_by_key(|sample| sample.rows)?;

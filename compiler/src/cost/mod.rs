@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use csdfc_codegen::format::Element;
 use csdfc_codegen::operator::Operator;
 use serde::{Deserialize, Serialize};
 
@@ -130,6 +131,17 @@ pub struct Core {
     pub bytes_per_second: f64,
     /// Time of one firing beyond its work, in nanoseconds.
     pub firing_ns: f64,
+    /// How many times as fast it computes layers of 16-bit floats. 1 where these are only stored so.
+    #[serde(default = "as_fast", skip_serializing_if = "is_as_fast")]
+    pub half_speed: f64,
+}
+
+fn as_fast() -> f64 {
+    1.0
+}
+
+fn is_as_fast(speed: &f64) -> bool {
+    *speed == 1.0
 }
 
 /// What workers make of a firing that they share.
@@ -310,9 +322,16 @@ impl Processor {
     fn check(&self) -> Result<(), &'static str> {
         let positive = |rate: f64| rate.is_finite() && rate > 0.0;
         let time = |ns: f64| ns.is_finite() && ns >= 0.0;
-        let Core { macs_per_second, depthwise_efficiency, elements_per_second, bytes_per_second, firing_ns } =
-            self.core;
-        let rates = [macs_per_second, depthwise_efficiency, elements_per_second, bytes_per_second];
+        let Core {
+            macs_per_second,
+            depthwise_efficiency,
+            elements_per_second,
+            bytes_per_second,
+            firing_ns,
+            half_speed,
+        } = self.core;
+        let rates =
+            [macs_per_second, depthwise_efficiency, elements_per_second, bytes_per_second, half_speed];
         let shares = |sharing: WorkerSharing| sharing.efficiency > 0.0 && sharing.efficiency <= 1.0;
         match () {
             () if !(1..=MOST_CORES).contains(&self.cores) => Err("`cores` must be 1 to 1024"),
@@ -386,11 +405,13 @@ impl<'d> Seat<'d> {
             Operator::Conv(conv) if conv.groups > 1 => core.macs_per_second * core.depthwise_efficiency,
             _ => core.macs_per_second,
         };
+        let speed_up = if layer.format().element == Element::F16 { core.half_speed } else { 1.0 };
         let arithmetic = if macs > 0.0 { macs / rate } else { elements / core.elements_per_second };
-        let parameters = layer.parameter_elements() * 4;
+        let arithmetic = arithmetic / speed_up;
+        let parameters = layer.parameter_bytes();
         let loads = if parameters > *cache_bytes { firings } else { 1.0 };
-        let read: usize = inputs.iter().map(csdfc_codegen::shape::Shape::elements).sum();
-        let bytes = read as f64 * 4.0 + elements * 4.0 + parameters as f64 * loads;
+        let read: u64 = layer.inputs.iter().map(|operand| network.layer(operand.layer).tensor_bytes()).sum();
+        let bytes = (read + layer.tensor_bytes()) as f64 + parameters as f64 * loads;
         let traffic = bytes / self.bytes_per_second(workers);
         let again = if one_by_one { layer.rows() as f64 - firings } else { 0.0 };
         let filters = again * occupancy::filter_bytes(layer) as f64 / (CACHE_SPEED * core.bytes_per_second);

@@ -2,6 +2,7 @@
 //! was found.
 
 use csdf::Rates;
+use csdfc_codegen::bind::Primitive;
 use csdfc_codegen::plan;
 use csdfc_codegen::shape::Shape;
 
@@ -12,6 +13,7 @@ use crate::frame::lower;
 use crate::frame::request::FiringOrder;
 use crate::frame::task::CnnTask;
 use crate::network::{Layer, LayerId, Network};
+use crate::pass;
 use crate::search::Variant;
 use crate::storage::{Arrangement, Item, Storage, Stored};
 
@@ -153,7 +155,7 @@ impl Parts<'_> {
             output_shape: layer.shape.clone(),
             rows_per_firing: rows,
             firings: lower::firings(network, id, rows),
-            parameters: layer.parameter_elements() * 4,
+            parameters: layer.parameter_bytes(),
             primitive: primitive.name().into(),
             layout_in,
             layout_out,
@@ -229,7 +231,7 @@ impl Parts<'_> {
     }
 
     fn memory(&self, items: &[Item<'_>], tensors: &[plan::Tensor]) -> plan::Memory {
-        let parameters = self.tasks.iter().map(|task| task.network.parameters() * 4).sum();
+        let parameters = self.tasks.iter().map(|task| task.network.parameter_bytes()).sum();
         let whole = |item: &Item<'_>| {
             let layer = self.network(item.cnn).layer(item.request.tensor);
             // The two halves of a double buffer are items of their own. A ring that runs on from frame to frame has two
@@ -331,10 +333,19 @@ impl Parts<'_> {
 
 /// Bytes of the packed parameters of all CNNs.
 pub fn parameters_stored(tasks: &[CnnTask<'_>]) -> u64 {
+    stored(tasks, Layer::primitive)
+}
+
+/// The same if every layer that can be of half precision were.
+pub fn parameters_stored_at_half(tasks: &[CnnTask<'_>]) -> u64 {
+    stored(tasks, |layer| pass::half(layer).unwrap_or_else(|| layer.primitive()))
+}
+
+fn stored(tasks: &[CnnTask<'_>], primitive: impl Fn(&Layer) -> Primitive) -> u64 {
     let layers = tasks.iter().flat_map(|task| &task.network.layers);
     let bytes = |layer: &Layer| {
         let inputs: Vec<&Shape> = layer.inputs.iter().map(|operand| &operand.shape).collect();
-        layer.primitive().stored_bytes(&layer.operator, &inputs, layer.parameter_elements())
+        primitive(layer).stored_bytes(&layer.operator, &inputs, layer.parameter_elements())
     };
     layers.map(bytes).sum()
 }

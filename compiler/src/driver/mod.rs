@@ -29,7 +29,7 @@ use crate::app::spec::Method;
 use crate::cost::DeviceProfile;
 use crate::cost::timing::Timing;
 use crate::error::Error;
-use crate::frame::task;
+use crate::frame::task::{self, CnnTask};
 use crate::search::known::{self, Start};
 use crate::search::subject::Subject;
 use crate::search::watch::{Scope, Watch};
@@ -108,7 +108,7 @@ fn plan_as_is(
         Some(MemoryGoal::Bytes(bytes)) => Some(bytes),
         Some(MemoryGoal::Min) | None => None,
     };
-    warn_of_parameters(parameters, limit);
+    warn_of_parameters(&tasks, parameters, limit);
 
     let elements = task::elements(application);
     let timings = Timing::of(application, &tasks, &elements, device)?;
@@ -166,13 +166,15 @@ fn method(start: &Start, application: &Application) -> Option<Method> {
 }
 
 /// Warns where no plan can fit, since the parameters alone take more than is asked for.
-fn warn_of_parameters(parameters: u64, limit: Option<u64>) {
+fn warn_of_parameters(tasks: &[CnnTask<'_>], parameters: u64, limit: Option<u64>) {
     if let Some(limit) = limit.filter(|limit| parameters > *limit) {
+        let half = assemble::parameters_stored_at_half(tasks);
+        let help = match half < parameters {
+            true => format!("; at half precision (--precision half) they take {half}"),
+            false => String::new(),
+        };
         warn!(
-            "the parameters alone take {parameters} bytes, more than the {limit} asked for: no plan can fit; \
-             at half precision they would take {}, at int8 {} (neither is built yet)",
-            parameters / 2,
-            parameters / 4
+            "the parameters alone take {parameters} bytes, more than the {limit} asked for: no plan can fit{help}"
         );
     }
 }

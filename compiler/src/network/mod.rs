@@ -8,7 +8,7 @@
 pub mod weights;
 
 use csdfc_codegen::bind::Primitive;
-use csdfc_codegen::format::{Format, Layout};
+use csdfc_codegen::format::{Element, Format, Layout};
 use csdfc_codegen::operator::{InputElement, Operator};
 use csdfc_codegen::shape::Shape;
 
@@ -122,6 +122,11 @@ impl Network {
     pub fn parameters(&self) -> u64 {
         self.layers.iter().map(Layer::parameter_elements).sum()
     }
+
+    /// Bytes of all weights and biases, in the precision of each layer.
+    pub fn parameter_bytes(&self) -> u64 {
+        self.layers.iter().map(Layer::parameter_bytes).sum()
+    }
 }
 
 impl Layer {
@@ -133,6 +138,14 @@ impl Layer {
     /// Elements of its weights, biases and other constants.
     pub fn parameter_elements(&self) -> u64 {
         self.parameters.iter().map(|weights| weights.elements() as u64).sum()
+    }
+
+    /// Bytes of its weights, biases and other constants, in the precision of its primitive.
+    pub fn parameter_bytes(&self) -> u64 {
+        // No primitive but a chosen one keeps 16-bit floats.
+        let elements = self.parameter_elements();
+        self.primitive
+            .map_or(elements * Element::F32.bytes(), |primitive| primitive.parameter_bytes(elements))
     }
 
     /// The shapes in which it sees its inputs.
@@ -154,9 +167,10 @@ impl Layer {
 
     /// How its output tensor lies in memory, and what its elements are.
     pub fn format(&self) -> Format {
-        // No primitive but a chosen one makes other layouts, or needs a workspace.
-        let layout = self.primitive.map_or(Layout::Hwc, |primitive| primitive.layouts()[1]);
-        Format { layout, element: self.operator.element() }
+        // No primitive but a chosen one makes other layouts or 16-bit floats, or needs a workspace.
+        let element = if self.operator.makes_indices() { Element::I64 } else { Element::F32 };
+        let first = Format { layout: Layout::Hwc, element };
+        self.primitive.map_or(first, |primitive| primitive.makes(&self.operator))
     }
 
     /// Rows of its output tensor.

@@ -1,7 +1,7 @@
 //! Passes over a network: the same function from fewer layers.
 //!
 //! [`normalise`] conducts the passes that rewrite a network. Once primitives are chosen, [`legalise`] adds the conversions
-//! that they need. [`reorder`], the last pass, needs the network's partitions.
+//! that they need. [`halve`] chooses those of half precision. [`reorder`], the last pass, needs the network's partitions.
 //!
 //! Each pass leaves every ONNX node's name with the layer that now does its work, and a network output's tensor as it
 //! was.
@@ -23,12 +23,14 @@ mod legalise;
 mod names;
 pub mod order;
 mod parts;
+mod precision;
 mod recognise;
 mod reorder;
 mod residual;
 mod rewrite;
 
 pub use legalise::legalise;
+pub use precision::{half, halve};
 pub use reorder::{PartitionLayers, reorder};
 
 /// How much passes make one layer of.

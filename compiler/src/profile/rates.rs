@@ -73,6 +73,7 @@ pub fn processor(
         bytes_per_second: bytes_per_second(),
         // What layers by parts take longer is the price of their firings.
         firing_ns: firings.per_second().map_or(like.firing_ns, |rate| 1e9 / rate),
+        half_speed: like.half_speed,
     };
     if let [_, own, ..] | [own] = cache_bytes {
         known.cache_bytes = *own;

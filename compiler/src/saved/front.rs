@@ -216,6 +216,7 @@ impl SavedFront {
                 let suits = |primitive: &Primitive| {
                     primitive.computes(&layer.operator, &inputs)
                         && primitive.layouts() == layer.primitive().layouts()
+                        && primitive.floats() == layer.primitive().floats()
                 };
                 if let Some(chosen) = name.and_then(|name| Primitive::find(name)).filter(suits) {
                     layer.primitive = Some(chosen);

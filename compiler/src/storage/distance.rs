@@ -22,9 +22,9 @@
 use crate::frame::request::Request;
 use crate::packing::Link;
 
-use super::Storage;
 use super::item::Item;
 use super::moments::RowByRow;
+use super::{ALIGNMENT, Storage};
 
 /// For each item, the items that are stored at the same time, and how far above or below it they must lie at least. The
 /// distance is the size of the lower one, or less if only a part of it is in use while the other one is.
@@ -44,12 +44,19 @@ pub(super) fn links(storage: &Storage<'_>, items: &[Item<'_>], row_by_row: RowBy
         } else {
             (sharing.distance([a, b], [one, other]), sharing.distance([b, a], [other, one]))
         };
+        let [above, below] = [above, below].map(aligned);
         // There is no third way: rows of a whole ring are all begun before one is released, so that of two moments that
         // follow each other there is a way to lie across that both forbid.
         links[a].push(Link { other: b, above, below, is_exact: true });
         links[b].push(Link { other: a, above: below, below: above, is_exact: true });
     }
     links
+}
+
+/// The next multiple of [`ALIGNMENT`]; beyond all sizes that any memory has, the distance itself.
+fn aligned(distance: i64) -> i64 {
+    let alignment = ALIGNMENT as i64;
+    distance.checked_add(alignment - 1).map_or(distance, |end| end.div_euclid(alignment) * alignment)
 }
 
 /// What firings that write one item and read another say of the two.

@@ -2,7 +2,7 @@
 //! methods with which the paper compares it are here, too.
 
 use super::item::Item;
-use crate::storage::{Arrangement, Effort, Storage};
+use crate::storage::{ALIGNMENT, Arrangement, Effort, Storage};
 
 /// A buffer shared by edges that are never stored at the same time.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,14 +34,15 @@ pub fn arrange(storage: &Storage<'_>, sharing: BufferSharing, effort: Effort) ->
     let bound = storage.bound(&items);
     let buffers = buffers(storage, sharing, effort);
     let mut offsets = vec![0; items.len()];
-    let mut bytes = 0;
+    let mut bytes: u64 = 0;
     let workspaces: Vec<usize> = (0..items.len()).filter(|i| items[*i].request.is_workspace).collect();
     let rooms = allocate(&items, &storage.conflicts(&items), &workspaces, |_, _| true);
     for buffer in buffers.iter().chain(&rooms) {
+        bytes = bytes.checked_next_multiple_of(ALIGNMENT).unwrap_or(u64::MAX);
         for item in &buffer.edges {
             offsets[*item] = bytes;
         }
-        bytes += buffer.bytes;
+        bytes = bytes.saturating_add(buffer.bytes);
     }
     Arrangement { bytes, least: bound.bytes, bound, offsets, buffers }
 }

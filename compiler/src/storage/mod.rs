@@ -19,9 +19,14 @@ use crate::frame::execution::Execution;
 use crate::frame::occupancy::Costly;
 use crate::frame::request::Request;
 use crate::network::LayerId;
+use crate::packing::Packing;
 
 pub use item::{Item, Stored};
 use moments::{Moment, RingLives, RowByRow};
+
+/// What lies in the arena begins at a multiple of so many bytes, those of the widest element there. Only rings of 16-bit
+/// floats may have other sizes.
+const ALIGNMENT: u64 = 4;
 
 /// The executions of all CNNs of an application, with what runs at the same time.
 #[derive(Debug)]
@@ -273,8 +278,8 @@ pub fn arrange(storage: &Storage<'_>, model: StorageModel, effort: Effort) -> Ar
             let items = storage.items();
             let bound = storage.bound(&items);
             let placed = pack::pack(storage, &items, &bound, effort);
-            let (bytes, offsets) = (placed.packing.bytes, placed.packing.offsets);
-            Arrangement { bytes, least: placed.least, bound, offsets, buffers: Vec::new() }
+            let pack::Placed { packing: Packing { bytes, offsets }, least } = placed;
+            Arrangement { bytes, least, bound, offsets, buffers: Vec::new() }
         }
     }
 }

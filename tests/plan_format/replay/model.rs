@@ -383,13 +383,25 @@ fn rows(shape: &Shape, layout: &str) -> u64 {
 fn element_bytes(tensor: &Value) -> Result<u64, Refusal> {
     match text(tensor, "element")? {
         "f32" => Ok(4),
+        "f16" => Ok(2),
         "i64" => Ok(8),
         element => Err(format!("no element `{element}`")),
     }
 }
 
+/// The floats that a primitive reads and keeps, and those that it makes.
+pub fn floats(primitive: &str) -> [&'static str; 2] {
+    match primitive {
+        "convert-narrow-hwc-hwc" => ["f32", "f16"],
+        "convert-widen-hwc-hwc" => ["f16", "f32"],
+        name if name.contains("-half-") => ["f16", "f16"],
+        _ => ["f32", "f32"],
+    }
+}
+
 fn layers(plan: &Value, cnn: &Value, partitions: &BTreeMap<&str, usize>) -> Result<Vec<Layer>, Refusal> {
     let mut layers: Vec<Layer> = Vec::new();
+    let mut elements: BTreeMap<String, String> = BTreeMap::new();
     let tensors = list(plan, "tensors")?;
     for (l, stated) in list(cnn, "layers")?.iter().enumerate() {
         let name = text(stated, "name")?.to_owned();
@@ -456,8 +468,21 @@ fn layers(plan: &Value, cnn: &Value, partitions: &BTreeMap<&str, usize>) -> Resu
         if workspace[0] % 4 != 0 || needed == 0 && workspace[0] != 0 {
             return Err(format!("{name} has a workspace that cannot be"));
         }
+        let op = text(stated, "op")?;
+        let [reads, makes] = floats(primitive);
+        let made = if op == "arg_max" { "i64" } else { makes };
+        if text(tensor, "element")? != made || made == "f16" && tensor["external"] == true {
+            return Err(format!("{name} makes {made}"));
+        }
+        for operand in list(stated, "inputs")? {
+            let read = text(operand, "tensor")?;
+            if elements.get(read).is_none_or(|element| element != reads) {
+                return Err(format!("{name} reads {reads}, which `{read}` has not"));
+            }
+        }
+        elements.insert(text(tensor, "name")?.to_owned(), made.to_owned());
         let mut layer = Layer {
-            op: text(stated, "op")?.to_owned(),
+            op: op.to_owned(),
             primitive: primitive.to_owned(),
             attributes: stated.get("attributes").cloned().unwrap_or_default(),
             operands,

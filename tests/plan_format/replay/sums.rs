@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::arena::check_apart;
 use super::bound::bound;
 use super::families;
-use super::model::{Kind, Layer, Plan, Ring, Tiles, tiles};
+use super::model::{Kind, Layer, Plan, Ring, Tiles, floats, tiles};
 use super::rows::Shape;
 use super::{Refusal, list, names, number, same};
 
@@ -20,7 +20,11 @@ pub fn check(plan: &Plan<'_>) -> Result<(), Refusal> {
     check_external(plan)?;
 
     for layer in layers() {
-        same(&format!("parameters of {}", layer.name), layer.parameters, 4 * parameters(plan, layer)?)?;
+        same(
+            &format!("parameters of {}", layer.name),
+            layer.parameters,
+            width(layer) * parameters(plan, layer)?,
+        )?;
     }
     same("parameters", stated("parameters")?, layers().map(|layer| layer.parameters).sum())?;
     let kept = layers().map(|layer| stored(plan, layer)).sum::<Result<u64, _>>()?;
@@ -34,7 +38,7 @@ pub fn check(plan: &Plan<'_>) -> Result<(), Refusal> {
         false => rings().filter(|ring| !is_room(ring)).map(end).max().unwrap_or(0),
     };
     same("buffers", stated("buffers")?, buffers)?;
-    let arena = rings().filter(|ring| is_room(ring)).map(end).fold(buffers, u64::max);
+    let arena = rings().map(end).fold(buffers, u64::max);
     same("arena", stated("arena")?, arena)?;
     same("workspace", stated("workspace")?, bound(plan, &is_room))?;
     same("total", stated("total")?, kept + arena)?;
@@ -187,6 +191,11 @@ fn parameters(_: &Plan<'_>, layer: &Layer) -> Result<u64, Refusal> {
     Ok(own + slopes(layer)?.map_or(Ok(0), product)?)
 }
 
+/// Bytes of a number that a layer keeps.
+fn width(layer: &Layer) -> u64 {
+    if floats(&layer.primitive)[0] == "f16" { 2 } else { 4 }
+}
+
 /// What a layer keeps of them, in bytes.
 fn stored(plan: &Plan<'_>, layer: &Layer) -> Result<u64, Refusal> {
     if let Some(bytes) = families::stored(layer)? {
@@ -209,7 +218,7 @@ fn stored(plan: &Plan<'_>, layer: &Layer) -> Result<u64, Refusal> {
             }
         }
         "gemm" => (1, number(a, "units")?, number(a, "inner")?),
-        _ => return Ok((4 * parameters(plan, layer)?).next_multiple_of(64)),
+        _ => return Ok((width(layer) * parameters(plan, layer)?).next_multiple_of(64)),
     };
     let (mut in_panels, mut beside) = (0, 0);
     if let Some(slope) = slopes(layer)? {
@@ -227,5 +236,5 @@ fn stored(plan: &Plan<'_>, layer: &Layer) -> Result<u64, Refusal> {
     }
     let panels = groups * filters * (products + 1 + in_panels);
     let zeros = filters.next_multiple_of(16) - filters;
-    Ok((4 * (panels + zeros + beside)).next_multiple_of(64))
+    Ok((width(layer) * (panels + zeros + beside)).next_multiple_of(64))
 }

@@ -14,20 +14,21 @@ use core::ops::Range;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use crate::ARENA_BYTES;
-use crate::kernels::span::{Span, SpanMut};
+use crate::kernels::span::{Plain, Span, SpanMut};
 
 /// The memory of the application: buffers and workspace, exactly [`ARENA_BYTES`] of it.
 ///
 /// A model borrows it for as long as the model lives, so that no two run in it at once but those that may. What it
 /// holds between frames is of no account.
+#[repr(C, align(4))]
 pub struct Arena {
-    elements: [f32; ARENA_BYTES / 4],
+    bytes: [u8; ARENA_BYTES],
 }
 
 impl Arena {
     /// An arena, for a static or the stack.
     pub const fn new() -> Self {
-        Arena { elements: [0.0; ARENA_BYTES / 4] }
+        Arena { bytes: [0; ARENA_BYTES] }
     }
 
     /// The ready static arena, the first time; nothing after that.
@@ -49,12 +50,12 @@ impl Arena {
     /// # Panics
     /// If they have bytes in common. In a plan that was checked they have not.
     pub(crate) fn divide<D: Division>(&mut self) -> Parts<'_, D> {
-        Parts::of(self.elements.as_mut_ptr())
+        Parts::of(self.bytes.as_mut_ptr())
     }
 
     /// All of it, for one part.
     pub(crate) fn memory<P: Part>(&mut self) -> Memory<'_, P> {
-        Memory { start: self.elements.as_mut_ptr(), arena: PhantomData, part: PhantomData }
+        Memory { start: self.bytes.as_mut_ptr(), arena: PhantomData, part: PhantomData }
     }
 }
 
@@ -89,19 +90,19 @@ pub(crate) trait Division {
     const PARTS: &'static [&'static [Place]];
 }
 
-/// A ring of a part.
-pub(crate) struct Ring<P> {
+/// A ring of a part, of rows of elements `T`.
+pub(crate) struct Ring<P, T = f32> {
     place: Place,
-    part: PhantomData<fn() -> P>,
+    part: PhantomData<fn() -> (P, T)>,
 }
 
-impl<P> Clone for Ring<P> {
+impl<P, T> Clone for Ring<P, T> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<P> Copy for Ring<P> {}
+impl<P, T> Copy for Ring<P, T> {}
 
 impl Place {
     const fn bytes(self) -> usize {
@@ -113,9 +114,11 @@ impl Place {
         Place { offset: self.offset + y % self.rows * self.row_bytes, rows: 1, ..self }
     }
 
-    const fn is_within_arena(self) -> bool {
-        self.offset.is_multiple_of(4)
-            && self.row_bytes.is_multiple_of(4)
+    /// Whether it is a ring of elements `T` within the arena, whose alignment is 4.
+    const fn is_within_arena<T>(self) -> bool {
+        align_of::<T>() <= 4
+            && self.offset.is_multiple_of(size_of::<T>())
+            && self.row_bytes.is_multiple_of(size_of::<T>())
             && self.bytes() <= ARENA_BYTES
             && self.offset <= ARENA_BYTES - self.bytes()
     }
@@ -142,14 +145,14 @@ impl Place {
     }
 }
 
-impl<P: Part> Ring<P> {
+impl<P: Part, T> Ring<P, T> {
     /// A ring of the part, by its number.
     pub const fn of(number: usize) -> Self {
         Ring { place: P::PLACES[number], part: PhantomData }
     }
 }
 
-impl<P> Ring<P> {
+impl<P, T> Ring<P, T> {
     /// These rows of it, as a ring of their own in which the first of them is in the first slot.
     ///
     /// # Panics
@@ -166,7 +169,7 @@ impl<P> Ring<P> {
 
 /// The rings of a part, borrowed.
 pub(crate) struct Memory<'a, P> {
-    start: *mut f32,
+    start: *mut u8,
     arena: PhantomData<&'a mut Arena>,
     part: PhantomData<fn() -> P>,
 }
@@ -176,7 +179,7 @@ unsafe impl<P> Send for Memory<'_, P> {}
 
 /// Memory of parts that run at the same time, to be taken one after another.
 pub(crate) struct Parts<'a, D> {
-    start: *mut f32,
+    start: *mut u8,
     taken: usize,
     arena: PhantomData<&'a mut Arena>,
     division: PhantomData<fn() -> D>,
@@ -184,7 +187,7 @@ pub(crate) struct Parts<'a, D> {
 
 impl<'a, D: Division> Parts<'a, D> {
     /// The parts of a block that is borrowed as long as they are.
-    fn of(start: *mut f32) -> Self {
+    fn of(start: *mut u8) -> Self {
         for (i, part) in D::PARTS.iter().enumerate() {
             for place in *part {
                 let mut others = D::PARTS[..i].iter().flat_map(|other| other.iter());
@@ -229,19 +232,19 @@ impl<P: Part> Memory<'_, P> {
     /// If a ring is not within the arena, or what is written overlaps with what is read. In a plan that was checked
     /// neither happens.
     #[inline(always)]
-    pub fn slices<const N: usize>(
+    pub fn slices<I: Plain, O: Plain, const N: usize>(
         &mut self,
-        read: [Ring<P>; N],
-        write: Ring<P>,
-    ) -> ([Span<'_>; N], SpanMut<'_>) {
+        read: [Ring<P, I>; N],
+        write: Ring<P, O>,
+    ) -> ([Span<'_, I>; N], SpanMut<'_, O>) {
         for ring in read {
             assert!(!ring.place.overlaps(write.place));
         }
-        assert!(write.place.is_within_arena());
+        assert!(write.place.is_within_arena::<O>());
         // SAFETY: the part is borrowed exclusively for as long as the spans live, the ring is within the arena, and
         // what is written is in none of those that are read. Another stage may read other rows of the ring: those
         // that it has been told are there, and not yet released.
-        let written = unsafe { SpanMut::shared(self.at(write), write.place.bytes() / 4) };
+        let written = unsafe { SpanMut::shared(self.at(write), write.place.bytes() / size_of::<O>()) };
         (read.map(|ring| self.span(ring)), written)
     }
 
@@ -250,17 +253,17 @@ impl<P: Part> Memory<'_, P> {
     /// # Panics
     /// As `slices`, and if the workspace overlaps with another ring.
     #[inline(always)]
-    pub fn slices_and_workspace<const N: usize>(
+    pub fn slices_and_workspace<I: Plain, O: Plain, const N: usize>(
         &mut self,
-        read: [Ring<P>; N],
-        write: Ring<P>,
+        read: [Ring<P, I>; N],
+        write: Ring<P, O>,
         workspace: Ring<P>,
-    ) -> ([Span<'_>; N], SpanMut<'_>, SpanMut<'_>) {
+    ) -> ([Span<'_, I>; N], SpanMut<'_, O>, SpanMut<'_>) {
         for ring in read {
             assert!(!ring.place.overlaps(workspace.place));
         }
         assert!(!write.place.overlaps(workspace.place));
-        assert!(workspace.place.is_within_arena());
+        assert!(workspace.place.is_within_arena::<f32>());
         // SAFETY: the part is borrowed exclusively for as long as the spans live, and the workspace is within the arena
         // and in none of the rings.
         let room = unsafe { SpanMut::shared(self.at(workspace), workspace.place.bytes() / 4) };
@@ -273,46 +276,46 @@ impl<P: Part> Memory<'_, P> {
     /// # Panics
     /// If a ring is not within the arena.
     #[inline(always)]
-    pub fn read<const N: usize>(&self, read: [Ring<P>; N]) -> [Span<'_>; N] {
+    pub fn read<I: Plain, const N: usize>(&self, read: [Ring<P, I>; N]) -> [Span<'_, I>; N] {
         read.map(|ring| self.span(ring))
     }
 
     /// Row `y` of a ring, to be read.
     #[inline(always)]
-    pub fn row<const N: usize>(&self, ring: Ring<P>, y: usize) -> &[f32; N] {
+    pub fn row<T: Plain, const N: usize>(&self, ring: Ring<P, T>, y: usize) -> &[T; N] {
         // A row has as many elements as the caller says.
         self.span(ring.slot(y)).slice(0, N).first_chunk().unwrap()
     }
 
     /// Row `y` of a ring, to be written.
     #[inline(always)]
-    pub fn row_mut<const N: usize>(&mut self, ring: Ring<P>, y: usize) -> &mut [f32; N] {
+    pub fn row_mut<T: Plain, const N: usize>(&mut self, ring: Ring<P, T>, y: usize) -> &mut [T; N] {
         let slot = ring.slot(y);
-        assert!(slot.place.is_within_arena() && slot.place.bytes() == 4 * N);
+        assert!(slot.place.is_within_arena::<T>() && slot.place.bytes() == size_of::<[T; N]>());
         // SAFETY: within the arena; the part is borrowed exclusively for as long as the row lives, and the row is not
         // another stage's, which has been told nothing of it yet, or has released it.
-        unsafe { &mut *self.at(slot).cast::<[f32; N]>() }
+        unsafe { &mut *self.at(slot).cast::<[T; N]>() }
     }
 
     /// Copies row `y` from one ring to another.
     #[inline(always)]
-    pub fn copy_row(&mut self, from: Ring<P>, from_y: usize, to: Ring<P>, to_y: usize) {
-        let len = from.place.row_bytes / 4;
+    pub fn copy_row<T: Plain>(&mut self, from: Ring<P, T>, from_y: usize, to: Ring<P, T>, to_y: usize) {
+        let len = from.place.row_bytes / size_of::<T>();
         let ([from], mut to) = self.slices([from.slot(from_y)], to.slot(to_y));
         to.slice(0, len).copy_from_slice(from.slice(0, len));
     }
 
     #[inline(always)]
-    fn span(&self, ring: Ring<P>) -> Span<'_> {
-        assert!(ring.place.is_within_arena());
+    fn span<T: Plain>(&self, ring: Ring<P, T>) -> Span<'_, T> {
+        assert!(ring.place.is_within_arena::<T>());
         // SAFETY: within the arena, and the part is borrowed. Nothing of it is written while the span lives, for that
         // takes an exclusive borrow, or is found by `slices` to be elsewhere, or is in rows of a ring between stages
         // that this one has not been told of.
-        unsafe { Span::shared(self.at(ring), ring.place.bytes() / 4) }
+        unsafe { Span::shared(self.at(ring), ring.place.bytes() / size_of::<T>()) }
     }
 
     #[inline(always)]
-    fn at(&self, ring: Ring<P>) -> *mut f32 {
-        self.start.wrapping_add(ring.place.offset / 4)
+    fn at<T>(&self, ring: Ring<P, T>) -> *mut T {
+        self.start.wrapping_add(ring.place.offset).cast()
     }
 }

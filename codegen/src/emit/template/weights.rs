@@ -1,5 +1,4 @@
 //! The packed weights of all models, embedded or handed over.
-#![allow(unsafe_code, reason = "bytes of the right length and alignment are seen as floats")]
 
 use crate::{WEIGHT_BYTES, WEIGHT_HASH};
 
@@ -31,25 +30,20 @@ impl core::error::Error for WeightsError {}
 
 /// The weights embedded in the crate, a copy of `weights.bin`.
 #[cfg(feature = "weights")]
-pub(crate) fn embedded() -> &'static [f32] {
+pub(crate) fn embedded() -> &'static [u8] {
     #[repr(C, align(64))]
     struct Aligned<T: ?Sized>(T);
     static EMBEDDED: &Aligned<[u8]> = &Aligned(*include_bytes!("../weights.bin"));
-    // Aligned, and as long as when it was emitted: a file that was changed since is refused before it is used.
-    floats(&EMBEDDED.0).unwrap_or(&[])
+    &EMBEDDED.0
 }
 
 /// Bytes handed over by the caller, if they are those of `weights.bin`.
-pub(crate) fn verify(bytes: &[u8]) -> Result<&[f32], WeightsError> {
+pub(crate) fn verify(bytes: &[u8]) -> Result<&[u8], WeightsError> {
     if bytes.len() != WEIGHT_BYTES {
         return Err(WeightsError::Length);
     }
-    let weights = floats(bytes).ok_or(WeightsError::Alignment)?;
-    if super::hash::hash(bytes) == WEIGHT_HASH { Ok(weights) } else { Err(WeightsError::Hash) }
-}
-
-fn floats(bytes: &[u8]) -> Option<&[f32]> {
-    // SAFETY: every four bytes are a valid `f32`, and `align_to` keeps to its alignment.
-    let (before, floats, after) = unsafe { bytes.align_to::<f32>() };
-    (before.is_empty() && after.is_empty()).then_some(floats)
+    if !bytes.as_ptr().cast::<f32>().is_aligned() {
+        return Err(WeightsError::Alignment);
+    }
+    if super::hash::hash(bytes) == WEIGHT_HASH { Ok(bytes) } else { Err(WeightsError::Hash) }
 }

@@ -104,7 +104,7 @@ fn values() {
     check("rows_ambiguous", &with("rows: {\"pool\": 2}"));
     check("rows_unknown", &with("rows: {\"a/pol\": 2}"));
     check("rows_negative", &with("rows: {\"a/pool\": -1}"));
-    check("half", "(cnns: [(model: \"a.onnx\", precision: half)])");
+    check("int8", "(cnns: [(model: \"a.onnx\", precision: int8)])");
     check("int8_layer", "(cnns: [(model: \"a.onnx\", precisions: {\"conv1\": int8})])");
     check("missing_file", "(\n  cnns: [(model: \"missing.onnx\")],\n)");
     check("no_model", "(\n  cnns: [(model: \"a.tflite\")],\n)");

@@ -1,0 +1,121 @@
+//! Kernels of all elements as one type: tensors are bytes to the caller, and elements of their type to the kernel.
+
+use std::marker::PhantomData;
+use std::ops::Range;
+
+use csdfc_kernels::element::F16;
+use csdfc_kernels::elements::{ElementShape, Elements, ElementsMut};
+use csdfc_kernels::kernel::{Context, ElementKernel, RowKernel};
+use csdfc_kernels::rows::{RowShape, Rows, RowsMut};
+use csdfc_kernels::share::share_rows;
+use csdfc_kernels::span::{Plain, Span, SpanMut};
+
+use crate::format::Element;
+
+use super::seen::View;
+
+/// Elements that tensors are stored as.
+pub trait Stored: Plain {
+    /// What they are called in a plan.
+    const ELEMENT: Element;
+}
+
+impl Stored for f32 {
+    const ELEMENT: Element = Element::F32;
+}
+
+impl Stored for F16 {
+    const ELEMENT: Element = Element::F16;
+}
+
+impl Stored for i64 {
+    const ELEMENT: Element = Element::I64;
+}
+
+/// The bytes of a tensor's storage, and where in it the elements are.
+pub type Lying<'a, S> = (&'a [u8], S);
+
+/// A kernel that sees tensors by rows, whatever their elements.
+pub trait ByRows: Send + Sync {
+    /// Makes rows of the output, by all workers of the context; see [`share_rows`].
+    ///
+    /// # Panics
+    /// As [`RowKernel::rows`], or if the bytes are not those of whole elements.
+    fn call(
+        &self,
+        context: &mut Context<'_>,
+        y: Range<usize>,
+        operands: &[Lying<'_, RowShape>],
+        constants: &[Lying<'_, RowShape>],
+        output: (&mut [u8], RowShape),
+    );
+}
+
+/// A kernel that sees tensors element by element, whatever these are.
+pub trait ByElements: Send + Sync {
+    /// Makes rows of the output.
+    ///
+    /// # Panics
+    /// As [`ElementKernel::elements`], or if the bytes are not those of whole elements.
+    fn call(
+        &self,
+        context: &mut Context<'_>,
+        y: Range<usize>,
+        operands: &[Lying<'_, View>],
+        constants: &[Lying<'_, View>],
+        output: (&mut [u8], ElementShape),
+    );
+}
+
+/// A kernel that makes elements `O` of elements `I`.
+pub struct Typed<K, O, I>(K, PhantomData<fn(I) -> O>);
+
+impl<K, O, I> Typed<K, O, I> {
+    /// This kernel.
+    pub const fn new(kernel: K) -> Self {
+        Typed(kernel, PhantomData)
+    }
+}
+
+impl<O: Stored, I: Stored, K: RowKernel<O, I> + Send + Sync> ByRows for Typed<K, O, I> {
+    fn call(
+        &self,
+        context: &mut Context<'_>,
+        y: Range<usize>,
+        operands: &[Lying<'_, RowShape>],
+        constants: &[Lying<'_, RowShape>],
+        (output, shape): (&mut [u8], RowShape),
+    ) {
+        // One function for all kernels.
+        let kernel: &(dyn RowKernel<O, I> + Sync) = &self.0;
+        let mut output = RowsMut { data: SpanMut::of_bytes(output), shape };
+        share_rows(kernel, context, y, &rows(operands), &rows(constants), &mut output);
+    }
+}
+
+impl<O: Stored, I: Stored, K: ElementKernel<O, I> + Send + Sync> ByElements for Typed<K, O, I> {
+    fn call(
+        &self,
+        context: &mut Context<'_>,
+        y: Range<usize>,
+        operands: &[Lying<'_, View>],
+        constants: &[Lying<'_, View>],
+        (output, shape): (&mut [u8], ElementShape),
+    ) {
+        let mut output = ElementsMut { data: SpanMut::of_bytes(output), shape };
+        self.0.elements(context, y, &elements(operands), &elements(constants), &mut output);
+    }
+}
+
+fn rows<'a, T: Plain>(tensors: &[Lying<'a, RowShape>]) -> Vec<Rows<'a, T>> {
+    tensors.iter().map(|&(bytes, shape)| Rows { data: Span::of_bytes(bytes), shape }).collect()
+}
+
+fn elements<'a, T: Plain>(tensors: &[Lying<'a, View>]) -> Vec<Elements<'a, T>> {
+    let tensor = |&(bytes, View { shape, seen }): &Lying<'a, View>| Elements {
+        data: Span::of_bytes(bytes),
+        shape,
+        seen,
+    };
+    tensors.iter().map(tensor).collect()
+}
