@@ -122,13 +122,16 @@ fn the_fastest_primitives_are_taken_where_they_make_a_better_plan() {
         (Some(MemoryGoal::Min), Prefer::Fps, FIRST),
         (None, Prefer::Memory, FIRST),
         (Some(MemoryGoal::Bytes(fast.memory.total)), Prefer::Fps, FAST),
-        (Some(MemoryGoal::Bytes(fast.memory.parameters_stored)), Prefer::Fps, FIRST),
         (Some(MemoryGoal::Bytes(fixed.memory.total)), Prefer::Fps, FIRST),
     ] {
         let Planned { plan, shortfall, .. } = limited(memory, prefer);
         assert_eq!(count(&plan, primitive), convolutions, "{memory:?}, {prefer:?}");
         assert!(plan.constraints.met && shortfall.is_none());
     }
+    // Some of the others where some fit.
+    let Planned { plan, .. } = limited(Some(MemoryGoal::Bytes(fast.memory.parameters_stored)), Prefer::Fps);
+    assert!(plan.constraints.met && (1..convolutions).contains(&count(&plan, FIRST)));
+    assert!(ms(&plan) < ms(&fixed));
     let Planned { plan, shortfall, .. } = limited(Some(MemoryGoal::Bytes(1 << 20)), Prefer::Fps);
     assert!(!plan.constraints.met && shortfall.is_some() && count(&plan, FIRST) == convolutions);
 }

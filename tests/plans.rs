@@ -7,6 +7,7 @@ mod extended;
 mod fallback;
 mod fronts;
 mod hostile;
+mod joint;
 mod limits;
 mod measured;
 mod methods;

@@ -11,17 +11,20 @@
 //!   processor of the layer that writes. Times that are not measured are the bytes read and written, over the bytes per
 //!   second of a core.
 
+use std::collections::BTreeMap;
+
 use csdfc_codegen::bind::Primitive;
 use csdfc_codegen::format::Layout;
 use csdfc_codegen::operator::Operator;
 use csdfc_codegen::shape::Shape;
-use csdfc_select::Instance;
 use csdfc_select::instance::{self, Conversion, Edge, Kind, PrimitiveOption};
+use csdfc_select::{Answer, Instance, Method, Problem, Quantity, Query, answer};
 use serde::Serialize;
 
 use crate::app::resolve::{Application, Cnn};
 use crate::cost::{DeviceError, DeviceProfile, Seat, measured};
 use crate::network::{Layer, LayerId, Network, Operand};
+use crate::pass;
 use crate::profile::alternatives;
 
 /// Bytes of a KiB, in which instances state memories.
@@ -110,6 +113,90 @@ pub fn cost_table(
     let layouts = Layout::ALL.iter().map(Layout::to_string).collect();
     let instance = Instance { layers, edges, memory_budget: None, time_budget: None, layouts };
     Ok(CostTable { instance, modelled })
+}
+
+/// A CNN with the optimum of its table of costs.
+#[derive(Debug, Clone)]
+pub struct Selected {
+    /// The CNN, with conversions where layouts meet.
+    pub cnn: Cnn,
+    /// Bytes that it stores of its parameters.
+    pub stored: u64,
+    /// Whether this is another CNN than before.
+    pub is_other: bool,
+}
+
+impl CostTable {
+    /// The CNN, whose table this is, with the primitives of the least time, where a stored byte costs so many nanoseconds.
+    /// `None` if some edge has no conversion.
+    pub fn optimum(&self, cnn: &Cnn, price: f64) -> Option<Selected> {
+        let network = &cnn.network;
+        let stored = |id: LayerId, primitive: Primitive| {
+            let layer = network.layer(id);
+            let shapes: Vec<&Shape> = layer.inputs.iter().map(|operand| &operand.shape).collect();
+            primitive.stored_bytes(&layer.operator, &shapes, layer.parameter_elements())
+        };
+        let mut instance = self.instance.clone();
+        for id in network.ids() {
+            for option in &mut instance.layers[id.0].options {
+                // An input has no primitive that the table of primitives names.
+                let bytes = Primitive::find(&option.primitive).map_or(0, |primitive| stored(id, primitive));
+                option.time += price * bytes as f64 / MICROSECOND;
+            }
+        }
+        let (minimise, method) = (Quantity::Time, Method::Exact);
+        let query = Query { minimise, time: None, memory: None, workspace: None, method };
+        // The table is ours and contradicts itself nowhere; and no integer program is asked for.
+        let problem = Problem::new(&instance, false).ok()?;
+        let Answer::Met(chosen) = answer(&problem, &query).ok()? else { return None };
+        let mut selected = Selected { cnn: cnn.clone(), stored: 0, is_other: false };
+        for id in network.ids().filter(|id| !network.layer(*id).is_input()) {
+            let taken = problem.taken(&chosen.selection, id.0).option;
+            let own = network.layer(id).primitive();
+            let primitive = Primitive::find(&instance.layers[id.0].options[taken].primitive).unwrap_or(own);
+            selected.stored += stored(id, primitive);
+            if primitive != own {
+                selected.cnn.network.layers[id.0].primitive = Some(primitive);
+                selected.is_other = true;
+            }
+        }
+        selected.cnn = legalised(selected.cnn);
+        Some(selected)
+    }
+}
+
+/// The CNN with conversions where its primitives read other layouts than their operands have. A conversion is in the
+/// partition of the layer that it was made for, the next that is none, and in its step of a given schedule.
+pub fn legalised(cnn: Cnn) -> Cnn {
+    // The partition of each layer by name, and the step of its schedule, if it has one.
+    let mut place_of: BTreeMap<String, (usize, Option<usize>)> = BTreeMap::new();
+    for (place, partition) in cnn.partitions.iter().enumerate() {
+        for id in &partition.layers {
+            let steps = partition.schedule.iter().flatten();
+            let step = steps.into_iter().position(|step| step.contains(id));
+            place_of.insert(cnn.network.layer(*id).name.clone(), (place, step));
+        }
+    }
+    let network = pass::legalise(cnn.network);
+    let mut partitions = cnn.partitions;
+    for partition in &mut partitions {
+        partition.layers.clear();
+        partition.schedule.iter_mut().flatten().for_each(Vec::clear);
+    }
+    let mut place = (partitions.len() - 1, None);
+    for id in (0..network.layers.len()).rev().map(LayerId) {
+        if let Some(of) = place_of.get(&network.layer(id).name) {
+            place = *of;
+        }
+        let (partition, step) = place;
+        let partition = &mut partitions[partition];
+        partition.layers.insert(0, id);
+        if let Some(schedule) = &mut partition.schedule {
+            let last = schedule.len() - 1;
+            schedule[step.unwrap_or(last)].insert(0, id);
+        }
+    }
+    Cnn { network, partitions, ..cnn }
 }
 
 /// What costs follow from.

@@ -251,8 +251,10 @@ pub struct PlanArgs {
     /// Which plan to take of those that meet the constraints
     #[arg(long, value_parser = values::preference())]
     pub prefer: Option<Prefer>,
-    /// Which primitives compute the layers
-    #[arg(long, value_parser = values::primitives())]
+    /// Which primitives compute the layers: by default (auto), on a device that was measured, those that make the best plan,
+    /// chosen together with layouts, rows and segments; the first one that computes each (fixed); or one by name, or one of
+    /// a family (winograd), wherever it computes a layer
+    #[arg(long, value_name = "auto|fixed|NAME", value_parser = values::primitives)]
     pub primitives: Option<Primitives>,
     /// Precision of weights and tensors, of every CNN; what the application says of single layers still holds
     #[arg(long, value_parser = values::precision())]
@@ -261,6 +263,9 @@ pub struct PlanArgs {
     /// 1e-4 by default
     #[arg(long, value_name = "SHARE")]
     pub max_error: Option<f64>,
+    /// Print in place of the plan what could compute a layer, in what time and memory, and why it was or was not chosen
+    #[arg(long, value_name = "[CNN/]LAYER")]
+    pub explain: Option<String>,
     /// Seed of the search's random choices
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,

@@ -11,7 +11,8 @@ use super::effort::SearchBudget;
 pub struct ReproduceArgs {
     /// The paper: s1 is "CNN offloading in steps: S1 strategies"; table12 is Tables 1, 8, 9 and 12 of
     /// "Memory-throughput trade-off for CNN-based applications at the edge"; mec is "MEC: Memory-efficient convolution for
-    /// deep neural network"
+    /// deep neural network"; joint is no paper: it compares plans whose primitives and rows are chosen together with those
+    /// whose are not
     #[arg(value_enum)]
     pub paper: Paper,
     /// Folder of the page and its figures; files of the same names are replaced
@@ -38,4 +39,6 @@ pub enum Paper {
     Table12,
     /// "MEC: Memory-efficient convolution for deep neural network".
     Mec,
+    /// Primitives, rows and segments chosen together, beside one after the other.
+    Joint,
 }

@@ -46,15 +46,6 @@ const PREFERENCES: Names<Prefer> = &[
     (Prefer::Memory, "memory", "The plan that takes the least memory"),
 ];
 
-const PRIMITIVES: Names<Primitives> = &[
-    (
-        Primitives::Auto,
-        "auto",
-        "On a device that was measured, the fastest one for each layer, where that makes a better plan",
-    ),
-    (Primitives::Fixed, "fixed", "The first one that computes each layer"),
-];
-
 const PRECISIONS: Names<Precision> = &[
     (Precision::Fp32, "fp32", "32-bit floats"),
     (
@@ -126,8 +117,12 @@ pub fn preference() -> impl TypedValueParser<Value = Prefer> {
 }
 
 /// Primitives of `--primitives`.
-pub fn primitives() -> impl TypedValueParser<Value = Primitives> {
-    one_of(PRIMITIVES)
+pub fn primitives(text: &str) -> Result<Primitives, String> {
+    match text {
+        "auto" => Ok(Primitives::Auto),
+        "fixed" => Ok(Primitives::Fixed),
+        name => name.parse().map(Primitives::Named),
+    }
 }
 
 /// Precisions of `--precision`.

@@ -7,12 +7,13 @@ use csdfc::app::open;
 use csdfc::app::resolve::{Application, RowsChoice};
 use csdfc::app::spec::RowsSpec;
 use csdfc::cost::DeviceProfile;
-use csdfc::driver;
+use csdfc::driver::{self, Explanation};
 use csdfc::error::{Ending, Error};
 use csdfc::saved::front::{PickError, SavedFront};
 use csdfc::saved::identity;
 use csdfc::search::known::Start;
 use csdfc::search::watch::{Limit, Scope, Watch};
+use csdfc::suggest;
 use csdfc_codegen::check as checker;
 use csdfc_codegen::plan::Plan;
 use tracing::warn;
@@ -76,13 +77,20 @@ pub fn plan(args: &PlanArgs) -> Result<Ending, Error> {
         compare(saved, number, &plan);
     }
 
+    let explanation = match &args.explain {
+        None => None,
+        Some(layer) => Some(explained(layer, &plan, &application, &device)?),
+    };
     save(args, &plan)?;
     // Nothing else may stand where the plan or the front has been printed.
     if !to_stdout {
-        output::print(&match args.format {
-            Format::Text => report::plan::text(&plan),
-            Format::Json => plan.to_json(),
-            Format::Ron => plan.to_ron(),
+        output::print(&match (&explanation, args.format) {
+            (None, Format::Text) => report::plan::text(&plan),
+            (None, Format::Json) => plan.to_json(),
+            (None, Format::Ron) => plan.to_ron(),
+            (Some(explanation), Format::Text) => report::explain::text(explanation),
+            (Some(explanation), Format::Json) => output::json(explanation)?,
+            (Some(explanation), Format::Ron) => output::ron(explanation)?,
         })?;
     }
     match shortfall {
@@ -93,6 +101,43 @@ pub fn plan(args: &PlanArgs) -> Result<Ending, Error> {
             Ok(Ending::No)
         }
     }
+}
+
+/// Explains the primitive of `[CNN/]LAYER`. The names of layers may have slashes too.
+fn explained(
+    name: &str,
+    plan: &Plan,
+    application: &Application,
+    device: &DeviceProfile,
+) -> Result<Explanation, Error> {
+    let mut meant = Vec::new();
+    for cnn in &plan.cnns {
+        let of_cnn = name.strip_prefix(cnn.name.as_str()).and_then(|rest| rest.strip_prefix('/'));
+        meant.extend([Some(name), of_cnn].into_iter().flatten().map(|layer| (cnn, layer)));
+    }
+    let mut found = Vec::new();
+    for (cnn, layer) in meant {
+        found.extend(driver::explain(plan, application, device, &cnn.name, layer)?);
+    }
+    let help = match found.as_slice() {
+        [_] => return Ok(found.remove(0)),
+        [] => {
+            let layers = plan.cnns.iter().flat_map(|cnn| {
+                let layers = cnn.layers.iter().filter(|layer| !layer.inputs.is_empty());
+                layers.map(|layer| layer.name.as_str())
+            });
+            suggest::help(name, "the layers are", layers)
+        }
+        several => {
+            let names: Vec<String> = several.iter().map(|one| format!("{}/{}", one.cnn, one.layer)).collect();
+            format!("say which: {}", names.join(", "))
+        }
+    };
+    let message = match found.len() {
+        0 => format!("--explain: the plan has no layer `{}` that is computed", suggest::clip(name)),
+        _ => format!("--explain: several CNNs have a layer `{}`", suggest::clip(name)),
+    };
+    Err(Error::Input { message, help: Some(help) })
 }
 
 fn is_stdout(path: &Path) -> bool {

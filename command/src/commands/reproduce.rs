@@ -21,6 +21,7 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<Ending, Error> {
             reproduce::s1::files(args.budget.map_or(Budget::Default, Budget::from), args.seed, &tell)
         }
         Paper::Mec => Ok(reproduce::mec::files(!args.no_times, &tell)),
+        Paper::Joint => reproduce::joint::files(&tell),
         Paper::Table12 => reproduce::table12::files(args.seed, &tell),
     };
     line.done();

@@ -88,6 +88,7 @@ impl Frames<'_> {
         inputs: &[Value],
     ) -> Result<(Vec<Value>, CnnRun), Error> {
         let mut times = vec![Duration::ZERO; self.cnn.layers.len()];
+        let mut firings = vec![0; self.cnn.layers.len()];
         let mut frames = Vec::new();
         let mut result = CnnRun { name: self.cnn.name.clone(), ..CnnRun::default() };
         let mut outputs = Vec::new();
@@ -95,6 +96,7 @@ impl Frames<'_> {
             let mut failed = None;
             let mut observe = |fired: &Fired<'_>| {
                 times[fired.layer] += fired.elapsed;
+                firings[fired.layer] += 1;
                 if frame == 0 && failed.is_none() {
                     failed = self.layer(fired, &mut result).err();
                 }
@@ -118,12 +120,14 @@ impl Frames<'_> {
             result.milliseconds = Some(milliseconds(frames[frames.len() / 2]));
         }
         if self.args.profile {
-            let time = |(layer, time): (&Layer, &Duration)| ProfiledLayer {
+            let time = |((layer, time), firings): ((&Layer, &Duration), &u64)| ProfiledLayer {
                 layer: layer.name.clone(),
                 operator: layer.operator.kind().into(),
+                primitive: layer.primitive.clone(),
+                firings: firings / self.args.frames,
                 milliseconds: milliseconds(*time) / self.args.frames as f64,
             };
-            result.profile = self.cnn.layers.iter().zip(&times).map(time).collect();
+            result.profile = self.cnn.layers.iter().zip(&times).zip(&firings).map(time).collect();
         }
         Ok((outputs, result))
     }

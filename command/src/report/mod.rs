@@ -2,6 +2,7 @@
 
 pub mod analyze;
 pub mod check;
+pub mod explain;
 pub mod inspect;
 pub mod limits;
 pub mod offload;

@@ -93,6 +93,10 @@ pub struct ProfiledLayer {
     pub layer: String,
     /// Its kind.
     pub operator: String,
+    /// The primitive that computed it.
+    pub primitive: String,
+    /// Firings in a frame, as they were counted.
+    pub firings: u64,
     /// All its firings in a frame.
     pub milliseconds: f64,
 }
@@ -185,9 +189,12 @@ fn write_cnn(text: &mut String, cnn: &CnnRun) -> std::fmt::Result {
     }
     let total: f64 = cnn.profile.iter().map(|time| time.milliseconds).sum();
     let width = cnn.profile.iter().map(|time| time.layer.chars().count()).max().unwrap_or(0).clamp(5, 48);
-    for ProfiledLayer { layer, operator, milliseconds } in &cnn.profile {
+    for ProfiledLayer { layer, operator, primitive, firings, milliseconds } in &cnn.profile {
         let share = 100.0 * milliseconds / total.max(f64::MIN_POSITIVE);
-        writeln!(text, "  {layer:width$}  {operator:14} {milliseconds:9.3} ms {share:5.1} %")?;
+        writeln!(
+            text,
+            "  {layer:width$}  {operator:14} {milliseconds:9.3} ms {share:5.1} %  {firings:4} × {primitive}"
+        )?;
     }
     Ok(())
 }

@@ -1,5 +1,6 @@
-//! The tables and figures of papers, made again from csdfc's own data.
+//! The tables and figures of papers, made again from csdfc's own data, and comparisons of csdfc with itself.
 
+pub mod joint;
 pub mod mec;
 pub mod s1;
 pub mod table12;

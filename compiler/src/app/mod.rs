@@ -9,6 +9,7 @@ pub mod load;
 pub mod locate;
 pub mod open;
 pub mod partition;
+pub mod primitive_name;
 pub mod resolve;
 pub mod spec;
 

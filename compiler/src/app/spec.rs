@@ -11,6 +11,7 @@ use serde::Deserialize;
 
 use super::fault::{AppError, Origin};
 use super::locate::offset;
+use super::primitive_name::PrimitiveName;
 use crate::suggest;
 use crate::units::{MemoryGoal, Nanoseconds, TimeError};
 
@@ -132,11 +133,13 @@ impl Method {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase", rename = "primitives")]
 pub enum Primitives {
-    /// On a device that was measured, the fastest ones where that makes a better plan; the first ones otherwise.
+    /// On a device that was measured, those that make the best plan; the first ones otherwise.
     #[default]
     Auto,
     /// The first one that computes each layer.
     Fixed,
+    /// One, or one of a family, wherever it computes a layer, and the first one elsewhere: `named("winograd")`.
+    Named(PrimitiveName),
 }
 
 /// Which of the plans that meet the constraints is best.

@@ -109,27 +109,62 @@ pub fn time(
     }
 }
 
-/// The primitive that was measured to make all rows of a layer in the shortest time, of those that read and write HWC
-/// and err by at most `max_error` ([`Primitive::error`]). `None` if fewer than two of these were measured.
-pub fn fastest(processor: &Processor, layer: &Layer, threads: u64, max_error: f64) -> Option<Primitive> {
+/// A primitive that was measured to make all rows of a layer in one firing.
+#[derive(Debug, Clone, Copy)]
+pub struct Alternative<'p> {
+    /// The primitive.
+    pub primitive: Primitive,
+    /// Everything that was measured of it.
+    pub samples: &'p [Sample],
+    /// Nanoseconds of the layer in one firing.
+    pub ns: f64,
+    /// Bytes that it keeps of the layer's parameters.
+    pub stored: u64,
+    /// Bytes of workspace of one worker.
+    pub workspace: u64,
+}
+
+/// The primitives that were measured to make all rows of a convolution in one firing, of those that read and write the
+/// layouts that it has, and err by at most `max_error` ([`Primitive::error`]). The fastest comes first.
+pub fn alternatives<'p>(
+    processor: &'p Processor,
+    layer: &Layer,
+    threads: u64,
+    max_error: f64,
+) -> Vec<Alternative<'p>> {
     if !matches!(layer.operator, Operator::Conv(_)) {
-        return None;
+        return Vec::new();
     }
     let inputs: Vec<&Shape> = layer.inputs.iter().map(|operand| &operand.shape).collect();
-    let [reads, writes] = layer.primitive().layouts();
-    let whole = |(name, samples): (&String, &Vec<Sample>)| {
+    let layouts = layer.primitive().layouts();
+    let whole = |(name, samples): (&String, &'p Vec<Sample>)| {
         let primitive = Primitive::find(name)?;
-        let suits = primitive.layouts() == [reads, writes]
+        let suits = primitive.layouts() == layouts
             && primitive.floats() == layer.primitive().floats()
             && primitive.computes(&layer.operator, &inputs)
             && primitive.error() <= max_error;
-        let sample = samples.iter().max_by_key(|sample| sample.rows)?;
-        (suits && sample.rows >= layer.rows() as u64).then_some((primitive, sample.ns))
+        let sample = samples.last()?;
+        let stored = primitive.stored_bytes(&layer.operator, &inputs, layer.parameter_elements());
+        let workspace = primitive.workspace_bytes(&layer.operator, &inputs, &layer.shape);
+        let ns = sample.ns;
+        (suits && sample.rows >= layer.rows() as u64).then_some(Alternative {
+            primitive,
+            samples,
+            ns,
+            stored,
+            workspace,
+        })
     };
-    let measured = of_scenario(processor, layer, threads)?;
-    let mut suitable: Vec<(Primitive, f64)> = measured.times.iter().filter_map(whole).collect();
-    suitable.sort_by(|a, b| a.1.total_cmp(&b.1));
-    suitable.first().filter(|_| suitable.len() > 1).map(|(primitive, _)| *primitive)
+    let Some(measured) = of_scenario(processor, layer, threads) else { return Vec::new() };
+    let mut suitable: Vec<Alternative<'p>> = measured.times.iter().filter_map(whole).collect();
+    suitable.sort_by(|a, b| a.ns.total_cmp(&b.ns));
+    suitable
+}
+
+/// The fastest of the [`alternatives`]. `None` if there are fewer than two.
+pub fn fastest(processor: &Processor, layer: &Layer, threads: u64, max_error: f64) -> Option<Primitive> {
+    let known = alternatives(processor, layer, threads, max_error);
+    known.first().filter(|_| known.len() > 1).map(|fastest| fastest.primitive)
 }
 
 #[cfg(test)]

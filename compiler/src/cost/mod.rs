@@ -31,6 +31,7 @@ use crate::suggest::clip;
 
 /// The profiles that come with csdfc, by name. A target is data, so a new one takes a file and a line here.
 const PROFILES: &[(&str, &str)] = &[
+    ("epyc-vm", include_str!("targets/epyc-vm.ron")),
     ("generic", include_str!("targets/generic.ron")),
     ("jetson-tx2", include_str!("targets/jetson-tx2.ron")),
     ("jetson-tx2-cpu", include_str!("targets/jetson-tx2-cpu.ron")),

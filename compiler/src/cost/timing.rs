@@ -150,6 +150,20 @@ impl<'d> Timing<'d> {
         self.layer(task, partition, id, rows, one_by_one).wall_ns * self.seats[partition].stretch()
     }
 
+    /// Nanoseconds as [`Self::layer_ns`] counts them, of a layer that a primitive computes of which this was measured.
+    pub fn layer_ns_by(
+        &self,
+        samples: &[Sample],
+        task: &CnnTask<'_>,
+        partition: usize,
+        id: LayerId,
+        rows: u64,
+    ) -> f64 {
+        let seat = &self.seats[partition];
+        let measured = measured::time(samples, &seat.undisturbed(), task.network, id, rows);
+        self.corrected(measured, task, partition, id, rows, false).wall_ns * seat.stretch()
+    }
+
     /// The time of a layer as a plan states it. `None` if nothing was measured of any layer.
     pub fn stated(
         &self,
@@ -180,9 +194,23 @@ impl<'d> Timing<'d> {
         rows: u64,
         one_by_one: bool,
     ) -> LayerTime {
+        let measured = self.measured(task, partition, id, rows);
+        self.corrected(measured, task, partition, id, rows, one_by_one)
+    }
+
+    /// The modelled time of a layer, corrected by what was measured of it.
+    fn corrected(
+        &self,
+        measured: Option<(f64, TimeBasis)>,
+        task: &CnnTask<'_>,
+        partition: usize,
+        id: LayerId,
+        rows: u64,
+        one_by_one: bool,
+    ) -> LayerTime {
         let seat = &self.seats[partition];
         let modelled = seat.layer(task.network, id, rows, one_by_one);
-        let Some((ns, _)) = self.measured(task, partition, id, rows) else { return modelled };
+        let Some((ns, _)) = measured else { return modelled };
         let factor = ns / seat.undisturbed().layer(task.network, id, rows, false).wall_ns;
         LayerTime { wall_ns: modelled.wall_ns * factor, core_ns: modelled.core_ns * factor }
     }

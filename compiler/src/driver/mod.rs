@@ -3,8 +3,7 @@
 //! An application comes with its networks read, rewritten and in order ([`app`](crate::app), [`pass`](crate::pass)).
 //! The driver does the rest:
 //!
-//! 0. on a device that was measured, it is planned twice: with the first primitive of each layer, and with the fastest
-//!    (`primitives`);
+//! 0. on a device that was measured, it is planned several times, with several primitives (`primitives`);
 //! 1. its CNNs are cut into tasks, and how their frames are timed is worked out;
 //! 2. a method makes variants of each CNN (`variants`), each executed, placed and timed, or finds all at once
 //!    ([`paper`]);
@@ -24,8 +23,10 @@ use csdfc_codegen::plan::Plan;
 use tracing::{info_span, warn};
 
 use self::finish::Finish;
+pub use self::primitives::Ways;
+pub use self::primitives::explain::{Alternative, Explanation, explain};
 use crate::app::resolve::{Application, Demand, RowsChoice};
-use crate::app::spec::Method;
+use crate::app::spec::{Method, Primitives};
 use crate::cost::DeviceProfile;
 use crate::cost::timing::Timing;
 use crate::error::Error;
@@ -75,14 +76,35 @@ pub fn plan_from(
     watch: &Watch<'_>,
     judge: Judge<'_>,
 ) -> Result<Planned, Error> {
-    let planned = plan_as_is(start, application, device, model_paths.clone(), watch, judge)?;
-    match primitives::with_fastest(application, device) {
-        None => Ok(planned),
-        Some(faster) => {
-            let other = plan_as_is(start, &faster, device, model_paths, watch, judge)?;
-            Ok(primitives::better(planned, other, application))
-        }
+    let plan = |start: &Start, application: &Application| {
+        plan_as_is(start, application, device, model_paths.clone(), watch, judge)
+    };
+    if let Some(limit) = limit(application) {
+        warn_of_parameters(&task::tasks(application), limit);
     }
+    if let Primitives::Named(name) = application.primitives {
+        // Choices of old plans are for other layers.
+        let named = primitives::named(application, name, device);
+        return plan(&Start::default(), &named);
+    }
+    let planned = plan(start, application)?;
+    primitives::improved(planned, start, application, device, watch, &plan)
+}
+
+/// The plans with which that of [`plan_from`] is compared where primitives are chosen.
+///
+/// # Errors
+/// As [`plan()`].
+pub fn ways(
+    application: &Application,
+    device: &DeviceProfile,
+    model_paths: Vec<String>,
+) -> Result<Ways, Error> {
+    let plan = |start: &Start, application: &Application| {
+        plan_as_is(start, application, device, model_paths.clone(), &Watch::unwatched(), &|_| Ok(()))
+    };
+    let planned = plan(&Start::default(), application)?;
+    primitives::ways(planned, application, device, &plan)
 }
 
 /// Plans an application with the primitives that it has.
@@ -104,11 +126,7 @@ fn plan_as_is(
     };
     let tasks = task::tasks(application);
     let parameters = assemble::parameters_stored(&tasks);
-    let limit = match application.constraints.memory {
-        Some(MemoryGoal::Bytes(bytes)) => Some(bytes),
-        Some(MemoryGoal::Min) | None => None,
-    };
-    warn_of_parameters(&tasks, parameters, limit);
+    let limit = limit(application);
 
     let elements = task::elements(application);
     let timings = Timing::of(application, &tasks, &elements, device)?;
@@ -132,7 +150,10 @@ fn plan_as_is(
 
     let demands: Vec<Demand> =
         application.cnns.iter().map(|cnn| application.constraints.of(&cnn.name)).collect();
-    let is_open = watch.scope == Scope::Plan && *start == Start::default();
+    // Where layers were measured, the plan without parts may not be the fastest.
+    let may_settle =
+        !timings.iter().any(Timing::is_measured) || limit.is_some_and(|limit| parameters > limit);
+    let is_open = watch.scope == Scope::Plan && *start == Start::default() && may_settle;
     let ends = match method {
         Some(Method::Extended) if is_open => Some(variants::ends(&subject)?),
         _ => None,
@@ -165,9 +186,18 @@ fn method(start: &Start, application: &Application) -> Option<Method> {
     }
 }
 
+/// Most bytes in total that are asked for.
+fn limit(application: &Application) -> Option<u64> {
+    match application.constraints.memory {
+        Some(MemoryGoal::Bytes(bytes)) => Some(bytes),
+        Some(MemoryGoal::Min) | None => None,
+    }
+}
+
 /// Warns where no plan can fit, since the parameters alone take more than is asked for.
-fn warn_of_parameters(tasks: &[CnnTask<'_>], parameters: u64, limit: Option<u64>) {
-    if let Some(limit) = limit.filter(|limit| parameters > *limit) {
+fn warn_of_parameters(tasks: &[CnnTask<'_>], limit: u64) {
+    let parameters = assemble::parameters_stored(tasks);
+    if parameters > limit {
         let half = assemble::parameters_stored_at_half(tasks);
         let help = match half < parameters {
             true => format!("; at half precision (--precision half) they take {half}"),

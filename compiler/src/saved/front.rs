@@ -18,6 +18,7 @@ use crate::app::spec::Primitives;
 use crate::error::Error;
 use crate::frame::choice::Choice;
 use crate::search::code;
+use crate::selection;
 use crate::suggest::{self, clip};
 
 /// The version of the file format.
@@ -206,7 +207,7 @@ impl SavedFront {
         Ok(application.cnns.iter().map(choice).collect::<Result<_, _>>()?)
     }
 
-    /// The application with the primitives that the front's plans have.
+    /// The application with the primitives that the front's plans have, and with conversions where these need them.
     pub fn with_primitives(&self, mut application: Application) -> Application {
         for cnn in &mut application.cnns {
             let saved = self.cnns.iter().find(|saved| saved.name == cnn.name);
@@ -215,13 +216,13 @@ impl SavedFront {
                 let inputs: Vec<&Shape> = layer.inputs.iter().map(|operand| &operand.shape).collect();
                 let suits = |primitive: &Primitive| {
                     primitive.computes(&layer.operator, &inputs)
-                        && primitive.layouts() == layer.primitive().layouts()
                         && primitive.floats() == layer.primitive().floats()
                 };
                 if let Some(chosen) = name.and_then(|name| Primitive::find(name)).filter(suits) {
                     layer.primitive = Some(chosen);
                 }
             }
+            *cnn = selection::legalised(cnn.clone());
         }
         application.primitives = Primitives::Fixed;
         application
@@ -265,7 +266,9 @@ fn primitives(plan: &Plan, cnn: &plan::Cnn) -> BTreeMap<String, String> {
         let seen: Option<Vec<&Shape>> = seen.collect();
         seen.is_some_and(|seen| Primitive::of(&layer.operator, &seen).name() != layer.primitive)
     };
-    let others = cnn.layers.iter().filter(|layer| matches!(layer.operator, Operator::Conv(_))).filter(other);
+    // Conversions follow from the others.
+    let is_own = |layer: &&plan::Layer| !matches!(layer.operator, Operator::Input(_) | Operator::Convert);
+    let others = cnn.layers.iter().filter(is_own).filter(other);
     others.map(|layer| (layer.name.clone(), layer.primitive.clone())).collect()
 }
 

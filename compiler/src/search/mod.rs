@@ -18,6 +18,7 @@ pub mod code;
 pub mod compare;
 pub mod evaluate;
 pub mod extended;
+pub mod joint;
 pub mod known;
 pub mod paper;
 pub mod select;

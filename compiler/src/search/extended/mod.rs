@@ -23,7 +23,7 @@
 pub mod chains;
 pub mod cuts;
 mod evolve;
-mod family;
+pub(super) mod family;
 pub mod stream;
 
 #[cfg(test)]
@@ -188,14 +188,13 @@ struct Paced {
     barriers: Vec<LayerId>,
 }
 
-/// The best chains of one partition, the fastest first. If the search is over, the best chains of the segments that are
-/// known by then.
-fn partition_chains(
+/// The segments of a partition, and its cuts. If the search is over, the segments that are known by then.
+pub(super) fn segments(
     evaluator: &Evaluator<'_>,
     family: &Family<'_>,
     partition: usize,
     is_over: &(dyn Fn() -> bool + Sync),
-) -> Result<Vec<Paced>, csdf::Error> {
+) -> Result<(Vec<usize>, Vec<Segment>), csdf::Error> {
     let layers = &evaluator.task.partitions[partition].layers;
     let cuts = cuts::cuts(evaluator.task.network, layers);
     let rows: Vec<Vec<u64>> =
@@ -207,7 +206,19 @@ fn partition_chains(
         false => stream::tails(evaluator, partition, &cuts, to, family.ladder[step], &rows[step]),
     };
     let segments: Vec<Vec<Segment>> = runs.par_iter().map(tails).collect::<Result<_, _>>()?;
-    let segments: Vec<Segment> = segments.into_iter().flatten().collect();
+    Ok((cuts, segments.into_iter().flatten().collect()))
+}
+
+/// The best chains of one partition, the fastest first. If the search is over, the best chains of the segments that are
+/// known by then.
+fn partition_chains(
+    evaluator: &Evaluator<'_>,
+    family: &Family<'_>,
+    partition: usize,
+    is_over: &(dyn Fn() -> bool + Sync),
+) -> Result<Vec<Paced>, csdf::Error> {
+    let layers = &evaluator.task.partitions[partition].layers;
+    let (cuts, segments) = segments(evaluator, family, partition, is_over)?;
     let paced = |chain: Chain| {
         let mut firings = Vec::with_capacity(layers.len());
         let mut barriers = Vec::new();

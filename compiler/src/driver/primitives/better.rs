@@ -1,58 +1,32 @@
-//! Which primitives compute the layers, on a device that was measured.
+//! Which of two plans is better.
 
-use super::Planned;
 use crate::app::resolve::Application;
-use crate::app::spec::{Prefer, Primitives};
-use crate::cost::measured::fastest;
-use crate::cost::{DeviceProfile, Seat};
+use crate::app::spec::Prefer;
+use crate::driver::{Planned, limit};
 use crate::units::MemoryGoal;
-
-/// The application with the fastest measured primitive for each layer. `None` if these are the ones that it has.
-pub(super) fn with_fastest(application: &Application, device: &DeviceProfile) -> Option<Application> {
-    if application.primitives == Primitives::Fixed {
-        return None;
-    }
-    let mut changes = Vec::new();
-    for (c, cnn) in application.cnns.iter().enumerate() {
-        for partition in &cnn.partitions {
-            let Ok(processor) = device.processor(&partition.processor) else { continue };
-            let threads = Seat::alone(processor, application.threads).workers;
-            for id in &partition.layers {
-                let layer = cnn.network.layer(*id);
-                let chosen = fastest(processor, layer, threads, application.max_error);
-                changes.extend(
-                    chosen.filter(|chosen| *chosen != layer.primitive()).map(|chosen| (c, *id, chosen)),
-                );
-            }
-        }
-    }
-    if changes.is_empty() {
-        return None;
-    }
-    let mut faster = application.clone();
-    for (c, id, chosen) in changes {
-        faster.cnns[c].network.layers[id.0].primitive = Some(chosen);
-    }
-    Some(faster)
-}
 
 /// The better of two plans of an application: one that the judge accepts, that meets the constraints, and that takes less
 /// memory or is faster, as is asked for. Frame rates of several CNNs are multiplied.
 pub(super) fn better(first: Planned, other: Planned, application: &Application) -> Planned {
-    let least =
-        application.constraints.memory == Some(MemoryGoal::Min) || application.prefer == Prefer::Memory;
-    let limit = match application.constraints.memory {
-        Some(MemoryGoal::Bytes(bytes)) => bytes,
-        Some(MemoryGoal::Min) | None => u64::MAX,
-    };
+    if is_better(&other, &first, application) { other } else { first }
+}
+
+/// Whether one plan is better than another.
+pub(super) fn is_better(one: &Planned, than: &Planned, application: &Application) -> bool {
+    let limit = limit(application).unwrap_or(u64::MAX);
     let rank = |planned: &Planned| {
         let memory = planned.plan.memory.total;
         let rates: f64 = planned.plan.cnns.iter().map(|cnn| cnn.fps.ln()).sum();
         let is_unmet = (planned.refused.is_some(), planned.shortfall.is_some(), memory.saturating_sub(limit));
-        let worth = if least { (memory as f64, -rates) } else { (-rates, memory as f64) };
+        let worth = if wants_least(application) { (memory as f64, -rates) } else { (-rates, memory as f64) };
         (is_unmet, worth)
     };
-    if rank(&other) < rank(&first) { other } else { first }
+    rank(one) < rank(than)
+}
+
+/// Whether the least memory is asked for.
+pub(super) fn wants_least(application: &Application) -> bool {
+    application.constraints.memory == Some(MemoryGoal::Min) || application.prefer == Prefer::Memory
 }
 
 #[cfg(test)]
@@ -61,6 +35,7 @@ mod tests {
 
     use super::*;
     use crate::app::open;
+    use crate::cost::DeviceProfile;
     use crate::driver;
 
     #[test]

@@ -1,0 +1,52 @@
+//! Why a layer of a plan is computed as it is, as a table.
+
+use csdfc::driver::{Alternative, Explanation};
+use csdfc::units::grouped;
+use csdfc_codegen::plan::TimeBasis;
+
+use crate::report::table::table;
+
+/// The alternatives of a layer, and why not.
+pub fn text(explanation: &Explanation) -> String {
+    let Explanation { cnn, layer, rows_per_firing, bytes_left, alternatives, not_measured } = explanation;
+    let rows_text = if *rows_per_firing == 1 { "1 row" } else { &format!("{rows_per_firing} rows") };
+    let left = match bytes_left {
+        Some(bytes) => format!("; the plan leaves {} bytes of the budget", grouped(*bytes)),
+        None => String::new(),
+    };
+    let header = ["primitive", "layouts", "time", "from", "conversions", "workspace", "stored", "why"];
+    let mut rows = vec![header.map(str::to_owned).to_vec()];
+    rows.extend(alternatives.iter().map(row));
+    let mut text = format!("{cnn}/{layer}: {rows_text} per firing{left}\n\n{}", table(&rows, &[2, 4, 5, 6]));
+    if !not_measured.is_empty() {
+        text.push_str(&format!(
+            "\n{} more compute it and were not measured; --format json names them\n",
+            not_measured.len()
+        ));
+    }
+    text
+}
+
+fn row(alternative: &Alternative) -> Vec<String> {
+    let Alternative { primitive, layouts: [reads, writes], ns, basis, .. } = alternative;
+    let basis = match basis {
+        TimeBasis::Measured => "measured",
+        TimeBasis::Interpolated => "interpolated",
+        TimeBasis::Modelled => "modelled",
+    };
+    let conversions = match alternative.conversions_ns {
+        None => "impossible".into(),
+        Some(0.0) => String::new(),
+        Some(ns) => format!("{:+.1} µs", ns / 1e3),
+    };
+    vec![
+        primitive.clone(),
+        format!("{reads} → {writes}"),
+        format!("{:.1} µs", ns / 1e3),
+        basis.into(),
+        conversions,
+        grouped(alternative.workspace),
+        grouped(alternative.stored),
+        alternative.verdict.clone(),
+    ]
+}

@@ -1,0 +1,232 @@
+//! Which primitives compute the layers, on a device that was measured.
+//!
+//! Primitives, layouts, rows per firing and segments are chosen together, under one budget. The plan is the best of these:
+//!
+//! 1. *Fixed*: the first primitive of each layer.
+//! 2. *Primitives first, then memory*: the time optimum of [`selection`](crate::selection), conversions charged, is planned
+//!    within the budget.
+//! 3. *Memory first, then primitives*: the rows and segments of the fixed plan, with faster primitives where the memory
+//!    that is left allows (`upgrade`).
+//! 4. *Joint*: offers of [`joint`](crate::search::joint), in the layouts of 1, in those of 2, and in those of the table's
+//!    optimum at prices of stored bytes (`layouts`). A few that should be the fastest within the budget are planned
+//!    exactly as they are (`offers`). The best so far is upgraded, and a search with its
+//!    primitives goes on from there.
+//!
+//! So a plan is never worse than by 1, 2 or 3. What is exact: the table's time optimum; the offers, for the prices that are
+//! tried; and of every plan the memory and time. That no other plan is better is not proven.
+
+mod better;
+pub mod explain;
+mod layouts;
+mod named;
+mod offers;
+mod upgrade;
+
+use std::collections::BTreeMap;
+
+use csdfc_codegen::bind::Primitive;
+use csdfc_codegen::plan::StorageModel;
+use tracing::info;
+
+use self::better::{better, is_better};
+pub(super) use self::named::named;
+use super::{Planned, limit};
+use crate::app::resolve::{Application, Cnn, RowsChoice};
+use crate::app::spec::{Method, Primitives};
+use crate::cost::measured::fastest;
+use crate::cost::{DeviceProfile, Seat};
+use crate::error::Error;
+use crate::frame::choice::Choice;
+use crate::network::LayerId;
+use crate::search::code;
+use crate::search::known::Start;
+use crate::search::watch::Watch;
+
+/// Plans an application with the primitives that it has.
+pub(super) type Plan<'a> = &'a dyn Fn(&Start, &Application) -> Result<Planned, Error>;
+
+/// A plan, and what it is of.
+struct Candidate {
+    /// With its primitives, and with conversions.
+    application: Application,
+    planned: Planned,
+}
+
+/// How a plan was come by, for comparisons.
+#[derive(Debug)]
+pub struct Ways {
+    /// With the first primitive of each layer.
+    pub fixed: Planned,
+    /// The time optimum of the primitives, planned within the budget. `None` if no primitive is measured to be faster.
+    pub primitives_first: Option<Planned>,
+    /// The fixed plan with faster primitives in the memory that is left. `None` if none fits.
+    pub memory_first: Option<Planned>,
+}
+
+/// The best plan of an application, whose plan with fixed primitives is known.
+pub(super) fn improved(
+    fixed: Planned,
+    start: &Start,
+    application: &Application,
+    device: &DeviceProfile,
+    watch: &Watch<'_>,
+    plan: Plan<'_>,
+) -> Result<Planned, Error> {
+    if application.primitives == Primitives::Fixed || !is_measured(application, device) {
+        return Ok(fixed);
+    }
+    let arena = fixed.plan.memory.arena;
+    let mut best = Candidate { application: application.clone(), planned: fixed };
+    let upgraded = upgrade::upgraded(&best, device, plan)?;
+    let mut sources = vec![application.clone()];
+    if let Some(faster) = primitives_first(application, device)? {
+        let has_other_layers = layers(&faster) != layers(application);
+        let start = if has_other_layers { &Start::default() } else { start };
+        let planned = plan(start, &faster)?;
+        if has_other_layers {
+            sources.push(faster.clone());
+        }
+        best = best.or(Candidate { application: faster, planned }, application);
+    }
+    if let Some(upgraded) = upgraded {
+        best = best.or(upgraded, application);
+    }
+    let is_searched = matches!(start, Start::Search(_)) && application.rows == RowsChoice::Default;
+    let method = application.search.method.unwrap_or_default();
+    if !is_searched || method != Method::Extended {
+        return Ok(best.planned);
+    }
+    if has_open_layouts(application) {
+        sources.extend(layouts::within(application, device, arena)?);
+    }
+    if application.storage == StorageModel::Tensors
+        && let Some(offer) = offers::planned(&sources, application, device, watch, plan)?
+    {
+        best = best.or(offer, application);
+    }
+    if let Some(upgraded) = upgrade::upgraded(&best, device, plan)? {
+        best = best.or(upgraded, application);
+    }
+    // What is best may have rows that were not searched for with its primitives. Within a budget, a search that starts from
+    // the plans of another often finds better ones.
+    let is_given = best.planned.plan.search.method != method.name();
+    if is_given || limit(application).is_some() {
+        let planned = plan(&Start::Search(best.known()), &best.application)?;
+        best.planned = better(planned, best.planned, application);
+    }
+    best.planned.plan.search.method = method.name().into();
+    Ok(best.planned)
+}
+
+impl Candidate {
+    fn or(self, other: Candidate, application: &Application) -> Candidate {
+        if is_better(&other.planned, &self.planned, application) { other } else { self }
+    }
+
+    /// The choice of each CNN.
+    fn choices(&self) -> Vec<Choice> {
+        self.read(&self.planned.plan.search.choices)
+    }
+
+    /// The choices of the plan and of its front.
+    fn known(&self) -> Vec<Vec<Option<Choice>>> {
+        let plan = &self.planned.plan;
+        let all = std::iter::once(&plan.search.choices).chain(plan.pareto.iter().map(|point| &point.choices));
+        let mut known: Vec<Vec<Option<Choice>>> = Vec::new();
+        for choices in all.map(|choices| self.read(choices).into_iter().map(Some).collect()) {
+            if !known.contains(&choices) {
+                known.push(choices);
+            }
+        }
+        known
+    }
+
+    fn read(&self, choices: &BTreeMap<String, String>) -> Vec<Choice> {
+        let choice = |cnn: &Cnn| {
+            let text = choices.get(&cnn.name).map_or("", String::as_str);
+            // It was written for this very network.
+            code::read(text, &cnn.network).unwrap_or_else(|_| Choice::none(&cnn.network))
+        };
+        self.application.cnns.iter().map(choice).collect()
+    }
+}
+
+fn layers(application: &Application) -> Vec<usize> {
+    application.cnns.iter().map(|cnn| cnn.network.layers.len()).collect()
+}
+
+/// Whether another primitive than its own was measured of some layer.
+fn is_measured(application: &Application, device: &DeviceProfile) -> bool {
+    application.cnns.iter().any(|cnn| {
+        cnn.partitions.iter().any(|partition| {
+            let Ok(processor) = device.processor(&partition.processor) else { return false };
+            !processor.measured.is_empty()
+        })
+    })
+}
+
+/// The application with the primitives of the time optimum, and conversions. Where the layouts are given, each convolution
+/// has the fastest primitive. `None` if these are the ones that it has.
+fn primitives_first(application: &Application, device: &DeviceProfile) -> Result<Option<Application>, Error> {
+    if !has_open_layouts(application) {
+        return Ok(with_fastest(application, device));
+    }
+    Ok(layouts::optimum(application, &layouts::tables(application, device)?, 0.0).map(|(faster, _)| faster))
+}
+
+/// Whether layouts may change. Not where the rows of layers are given, or steps of a schedule, or the storage is the
+/// paper's.
+fn has_open_layouts(application: &Application) -> bool {
+    let mut partitions = application.cnns.iter().flat_map(|cnn| &cnn.partitions);
+    application.rows == RowsChoice::Default
+        && application.storage == StorageModel::Tensors
+        && partitions.all(|partition| partition.schedule.is_none())
+}
+
+/// The application with the fastest measured primitive for each layer that keeps its layouts. `None` if these are the
+/// ones that it has.
+fn with_fastest(application: &Application, device: &DeviceProfile) -> Option<Application> {
+    let mut changes = Vec::new();
+    for (c, cnn) in application.cnns.iter().enumerate() {
+        for partition in &cnn.partitions {
+            let Ok(processor) = device.processor(&partition.processor) else { continue };
+            let threads = Seat::alone(processor, application.threads).workers;
+            for id in &partition.layers {
+                let layer = cnn.network.layer(*id);
+                let fastest = fastest(processor, layer, threads, application.max_error);
+                changes.extend(fastest.map(|fastest| (c, *id, fastest)));
+            }
+        }
+    }
+    with(application, &changes)
+}
+
+/// The application with these primitives, none of which changes a layout. `None` if they are the ones that it has.
+fn with(application: &Application, changes: &[(usize, LayerId, Primitive)]) -> Option<Application> {
+    let has = |(c, id, primitive): &(usize, LayerId, Primitive)| {
+        application.cnns[*c].network.layer(*id).primitive() == *primitive
+    };
+    if changes.iter().all(has) {
+        return None;
+    }
+    let mut changed = application.clone();
+    for (c, id, primitive) in changes.iter().filter(|change| !has(change)) {
+        changed.cnns[*c].network.layers[id.0].primitive = Some(*primitive);
+    }
+    info!(layers = changes.len(), "other primitives");
+    Some(changed)
+}
+
+/// The plans with which the joint one is compared.
+pub(super) fn ways(
+    fixed: Planned,
+    application: &Application,
+    device: &DeviceProfile,
+    plan: Plan<'_>,
+) -> Result<Ways, Error> {
+    let faster = primitives_first(application, device)?;
+    let primitives_first = faster.map(|faster| plan(&Start::default(), &faster)).transpose()?;
+    let from = Candidate { application: application.clone(), planned: fixed };
+    let memory_first = upgrade::upgraded(&from, device, plan)?.map(|upgraded| upgraded.planned);
+    Ok(Ways { fixed: from.planned, primitives_first, memory_first })
+}
