@@ -167,13 +167,13 @@ fn joint_plans_are_never_worse_than_one_after_the_other() {
     assert!(faster >= NETWORKS / 4 && converted >= NETWORKS / 4, "{faster} faster, {converted} converted");
 }
 
-/// Every assignment of four primitives to at most three convolutions, each planned by itself: none is better.
+/// Every assignment of four primitives to one or two convolutions, each planned by itself: none is better.
 #[test]
 fn joint_plans_of_small_chains_are_the_best() {
     let mut compared = 0;
     for stream in 0..CHAINS {
         let random = &mut random(stream);
-        let layers = random.random_range(1..4);
+        let layers = random.random_range(1..3);
         let network = network(random, layers, false);
         let device = device(&network, &SAME_LAYOUT, random);
         let application = subject(network);

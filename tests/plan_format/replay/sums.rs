@@ -38,7 +38,12 @@ pub fn check(plan: &Plan<'_>) -> Result<(), Refusal> {
         false => rings().filter(|ring| !is_room(ring)).map(end).max().unwrap_or(0),
     };
     same("buffers", stated("buffers")?, buffers)?;
-    let arena = rings().map(end).fold(buffers, u64::max);
+    let mut arena = rings().filter(|ring| is_room(ring)).map(end).fold(buffers, u64::max);
+    if plan.is_edges {
+        for buffer in list(plan.value, "buffers")? {
+            arena = arena.max(number(buffer, "offset")? + number(buffer, "bytes")?);
+        }
+    }
     same("arena", stated("arena")?, arena)?;
     same("workspace", stated("workspace")?, bound(plan, &is_room))?;
     same("total", stated("total")?, kept + arena)?;

@@ -47,7 +47,7 @@ pub(super) fn within(
         return Ok(Vec::new());
     };
     let tables = tables(application, device)?;
-    let all = application.cnns.iter().map(|cnn| cnn.network.parameters() * 4).sum::<u64>().max(1);
+    let all = application.cnns.iter().map(|cnn| cnn.network.parameter_bytes()).sum::<u64>().max(1);
     let at = |power: i32| optimum(application, &tables, 2f64.powi(power) / all as f64);
     let fits = |found: &Option<(Application, u64)>| found.as_ref().is_none_or(|(_, stored)| *stored <= left);
     if fits(&optimum(application, &tables, 0.0)) {
