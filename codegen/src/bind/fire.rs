@@ -2,10 +2,13 @@
 
 use std::ops::Range;
 
+use csdfc_kernels::element::F16;
 use csdfc_kernels::element_wise::PReluInPlace;
 use csdfc_kernels::elements::ElementShape;
 use csdfc_kernels::kernel::Context;
 use csdfc_kernels::rows::RowShape;
+
+use crate::format::Element;
 
 use super::kernel::{Call, Form};
 use super::seen::{Input, View};
@@ -40,6 +43,8 @@ pub struct Target<'a> {
 
 /// What applies the slopes of a PRelu to what another kernel has made.
 const SLOPES: Typed<PReluInPlace, f32, f32> = Typed::new(PReluInPlace);
+/// The same of 16-bit floats.
+const HALF_SLOPES: Typed<PReluInPlace, F16, F16> = Typed::new(PReluInPlace);
 
 impl Call {
     /// Makes rows `y` of the layer's output. `weights` are the layer's packed parameters.
@@ -56,6 +61,7 @@ impl Call {
     ) {
         let Target { data, slots } = output;
         let last = self.constants.len() - usize::from(self.slopes);
+        let is_half = self.elements() == [Element::F16; 2];
         match &self.form {
             Form::Rows(call) => {
                 let operands: Vec<Lying<'_, RowShape>> =
@@ -65,7 +71,8 @@ impl Call {
                 let shape = slots.rows(call.output);
                 call.kernel.calls.call(context, y.clone(), &operands, &constants[..last], (data, shape));
                 if self.slopes {
-                    ByRows::call(&SLOPES, context, y, &[], &constants[last..], (data, shape));
+                    let slopes: &dyn ByRows = if is_half { &HALF_SLOPES } else { &SLOPES };
+                    slopes.call(context, y, &[], &constants[last..], (data, shape));
                 }
             }
             Form::Elements(call) => {
@@ -77,7 +84,8 @@ impl Call {
                 let shape = slots.elements(call.output);
                 call.kernel.calls.call(context, y.clone(), &operands, &constants[..last], (data, shape));
                 if self.slopes {
-                    ByElements::call(&SLOPES, context, y, &[], &constants[last..], (data, shape));
+                    let slopes: &dyn ByElements = if is_half { &HALF_SLOPES } else { &SLOPES };
+                    slopes.call(context, y, &[], &constants[last..], (data, shape));
                 }
             }
         }

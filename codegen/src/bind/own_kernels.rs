@@ -35,7 +35,7 @@ pub(super) fn choose(site: &Site<'_>) -> Result<Choice, String> {
         Operator::ElementWise(element_wise) => self::element_wise(site, x, &element_wise.function),
         Operator::BatchNorm(norm) => batch_norm(site, x, norm),
         Operator::Binary(binary) => self::binary(site, binary),
-        Operator::MatMul => site.elements(Kernel::elements::<f32, f32>(MatMul)),
+        Operator::MatMul => site.by_elements(MatMul),
         Operator::InstanceNorm(norm) => instance_norm(site, x, norm),
         Operator::Concat(concat) => self::concat(site, concat.axis),
         _ => unary(site, x),
@@ -68,12 +68,8 @@ impl Site<'_> {
 
     /// A kernel on rows of `pixels` pixels, if operand and output lie in row-major order.
     fn by_pixels(&self, x: &Operand<'_>, pixels: usize, kernel: impl RowFloats) -> Option<Choice> {
-        self.pixels(x, pixels, self.rows_of(kernel))
-    }
-
-    /// The same, of floats that were chosen.
-    fn pixels(&self, x: &Operand<'_>, pixels: usize, kernel: Kernel<dyn ByRows>) -> Option<Choice> {
-        Some(Choice::by_rows(kernel, vec![x.flat(self.output.rows(), pixels)?], self.flat(pixels)?))
+        let input = x.flat(self.output.rows(), pixels)?;
+        Some(Choice::by_rows(self.rows_of(kernel), vec![input], self.flat(pixels)?))
     }
 
     /// A kernel element by element.
@@ -114,14 +110,8 @@ impl Site<'_> {
 
 fn element_wise(site: &Site<'_>, x: &Operand<'_>, function: &Function) -> Result<Choice, String> {
     match function {
-        Function::PRelu { slope } => {
-            let kernels = (Kernel::rows::<f32, f32>(PRelu), Kernel::elements::<f32, f32>(PRelu));
-            of_each_element(site, x, kernels, Some(slope))
-        }
-        _ => {
-            let kernel = ElementWise { function: translate::activation(Some(function)) };
-            of_each_element(site, x, (site.rows_of(kernel), site.elements_of(kernel)), None)
-        }
+        Function::PRelu { slope } => of_each_element(site, x, PRelu, Some(slope)),
+        _ => of_each_element(site, x, ElementWise { function: translate::activation(Some(function)) }, None),
     }
 }
 
@@ -129,29 +119,28 @@ fn element_wise(site: &Site<'_>, x: &Operand<'_>, function: &Function) -> Result
 fn of_each_element(
     site: &Site<'_>,
     x: &Operand<'_>,
-    (rows, elements): (Kernel<dyn ByRows>, Kernel<dyn ByElements>),
+    kernel: impl RowFloats + ElementFloats,
     slope: Option<&Vec<usize>>,
 ) -> Result<Choice, String> {
     let with_slopes = |choice: Choice| match slope {
         Some(slope) => choice.constant(site.output, slope).map(|packing| choice.with(packing, 0..1)),
         None => Ok(choice),
     };
-    let by_rows = site.images(x, rows.clone()).filter(|_| x.seen.order == site.output.order);
+    let by_rows = site.by_rows(x, kernel).filter(|_| x.seen.order == site.output.order);
     let last = site.output.dims.last().copied().unwrap_or(1).max(1);
-    let by_pixels = || site.pixels(x, site.output.elements() / last, rows);
+    let by_pixels = || site.by_pixels(x, site.output.elements() / last, kernel);
     match by_rows.or_else(by_pixels).map(with_slopes) {
         Some(Ok(choice)) => Ok(choice),
-        _ => with_slopes(site.elements(elements)?),
+        _ => with_slopes(site.by_elements(kernel)?),
     }
 }
 
 fn batch_norm(site: &Site<'_>, x: &Operand<'_>, norm: &operator::BatchNorm) -> Result<Choice, String> {
     let kernel = BatchNorm { activation: translate::fused(norm.activation.as_ref()) };
-    let rows = || Kernel::rows::<f32, f32>(kernel);
-    let rank_2 = || site.pixels(x, x.seen.dims[0], rows()).filter(|_| x.seen.rank() == 2);
-    let choice = match site.images(x, rows()).or_else(rank_2) {
+    let rank_2 = || site.by_pixels(x, x.seen.dims[0], kernel).filter(|_| x.seen.rank() == 2);
+    let choice = match site.by_rows(x, kernel).or_else(rank_2) {
         Some(choice) => choice,
-        None => site.elements(Kernel::elements::<f32, f32>(kernel))?,
+        None => site.by_elements(kernel)?,
     };
     let dims = || Packing::Plain { dims: vec![norm.channels] };
     choice.with(dims(), 0..1).with(dims(), 1..2).with_p_relu(site, norm.activation.as_ref(), 2)

@@ -99,24 +99,16 @@ static TABLE: &[Row] = &[
     Row::new("element-wise-chw-chw", [Chw, Chw], is_element_wise, layouts::element_wise),
     Row::half(
         "indirect-gemm-half-hwc-hwc",
-        |operator, inputs| is_half(operator) && is_conv(operator, inputs, false),
+        |operator, inputs| is_conv(operator, inputs, false),
         products::convolution,
     ),
     Row::half(
         "depthwise-direct-half-hwc-hwc",
-        |operator, inputs| is_half(operator) && is_conv(operator, inputs, true),
+        |operator, inputs| is_conv(operator, inputs, true),
         products::convolution,
     ),
-    Row::half(
-        "gemm-panels-half-hwc-hwc",
-        |operator, _| is_half(operator) && is_gemm(operator),
-        products::gemm,
-    ),
-    Row::half(
-        "own-kernel-half-hwc-hwc",
-        |operator, _| is_half(operator) && is_own(operator),
-        own_kernels::choose,
-    ),
+    Row::half("gemm-panels-half-hwc-hwc", |operator, _| is_gemm(operator), products::gemm),
+    Row::half("own-kernel-half-hwc-hwc", |operator, _| has_own_half_kernel(operator), own_kernels::choose),
     Row {
         floats: [Element::F32, Element::F16],
         ..Row::half("convert-narrow-hwc-hwc", is_convert, layouts::cast)
@@ -127,32 +119,29 @@ static TABLE: &[Row] = &[
     },
 ];
 
-/// Whether an operator of one of the families below has a kernel of 16-bit floats: one that no PRelu follows.
-fn is_half(operator: &Operator) -> bool {
-    !matches!(operator.activation(), Some(Function::PRelu { .. }))
-}
-
 fn is_gemm(operator: &Operator) -> bool {
     matches!(operator, Operator::Gemm(_))
 }
 
 /// Whether the operator's own kernel is also one of 16-bit floats.
-fn is_own(operator: &Operator) -> bool {
-    match operator {
-        Operator::ElementWise(element_wise) => !matches!(element_wise.function, Function::PRelu { .. }),
-        Operator::Binary(_)
-        | Operator::Pool(_)
-        | Operator::Reduce(_)
-        | Operator::Softmax(_)
-        | Operator::Concat(_)
-        | Operator::Resize(_)
-        | Operator::Pad(_)
-        | Operator::Slice(_)
-        | Operator::Transpose(_)
-        | Operator::DepthToSpace(_)
-        | Operator::SpaceToDepth(_) => true,
-        _ => false,
-    }
+fn has_own_half_kernel(operator: &Operator) -> bool {
+    matches!(
+        operator,
+        Operator::ElementWise(_)
+            | Operator::BatchNorm(_)
+            | Operator::Binary(_)
+            | Operator::MatMul
+            | Operator::Pool(_)
+            | Operator::Reduce(_)
+            | Operator::Softmax(_)
+            | Operator::Concat(_)
+            | Operator::Resize(_)
+            | Operator::Pad(_)
+            | Operator::Slice(_)
+            | Operator::Transpose(_)
+            | Operator::DepthToSpace(_)
+            | Operator::SpaceToDepth(_)
+    )
 }
 
 /// Whether this is a convolution, depthwise or not.

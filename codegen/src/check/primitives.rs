@@ -63,12 +63,10 @@ const PRIMITIVES: &[Primitive] = &[
     Primitive::new("own-kernel-hwc-hwc", is_other, [Hwc, Hwc]),
     Primitive::new("element-wise-hcw-hcw", is_element_wise, [Hcw, Hcw]),
     Primitive::new("element-wise-chw-chw", is_element_wise, [Chw, Chw]),
-    Primitive::half("indirect-gemm-half-hwc-hwc", |op, inputs| has_no_slopes(op) && is_dense(op, inputs)),
-    Primitive::half("depthwise-direct-half-hwc-hwc", |op, inputs| {
-        has_no_slopes(op) && is_depthwise(op, inputs)
-    }),
-    Primitive::half("gemm-panels-half-hwc-hwc", |op, _| has_no_slopes(op) && op.kind() == "gemm"),
-    Primitive::half("own-kernel-half-hwc-hwc", |op, _| has_no_slopes(op) && OF_HALVES.contains(&op.kind())),
+    Primitive::half("indirect-gemm-half-hwc-hwc", is_dense),
+    Primitive::half("depthwise-direct-half-hwc-hwc", is_depthwise),
+    Primitive::half("gemm-panels-half-hwc-hwc", |op, _| op.kind() == "gemm"),
+    Primitive::half("own-kernel-half-hwc-hwc", |op, _| OF_HALVES.contains(&op.kind())),
     Primitive {
         floats: [F32, F16],
         ..Primitive::half("convert-narrow-hwc-hwc", |op, _| op.kind() == "convert")
@@ -82,7 +80,9 @@ const PRIMITIVES: &[Primitive] = &[
 /// Kinds of operators, but for convolutions and products, that are computed on 16-bit floats.
 const OF_HALVES: &[&str] = &[
     "element_wise",
+    "batch_norm",
     "binary",
+    "mat_mul",
     "pool",
     "reduce",
     "softmax",
@@ -94,15 +94,6 @@ const OF_HALVES: &[&str] = &[
     "depth_to_space",
     "space_to_depth",
 ];
-
-/// Whether neither the operator nor what follows in its kernel is a PRelu.
-fn has_no_slopes(operator: &Operator) -> bool {
-    let own = match operator {
-        Operator::ElementWise(element_wise) => Some(&element_wise.function),
-        _ => operator.activation(),
-    };
-    !matches!(own, Some(Function::PRelu { .. }))
-}
 
 fn is_depthwise(operator: &Operator, inputs: &[&Shape]) -> bool {
     // The rule on shapes lets nothing be added to one.

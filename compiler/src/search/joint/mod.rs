@@ -3,10 +3,10 @@
 //! A primitive that is fast may need workspace, and keep larger filters. Workspace competes with the rings that live at
 //! the same time, and filters with everything. So three things are weighed: time, bytes of the arena, and bytes stored.
 //!
-//! Segments and their rings are those of the extended search ([`extended`](super::extended)): they do not depend on the
+//! Segments and their rings are those of the extended search ([`extended`]): they do not depend on the
 //! primitives, as long as these keep the layouts. A chain of segments takes the arena of its largest segment, and the sum
 //! of times and of stored bytes. With a *price*, in time, of a stored byte, and a *cap* on the arena, the best chain is a
-//! shortest path from cut to cut ([`priced`]). There is one for each of some caps and prices; those that no other beats
+//! shortest path from cut to cut (`priced`). There is one for each of some caps and prices; those that no other beats
 //! are the *offers*. They are exact for their prices, but between two prices there may be plans that no price finds, and
 //! a segment counts the workspaces of all its layers at once if these are streamed.
 //!
