@@ -29,7 +29,7 @@ impl<K: ElementKernel + ElementKernel<F16, F16> + Parameters + Copy> ElementFloa
 
 impl Site<'_> {
     /// A kernel by rows, of the floats that the layer's primitive reads.
-    pub(super) fn rows_of(&self, kernel: impl RowFloats) -> Kernel<dyn ByRows> {
+    pub(super) fn rows_of(&self, kernel: impl RowFloats) -> Kernel<ByRows> {
         match self.floats {
             [Element::F16, _] => Kernel::rows::<F16, F16>(kernel),
             _ => Kernel::rows::<f32, f32>(kernel),
@@ -37,7 +37,7 @@ impl Site<'_> {
     }
 
     /// A kernel by elements, of the floats that the layer's primitive reads.
-    pub(super) fn elements_of(&self, kernel: impl ElementFloats) -> Kernel<dyn ByElements> {
+    pub(super) fn elements_of(&self, kernel: impl ElementFloats) -> Kernel<ByElements> {
         match self.floats {
             [Element::F16, _] => Kernel::elements::<F16, F16>(kernel),
             _ => Kernel::elements::<f32, f32>(kernel),
@@ -58,11 +58,7 @@ impl Choice {
     }
 
     /// A kernel by rows.
-    pub(super) fn by_rows(
-        kernel: Kernel<dyn ByRows>,
-        inputs: Vec<Input<RowShape>>,
-        output: RowShape,
-    ) -> Self {
+    pub(super) fn by_rows(kernel: Kernel<ByRows>, inputs: Vec<Input<RowShape>>, output: RowShape) -> Self {
         Choice::new(Form::Rows(RowCall { kernel, inputs, output }))
     }
 

@@ -10,9 +10,10 @@ use csdfc_kernels::rows::RowShape;
 
 use crate::format::Element;
 
+use super::constants::Packing;
 use super::kernel::{Call, Form};
 use super::seen::{Input, View};
-use super::typed::{ByElements, ByRows, Lying, Typed};
+use super::typed::{ByElements, ByRows, Lying, OnBytes, Typed};
 
 /// Rows that a firing reads.
 #[derive(Debug, Clone)]
@@ -60,34 +61,47 @@ impl Call {
         output: Target<'_>,
     ) {
         let Target { data, slots } = output;
-        let last = self.constants.len() - usize::from(self.slopes);
-        let is_half = self.elements() == [Element::F16; 2];
         match &self.form {
             Form::Rows(call) => {
-                let operands: Vec<Lying<'_, RowShape>> =
-                    inputs.iter().zip(&call.inputs).map(|(x, input)| x.rows(input)).collect();
-                let constants = self.constants.iter().map(|c| (&weights[c.range.clone()], c.packing.rows()));
-                let constants: Vec<Lying<'_, RowShape>> = constants.collect();
-                let shape = slots.rows(call.output);
-                call.kernel.calls.call(context, y.clone(), &operands, &constants[..last], (data, shape));
-                if self.slopes {
-                    let slopes: &dyn ByRows = if is_half { &HALF_SLOPES } else { &SLOPES };
-                    slopes.call(context, y, &[], &constants[last..], (data, shape));
-                }
+                let operands = inputs.iter().zip(&call.inputs).map(|(x, input)| x.rows(input)).collect();
+                let constants = self.constants(weights, Packing::rows);
+                let slopes: &ByRows = if self.is_half() { &HALF_SLOPES } else { &SLOPES };
+                let kernels = [&*call.kernel.calls, slopes];
+                self.make(kernels, context, y, operands, constants, (data, slots.rows(call.output)));
             }
             Form::Elements(call) => {
-                let operands: Vec<Lying<'_, View>> =
-                    inputs.iter().zip(&call.inputs).map(|(x, input)| x.elements(input)).collect();
-                let constants =
-                    self.constants.iter().map(|c| (&weights[c.range.clone()], c.packing.elements()));
-                let constants: Vec<Lying<'_, View>> = constants.collect();
-                let shape = slots.elements(call.output);
-                call.kernel.calls.call(context, y.clone(), &operands, &constants[..last], (data, shape));
-                if self.slopes {
-                    let slopes: &dyn ByElements = if is_half { &HALF_SLOPES } else { &SLOPES };
-                    slopes.call(context, y, &[], &constants[last..], (data, shape));
-                }
+                let operands = inputs.iter().zip(&call.inputs).map(|(x, input)| x.elements(input)).collect();
+                let constants = self.constants(weights, Packing::elements);
+                let slopes: &ByElements = if self.is_half() { &HALF_SLOPES } else { &SLOPES };
+                let kernels = [&*call.kernel.calls, slopes];
+                self.make(kernels, context, y, operands, constants, (data, slots.elements(call.output)));
             }
+        }
+    }
+
+    fn is_half(&self) -> bool {
+        self.elements() == [Element::F16; 2]
+    }
+
+    /// The layer's constants among its packed parameters.
+    fn constants<'w, S>(&self, weights: &'w [u8], see: fn(&Packing) -> S) -> Vec<Lying<'w, S>> {
+        self.constants.iter().map(|c| (&weights[c.range.clone()], see(&c.packing))).collect()
+    }
+
+    /// Calls the kernel and, if there are slopes, the one that applies them.
+    fn make<S, T: Copy>(
+        &self,
+        [kernel, slopes]: [&dyn OnBytes<S, T>; 2],
+        context: &mut Context<'_>,
+        y: Range<usize>,
+        operands: Vec<Lying<'_, S>>,
+        constants: Vec<Lying<'_, S>>,
+        (data, shape): (&mut [u8], T),
+    ) {
+        let (own, last) = constants.split_at(constants.len() - usize::from(self.slopes));
+        kernel.call(context, y.clone(), &operands, own, (data, shape));
+        if self.slopes {
+            slopes.call(context, y, &[], last, (data, shape));
         }
     }
 }

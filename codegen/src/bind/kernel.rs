@@ -35,7 +35,8 @@ pub struct Site<'a> {
 }
 
 impl<'a> Site<'a> {
-    /// A layer of 32-bit floats of which every tensor is stored whole, as HWC. The operands are tensors as they are, and as they are seen.
+    /// A layer of 32-bit floats of which every tensor is stored whole, as HWC. The operands are tensors as they are, and as
+    /// they are seen.
     pub fn whole(
         operator: &'a Operator,
         operands: impl Iterator<Item = (&'a Shape, &'a Shape)>,
@@ -85,7 +86,7 @@ pub enum Form {
 #[derive(Debug, Clone)]
 pub struct RowCall {
     /// The kernel.
-    pub kernel: Kernel<dyn ByRows>,
+    pub kernel: Kernel<ByRows>,
     /// How it sees the operands.
     pub inputs: Vec<Input<RowShape>>,
     /// How it sees the output.
@@ -96,7 +97,7 @@ pub struct RowCall {
 #[derive(Debug, Clone)]
 pub struct ElementCall {
     /// The kernel.
-    pub kernel: Kernel<dyn ByElements>,
+    pub kernel: Kernel<ByElements>,
     /// How it sees the operands.
     pub inputs: Vec<Input<View>>,
     /// How it sees the output.
@@ -120,7 +121,7 @@ pub trait Parameters: Serialize + Send + Sync + 'static {}
 
 impl<K: Serialize + Send + Sync + 'static> Parameters for K {}
 
-impl Kernel<dyn ByRows> {
+impl Kernel<ByRows> {
     /// A kernel by rows.
     pub fn rows<O: Stored, I: Stored>(kernel: impl RowKernel<O, I> + Parameters) -> Self {
         let (literal, calls) = (Literal::of(&kernel), Arc::new(Typed::<_, O, I>::new(kernel)));
@@ -128,7 +129,7 @@ impl Kernel<dyn ByRows> {
     }
 }
 
-impl Kernel<dyn ByElements> {
+impl Kernel<ByElements> {
     /// A kernel by elements.
     pub fn elements<O: Stored, I: Stored>(kernel: impl ElementKernel<O, I> + Parameters) -> Self {
         let (literal, calls) = (Literal::of(&kernel), Arc::new(Typed::<_, O, I>::new(kernel)));

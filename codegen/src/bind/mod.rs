@@ -36,4 +36,4 @@ pub(crate) use layer::{bind_layer, read_from, workspace_of, written_by};
 pub use literal::Literal;
 pub use primitive::Primitive;
 pub use seen::{Input, View};
-pub use typed::{ByElements, ByRows, Lying, Stored};
+pub use typed::{ByElements, ByRows, Lying, OnBytes, Stored};

@@ -62,7 +62,7 @@ impl Site<'_> {
     }
 
     /// The same, of floats that were chosen.
-    fn images(&self, x: &Operand<'_>, kernel: Kernel<dyn ByRows>) -> Option<Choice> {
+    fn images(&self, x: &Operand<'_>, kernel: Kernel<ByRows>) -> Option<Choice> {
         Some(Choice::by_rows(kernel, vec![x.image()?], self.image()?))
     }
 
@@ -78,7 +78,7 @@ impl Site<'_> {
     }
 
     /// The same, of floats that were chosen.
-    fn elements(&self, kernel: Kernel<dyn ByElements>) -> Result<Choice, String> {
+    fn elements(&self, kernel: Kernel<ByElements>) -> Result<Choice, String> {
         let inputs = self.inputs.iter().map(|x| x.elements(self.output)).collect::<Result<_, _>>()?;
         let output = access::elements(self.output, self.output.order, self.output, self.ring_rows)?.shape;
         Ok(Choice::new(Form::Elements(ElementCall { kernel, inputs, output })))

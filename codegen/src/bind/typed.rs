@@ -35,37 +35,27 @@ impl Stored for i64 {
 /// The bytes of a tensor's storage, and where in it the elements are.
 pub type Lying<'a, S> = (&'a [u8], S);
 
-/// A kernel that sees tensors by rows, whatever their elements.
-pub trait ByRows: Send + Sync {
-    /// Makes rows of the output, by all workers of the context; see [`share_rows`].
+/// A kernel, whatever its elements. It sees operands and constants as `S`, and its output as `T`.
+pub trait OnBytes<S, T>: Send + Sync {
+    /// Makes rows of the output. Where a kernel sees rows, all workers of the context share them; see [`share_rows`].
     ///
     /// # Panics
-    /// As [`RowKernel::rows`], or if the bytes are not those of whole elements.
+    /// As the kernel, or if the bytes are not those of whole elements.
     fn call(
         &self,
         context: &mut Context<'_>,
         y: Range<usize>,
-        operands: &[Lying<'_, RowShape>],
-        constants: &[Lying<'_, RowShape>],
-        output: (&mut [u8], RowShape),
+        operands: &[Lying<'_, S>],
+        constants: &[Lying<'_, S>],
+        output: (&mut [u8], T),
     );
 }
 
-/// A kernel that sees tensors element by element, whatever these are.
-pub trait ByElements: Send + Sync {
-    /// Makes rows of the output.
-    ///
-    /// # Panics
-    /// As [`ElementKernel::elements`], or if the bytes are not those of whole elements.
-    fn call(
-        &self,
-        context: &mut Context<'_>,
-        y: Range<usize>,
-        operands: &[Lying<'_, View>],
-        constants: &[Lying<'_, View>],
-        output: (&mut [u8], ElementShape),
-    );
-}
+/// A kernel that sees tensors by rows.
+pub type ByRows = dyn OnBytes<RowShape, RowShape>;
+
+/// A kernel that sees tensors element by element.
+pub type ByElements = dyn OnBytes<View, ElementShape>;
 
 /// A kernel that makes elements `O` of elements `I`.
 pub struct Typed<K, O, I>(K, PhantomData<fn(I) -> O>);
@@ -77,7 +67,7 @@ impl<K, O, I> Typed<K, O, I> {
     }
 }
 
-impl<O: Stored, I: Stored, K: RowKernel<O, I> + Send + Sync> ByRows for Typed<K, O, I> {
+impl<O: Stored, I: Stored, K: RowKernel<O, I> + Send + Sync> OnBytes<RowShape, RowShape> for Typed<K, O, I> {
     fn call(
         &self,
         context: &mut Context<'_>,
@@ -93,7 +83,9 @@ impl<O: Stored, I: Stored, K: RowKernel<O, I> + Send + Sync> ByRows for Typed<K,
     }
 }
 
-impl<O: Stored, I: Stored, K: ElementKernel<O, I> + Send + Sync> ByElements for Typed<K, O, I> {
+impl<O: Stored, I: Stored, K: ElementKernel<O, I> + Send + Sync> OnBytes<View, ElementShape>
+    for Typed<K, O, I>
+{
     fn call(
         &self,
         context: &mut Context<'_>,

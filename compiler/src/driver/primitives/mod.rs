@@ -155,7 +155,7 @@ fn layers(application: &Application) -> Vec<usize> {
     application.cnns.iter().map(|cnn| cnn.network.layers.len()).collect()
 }
 
-/// Whether another primitive than its own was measured of some layer.
+/// Whether anything was measured on a processor that the application uses.
 fn is_measured(application: &Application, device: &DeviceProfile) -> bool {
     application.cnns.iter().any(|cnn| {
         cnn.partitions.iter().any(|partition| {
