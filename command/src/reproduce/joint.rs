@@ -43,7 +43,8 @@ Made by `csdfc reproduce joint -o docs/joint`; do not edit. Three ways to plan a
 The first budget is the least memory for which the joint search finds a plan (`--mem min`), the last is none, and those between
 are on the way to what the joint plan without a limit takes. A time is that between two frames; of several CNNs it is the
 geometric mean. A dash: no plan fits. Within a budget, the joint search goes on with the primitives that it has chosen from
-the best plan so far: where few layers have several primitives worth a choice, as in MobileNetV2, its gain is due to that. *Saved* is how much less time the joint plan takes than the better one of the others.
+the best plan so far. Where few layers have several primitives worth a choice, as in MobileNetV2, its gain is due to that.
+*Saved* is how much less time the joint plan takes than the better one of the others.
 
 ";
 
