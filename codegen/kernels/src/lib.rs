@@ -31,6 +31,7 @@ mod panel;
 mod pixels;
 pub mod pool;
 mod product;
+pub mod quantised;
 pub mod reduce;
 pub mod resize;
 pub mod rows;

@@ -20,6 +20,27 @@ pub enum PadMode {
     Edge,
 }
 
+/// Elements that can be a constant.
+pub trait Constant: Copy {
+    /// The element that is this constant.
+    fn constant(value: f32) -> Self;
+}
+
+impl<E: Element> Constant for E {
+    #[inline]
+    fn constant(value: f32) -> Self {
+        E::narrow(value)
+    }
+}
+
+/// The constant is the byte itself, not what it stands for.
+impl Constant for u8 {
+    #[inline]
+    fn constant(value: f32) -> Self {
+        value as u8
+    }
+}
+
 /// Padding of an image, for `[row, column, channel]`.
 #[derive(Debug, Clone, Copy)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
@@ -33,7 +54,7 @@ pub struct Pad {
 }
 
 /// One operand.
-impl<E: Element> RowKernel<E, E> for Pad {
+impl<E: Constant> RowKernel<E, E> for Pad {
     #[inline]
     fn rows(
         &self,
@@ -45,7 +66,7 @@ impl<E: Element> RowKernel<E, E> for Pad {
     ) {
         let input = operands[0];
         let (shape, out) = (input.shape, output.shape);
-        let value = E::narrow(if let PadMode::Constant(value) = self.mode { value } else { 0.0 });
+        let value = E::constant(if let PadMode::Constant(value) = self.mode { value } else { 0.0 });
         let from = |axis: usize, size, i| source(self.mode, self.before[axis], self.after[axis], size, i);
         for y in y {
             let row = from(0, shape.height, y).map(|y| input.row(y));
@@ -82,7 +103,7 @@ pub struct PadElements {
 }
 
 /// One operand.
-impl<E: Element> ElementKernel<E, E> for PadElements {
+impl<E: Constant> ElementKernel<E, E> for PadElements {
     #[inline]
     fn elements(
         &self,
@@ -93,7 +114,7 @@ impl<E: Element> ElementKernel<E, E> for PadElements {
         output: &mut ElementsMut<'_, E>,
     ) {
         let input = &operands[0];
-        let value = E::narrow(if let PadMode::Constant(value) = self.mode { value } else { 0.0 });
+        let value = E::constant(if let PadMode::Constant(value) = self.mode { value } else { 0.0 });
         output.fill(y, |index| {
             let mut at = *index;
             for (axis, (&before, &after)) in

@@ -11,7 +11,7 @@ use super::pixels::{pixel, pixel_mut};
 use super::rows::{Rows, RowsMut};
 
 /// A pooling window.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Pool {
     /// What becomes of a window.
@@ -134,9 +134,9 @@ impl<E: Element> ElementKernel<E, E> for Pool {
 }
 
 /// The taps of a window in one direction.
-struct Taps {
+pub(crate) struct Taps {
     /// Those that lie in the input.
-    inside: Range<usize>,
+    pub inside: Range<usize>,
     /// How many lie in the input or its padding.
     padded: usize,
     /// Input coordinate of tap 0, plus the padding.
@@ -146,8 +146,9 @@ struct Taps {
 }
 
 impl Taps {
+    /// Those of an output position; `axis` is 0 for rows and 1 for columns.
     #[inline]
-    fn of(p: &Pool, axis: usize, position: usize, size: usize) -> Self {
+    pub fn of(p: &Pool, axis: usize, position: usize, size: usize) -> Self {
         let (kernel, dilation) = (p.kernel[axis], p.dilation[axis]);
         let (before, after) = (p.pads[axis], p.pads[axis + 2]);
         let start = position * p.stride[axis];
@@ -162,14 +163,16 @@ impl Taps {
         }
     }
 
+    /// Where a tap that lies in the input lies there.
     #[inline]
-    fn at(&self, tap: usize) -> usize {
+    pub fn at(&self, tap: usize) -> usize {
         self.start + tap * self.dilation - self.before
     }
 }
 
+/// Elements that the mean of a window is taken of.
 #[inline]
-fn divisor(kind: PoolKind, rows: &Taps, columns: &Taps) -> usize {
+pub(crate) fn divisor(kind: PoolKind, rows: &Taps, columns: &Taps) -> usize {
     match kind {
         PoolKind::AverageWithPad => rows.padded * columns.padded,
         _ => rows.inside.len() * columns.inside.len(),

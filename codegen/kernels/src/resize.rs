@@ -5,9 +5,10 @@ use core::ops::Range;
 
 use super::arch::{Job, Simd};
 use super::element::{Element, PIECE};
-use super::elements::{Elements, ElementsMut};
+use super::elements::{Elements, ElementsMut, Index};
 use super::kernel::{Context, ElementKernel, RowKernel};
 use super::pixels::{pixel, pixel_mut};
+use super::quantised::Requantise;
 use super::rows::{Rows, RowsMut};
 
 /// A resampling.
@@ -70,6 +71,33 @@ impl<E: Element> RowKernel<E, E> for Resize {
         if self.mode == ResizeMode::Linear {
             return context.isa.run(Linear { p: self, y, input, output });
         }
+        self.copy(y, input, output);
+    }
+}
+
+/// The same of bytes: what lies between others is rounded to the nearest, of two equally near ones to the even one.
+impl RowKernel<u8, u8> for Resize {
+    #[inline]
+    fn rows(
+        &self,
+        context: &mut Context<'_>,
+        y: Range<usize>,
+        operands: &[Rows<'_, u8>],
+        _: &[Rows<'_, u8>],
+        output: &mut RowsMut<'_, u8>,
+    ) {
+        let input = operands[0];
+        match self.mode {
+            ResizeMode::Linear => context.isa.run(LinearBytes { p: self, y, input, output }),
+            ResizeMode::Nearest(_) => self.copy(y, input, output),
+        }
+    }
+}
+
+impl Resize {
+    /// Makes rows of the nearest elements.
+    #[inline]
+    fn copy<T: Copy>(&self, y: Range<usize>, input: Rows<'_, T>, output: &mut RowsMut<'_, T>) {
         let (shape, out) = (input.shape, output.shape);
         for y in y {
             let row = input.row(Between::of(self.mode, self.rows.place(y), shape.height).below);
@@ -79,6 +107,34 @@ impl<E: Element> RowKernel<E, E> for Resize {
                 pixel_mut(result, &out, x).copy_from_slice(pixel(row, &shape, columns.below));
             }
         }
+    }
+
+    /// Makes an element of those around it: the nearest as it is, or `between` of their weights and four corners.
+    #[inline]
+    fn element<T: Copy>(
+        &self,
+        index: &Index,
+        input: &Elements<'_, T>,
+        between: impl Fn([f32; 4], [T; 4]) -> T,
+    ) -> T {
+        let from = input.seen.sizes;
+        let rows = Between::of(self.mode, self.rows.place(index[2]), from[2]);
+        let columns = Between::of(self.mode, self.columns.place(index[3]), from[3]);
+        let at = |y, x| {
+            let mut at = *index;
+            (at[2], at[3]) = (y, x);
+            input.at(&at)
+        };
+        if let ResizeMode::Nearest(_) = self.mode {
+            return at(rows.below, columns.below);
+        }
+        let corners = [
+            at(rows.below, columns.below),
+            at(rows.below, columns.above),
+            at(rows.above, columns.below),
+            at(rows.above, columns.above),
+        ];
+        between(columns.weights(&rows), corners)
     }
 }
 
@@ -127,6 +183,37 @@ impl<E: Element> Job for Linear<'_, '_, '_, E> {
     }
 }
 
+/// Rows of bytes between others as work for an instruction set.
+struct LinearBytes<'a, 'o, 'd> {
+    p: &'a Resize,
+    y: Range<usize>,
+    input: Rows<'a, u8>,
+    output: &'o mut RowsMut<'d, u8>,
+}
+
+impl Job for LinearBytes<'_, '_, '_> {
+    #[inline(always)]
+    fn run<S: Simd>(self) {
+        let LinearBytes { p, y, input, output } = self;
+        let (shape, out) = (input.shape, output.shape);
+        for y in y {
+            let rows = Between::of(p.mode, p.rows.place(y), shape.height);
+            let (above, beneath) = (input.row(rows.below), input.row(rows.above));
+            let columns = p.columns.places().map(|place| Between::of(p.mode, place, shape.width));
+            let result = output.row(y);
+            for (x, columns) in (0..out.width).zip(columns) {
+                let weights = columns.weights(&rows);
+                let [[a, b], [c, d]] =
+                    [above, beneath].map(|row| [columns.below, columns.above].map(|x| pixel(row, &shape, x)));
+                let corners = a.iter().zip(b).zip(c.iter().zip(d));
+                for (r, ((&a, &b), (&c, &d))) in pixel_mut(result, &out, x).iter_mut().zip(corners) {
+                    *r = mix_bytes(weights, [a, b, c, d]);
+                }
+            }
+        }
+    }
+}
+
 /// One operand, `[N, C, H, W]`, whatever the batch.
 impl<E: Element> ElementKernel<E, E> for Resize {
     #[inline]
@@ -138,27 +225,23 @@ impl<E: Element> ElementKernel<E, E> for Resize {
         _: &[Elements<'_, E>],
         output: &mut ElementsMut<'_, E>,
     ) {
-        let input = &operands[0];
-        let from = input.seen.sizes;
-        output.fill(y, |index| {
-            let rows = Between::of(self.mode, self.rows.place(index[2]), from[2]);
-            let columns = Between::of(self.mode, self.columns.place(index[3]), from[3]);
-            let at = |y, x| {
-                let mut at = *index;
-                (at[2], at[3]) = (y, x);
-                input.at(&at)
-            };
-            if let ResizeMode::Nearest(_) = self.mode {
-                return at(rows.below, columns.below);
-            }
-            let corners = [
-                at(rows.below, columns.below),
-                at(rows.below, columns.above),
-                at(rows.above, columns.below),
-                at(rows.above, columns.above),
-            ];
-            E::narrow(mix(columns.weights(&rows), corners.map(E::widen)))
-        });
+        let between = |weights, corners: [E; 4]| E::narrow(mix(weights, corners.map(E::widen)));
+        output.fill(y, |index| self.element(index, &operands[0], between));
+    }
+}
+
+/// The same of bytes.
+impl ElementKernel<u8, u8> for Resize {
+    #[inline]
+    fn elements(
+        &self,
+        _: &mut Context<'_>,
+        y: Range<usize>,
+        operands: &[Elements<'_, u8>],
+        _: &[Elements<'_, u8>],
+        output: &mut ElementsMut<'_, u8>,
+    ) {
+        output.fill(y, |index| self.element(index, &operands[0], mix_bytes));
     }
 }
 
@@ -246,6 +329,12 @@ impl Between {
 #[inline]
 fn mix(weights: [f32; 4], corners: [f32; 4]) -> f32 {
     weights[0] * corners[0] + weights[1] * corners[1] + weights[2] * corners[2] + weights[3] * corners[3]
+}
+
+/// [`mix`] of bytes, rounded.
+#[inline(always)]
+fn mix_bytes(weights: [f32; 4], corners: [u8; 4]) -> u8 {
+    Requantise { zero_point: 0, low: 0, high: u8::MAX }.round(mix(weights, corners.map(f32::from)))
 }
 
 /// [`mix`] of as many elements.

@@ -6,6 +6,7 @@
 #![allow(unsafe_code, reason = "vector instructions; each block says why it is sound")]
 
 use super::element::F16;
+use super::quantised::integers::Integers;
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -15,6 +16,12 @@ mod avx512;
 mod neon;
 mod portable;
 
+#[cfg(target_arch = "x86_64")]
+pub(crate) use avx2::Avx2;
+#[cfg(target_arch = "x86_64")]
+pub(crate) use avx512::Avx512;
+#[cfg(target_arch = "aarch64")]
+pub(crate) use neon::Neon;
 pub(crate) use portable::Portable;
 
 /// Channels of a panel of packed weights: a multiple of every [`Simd::LANES`].
@@ -129,7 +136,7 @@ pub(crate) trait Job {
 /// # Safety
 /// Implementors' methods may be called only on a processor that has their instructions, which is so within
 /// [`Job::run`]. Pointers must be good for `LANES` elements; they need no alignment.
-pub(crate) unsafe trait Simd: Copy + 'static {
+pub(crate) unsafe trait Simd: Integers + Copy + 'static {
     /// The vector.
     type V: Copy;
     /// Its elements; divides [`PANEL`].

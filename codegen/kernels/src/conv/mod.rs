@@ -135,7 +135,7 @@ impl Conv {
 
 /// Taps `start .. end` of a kernel that, from `at = output · stride`, lie within `size` elements.
 #[inline(always)]
-fn inside(at: usize, pad: usize, kernel: usize, dilation: usize, size: usize) -> Range<usize> {
+pub(crate) fn inside(at: usize, pad: usize, kernel: usize, dilation: usize, size: usize) -> Range<usize> {
     let start = pad.saturating_sub(at).div_ceil(dilation).min(kernel);
     let end = (size + pad).saturating_sub(at).div_ceil(dilation).min(kernel);
     start..end.max(start)
@@ -196,15 +196,19 @@ impl Conv {
         output: &mut RowsMut<'_, E>,
     ) {
         let (isa, weights, output) = (context.isa, constants[0].row(0), SharedRows::new(output));
-        let all = self.tiles();
-        let make = |tiles: Range<usize>| {
+        self.deal(context, |tiles| {
             #[allow(unsafe_code, reason = "several workers write one tensor")]
             // SAFETY: output channels are each of one call only, and the caller's borrow of the output lasts until all
             // are done.
             unsafe {
                 conv_shared(isa, self, y.clone(), tiles, operands, weights, output);
             }
-        };
+        });
+    }
+
+    /// Deals the output channels out, in parts of [`Conv::tiles`], among the workers.
+    pub(crate) fn deal(&self, context: &mut Context<'_>, make: impl Fn(Range<usize>) + Sync) {
+        let all = self.tiles();
         match &mut context.workers {
             Some(workers) if workers.count() > 1 && all > 1 => {
                 // Four panels at least, where there are as many: registers hold the sums of several.
@@ -219,7 +223,7 @@ impl Conv {
 
     /// Rows are dealt out, so that each worker reads its part of the pixels and all weights. If there are more weights
     /// than pixels, or fewer rows than workers, output channels are dealt out.
-    fn shared(&self, rows: usize, workers: usize, output: &RowShape) -> Sharing {
+    pub(crate) fn shared(&self, rows: usize, workers: usize, output: &RowShape) -> Sharing {
         let pixels = rows * output.width;
         let steps = self.kernel[0] * self.kernel[1] * (self.channels / self.groups.max(1));
         let products = pixels * self.filters * steps;

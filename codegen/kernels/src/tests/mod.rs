@@ -6,6 +6,7 @@ mod arithmetic;
 mod blocks;
 mod halves;
 mod layout;
+mod quantised;
 mod reductions;
 mod windows;
 

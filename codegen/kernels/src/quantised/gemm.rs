@@ -1,0 +1,124 @@
+//! Fully connected layers of bytes.
+
+use core::ops::Range;
+
+use super::super::arch::PANEL;
+use super::super::elements::{Elements, ElementsMut};
+use super::super::gemm::Gemm;
+use super::super::kernel::{Context, ElementKernel, RowKernel};
+use super::super::rows::{RowShape, Rows, RowsMut};
+use super::super::share::Sharing;
+use super::Requantise;
+use super::conv::QConv;
+use super::panels::{Panel, Panels};
+
+/// A fully connected layer of bytes: rows of `inner` elements → rows of `units` elements.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct QGemm {
+    /// The layer, without [`Gemm::activation`].
+    pub gemm: Gemm,
+    /// The input's element that stands for 0.
+    pub zero_point: u8,
+    /// What becomes of the sums.
+    pub requantise: Requantise,
+}
+
+impl QGemm {
+    /// The same as a convolution of one pixel's window, with the same constant; for tensors whose last dimension is their
+    /// channels.
+    pub const fn as_conv(&self) -> QConv {
+        QConv { conv: self.gemm.as_conv(), zero_point: self.zero_point, requantise: self.requantise }
+    }
+
+    const fn panels(&self) -> Panels {
+        Panels { groups: 1, filters: self.gemm.units, steps: self.gemm.inner, is_paired: self.is_paired() }
+    }
+
+    /// As [`QGemm::as_conv`] has it: a convolution of one channel by one filter is a depthwise one.
+    const fn is_paired(&self) -> bool {
+        !self.gemm.as_conv().is_depthwise()
+    }
+
+    /// Bytes of the packed weights, biases and multipliers.
+    pub const fn packed_len(&self) -> usize {
+        self.panels().len()
+    }
+
+    /// Packs the weights into `out`, which holds [`QGemm::packed_len`] bytes. `weight(unit, k)` is the weight between a unit
+    /// and the input element at place `k` in memory, which is where a permutation of the input is undone; `biases` (`[units]`,
+    /// or empty) and `multipliers` (`[units]`) are as those of [`QConv::pack`].
+    ///
+    /// # Panics
+    /// If a slice has another length than is said here.
+    pub fn pack(
+        &self,
+        weight: impl Fn(usize, usize) -> i8,
+        biases: &[i32],
+        multipliers: &[f32],
+        out: &mut [u8],
+    ) {
+        self.panels().pack(weight, biases, multipliers, out);
+    }
+}
+
+/// One operand; the constant is packed by [`QGemm::pack`].
+impl RowKernel<u8, u8> for QGemm {
+    #[inline]
+    fn rows(
+        &self,
+        context: &mut Context<'_>,
+        y: Range<usize>,
+        operands: &[Rows<'_, u8>],
+        constants: &[Rows<'_, u8>],
+        output: &mut RowsMut<'_, u8>,
+    ) {
+        self.as_conv().rows(context, y, operands, constants, output);
+    }
+
+    #[inline]
+    fn sharing(&self, rows: usize, workers: usize, output: &RowShape) -> Sharing {
+        self.as_conv().sharing(rows, workers, output)
+    }
+}
+
+/// One operand, where it or the output does not lie in the order in which it is seen. The constant is packed by
+/// [`QGemm::pack`].
+impl ElementKernel<u8, u8> for QGemm {
+    fn elements(
+        &self,
+        _: &mut Context<'_>,
+        y: Range<usize>,
+        operands: &[Elements<'_, u8>],
+        constants: &[Elements<'_, u8>],
+        output: &mut ElementsMut<'_, u8>,
+    ) {
+        let (input, packed) = (&operands[0], constants[0].values());
+        let (panels, shape) = (self.panels(), output.shape);
+        let pair = 1 + usize::from(self.is_paired());
+        let last = shape.dims.rank - 1;
+        shape.for_each(y, |index| {
+            let unit = index[last];
+            if !unit.is_multiple_of(PANEL) {
+                return;
+            }
+            let panel = Panel::of(&panels, packed, unit);
+            let mut sums: [i32; PANEL] =
+                core::array::from_fn(|lane| if lane < panel.width { panel.bias(lane) } else { 0 });
+            let mut at = *index;
+            for k in 0..self.gemm.inner {
+                at[last] = k;
+                let x = i32::from(input.at(&at)) - i32::from(self.zero_point);
+                let weights =
+                    panel.weights()[k / pair * pair * panel.width + k % pair..].iter().step_by(pair);
+                for (sum, weight) in sums[..panel.width].iter_mut().zip(weights) {
+                    *sum = sum.wrapping_add(x * i32::from(weight.cast_signed()));
+                }
+            }
+            for (lane, &sum) in sums[..panel.width].iter().enumerate() {
+                at[last] = unit + lane;
+                *output.at(&at) = self.requantise.apply(sum, panel.multiplier(lane));
+            }
+        });
+    }
+}

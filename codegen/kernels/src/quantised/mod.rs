@@ -1,0 +1,76 @@
+//! Kernels on integers of 8 bits.
+//!
+//! A tensor's elements are bytes, with a scale and a zero point that all of them share: an element `q` stands for
+//! `scale · (q − zero_point)`. Weights are signed bytes, whose zero point is 0, with a scale for each output channel. Sums
+//! of products are exact, in integers of 32 bits (modulo 2^32), and no instruction saturates on the way to them. Each
+//! becomes an element once, by [`Requantise`], which is the same on every target to the bit.
+
+#![allow(unsafe_code, reason = "vector instructions; each block says why it is sound")]
+
+pub mod binary;
+pub mod cast;
+pub mod conv;
+mod dense;
+mod depthwise;
+pub mod gemm;
+pub(crate) mod integers;
+mod panels;
+pub mod pool;
+pub mod table;
+
+/// 1.5 · 2^23: adding it to a number below 2^22 rounds that number to an integer, which the low bits then hold.
+const ROUND: f32 = 12_582_912.0;
+
+/// The nearest integer, of two equally near ones the even one. What is no number stays as it is.
+#[inline]
+pub fn round_half_even(x: f32) -> f32 {
+    // From here on all floats are integers; below, the sum's last bit counts ones.
+    const WHOLE: f32 = 8_388_608.0;
+    let size = x.abs();
+    if size < WHOLE { ((size + WHOLE) - WHOLE).copysign(x) } else { x }
+}
+
+/// How an exact sum becomes an element: times a multiplier, rounded to the nearest integer, of two equally near ones to the
+/// even one, counted from a zero point, and kept within bounds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct Requantise {
+    /// The element that stands for 0.
+    pub zero_point: u8,
+    /// Smallest element: 0, or more where an activation follows.
+    pub low: u8,
+    /// Largest element, at least `low`: 255, or less where an activation follows.
+    pub high: u8,
+}
+
+impl Requantise {
+    /// `clamp(round_half_even(f32(sum) · multiplier) + zero_point, low, high)`, where `f32(sum)` is the nearest float, of two
+    /// equally near ones the even one, and the product one of floats.
+    #[inline(always)]
+    pub fn apply(self, sum: i32, multiplier: f32) -> u8 {
+        self.round(sum as f32 * multiplier)
+    }
+
+    /// `clamp(round_half_even(x) + zero_point, low, high)`. What is no number becomes some element.
+    #[inline(always)]
+    pub(crate) fn round(self, x: f32) -> u8 {
+        // The bounds are integers, so it does not matter whether they or the rounding come first. This way round nothing
+        // leaves the range of the trick.
+        let [low, high] = self.bounds();
+        let x = if x > high { high } else { x };
+        let x = if x < low { low } else { x };
+        nearest(x).wrapping_add(u32::from(self.zero_point)) as u8
+    }
+
+    /// The bounds, counted from the zero point.
+    #[inline(always)]
+    pub(crate) fn bounds(self) -> [f32; 2] {
+        [self.low, self.high].map(|bound| f32::from(i16::from(bound) - i16::from(self.zero_point)))
+    }
+}
+
+/// The nearest integer of a number below 2^22, modulo 2^32.
+#[inline(always)]
+pub(crate) fn nearest(x: f32) -> u32 {
+    (x + ROUND).to_bits().wrapping_sub(ROUND.to_bits())
+}

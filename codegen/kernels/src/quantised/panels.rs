@@ -1,0 +1,137 @@
+//! Weights as the micro-kernels read them.
+//!
+//! Output channels are dealt into panels of 16. The last panel of a group has as many channels as are left. A panel
+//! holds the biases of its channels (32 bits each), their multipliers (floats), then their weights: for each step of the sum
+//! (tap and input channel) a byte of each channel; or, where steps go in pairs, for each pair two bytes of each channel, and
+//! a zero after the last of an odd number. Numbers are in the order of bytes that starts with the lowest. A vector that is
+//! longer than what is left of a narrow panel reads on into what follows, and the results are discarded. Zeros follow the
+//! last panel, so that there is something to read.
+
+use super::super::arch::PANEL;
+use super::integers::LANES;
+
+/// Bytes of a bias, and of a multiplier.
+const NUMBER: usize = 4;
+
+/// Shape of packed weights: `groups` times `filters` sums of `steps` products.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Panels {
+    pub groups: usize,
+    /// Output channels of a group.
+    pub filters: usize,
+    pub steps: usize,
+    /// Whether steps go in pairs.
+    pub is_paired: bool,
+}
+
+impl Panels {
+    /// Panels of one group.
+    pub const fn per_group(&self) -> usize {
+        self.filters.div_ceil(PANEL)
+    }
+
+    /// Steps that are stored.
+    pub const fn stored_steps(&self) -> usize {
+        if self.is_paired { self.steps.next_multiple_of(2) } else { self.steps }
+    }
+
+    /// Bytes of an output channel: bias, multiplier, weights. As many times the channels before it precede a panel.
+    pub const fn each(&self) -> usize {
+        2 * NUMBER + self.stored_steps()
+    }
+
+    /// Bytes that vectors read of the panels of so many channels, the last of which may be narrow: no further beyond it than
+    /// those of the multipliers if there were no weights.
+    pub const fn reach(&self, channels: usize) -> usize {
+        channels * self.each() + NUMBER * (channels.next_multiple_of(LANES) - channels)
+    }
+
+    /// Bytes of all panels, and of the zeros that follow.
+    pub const fn len(&self) -> usize {
+        (self.groups - 1) * self.filters * self.each() + self.reach(self.filters)
+    }
+
+    /// Fills `out` with `weight(filter, step)`, filters counted over all groups. Empty `biases` are zeros.
+    ///
+    /// # Panics
+    /// If `out` is not [`Panels::len`] long, or `biases` or `multipliers` are too short.
+    pub fn pack(
+        &self,
+        weight: impl Fn(usize, usize) -> i8,
+        biases: &[i32],
+        multipliers: &[f32],
+        out: &mut [u8],
+    ) {
+        assert_eq!(out.len(), self.len(), "length of packed weights");
+        let (mut next, mut rest) = (0, out);
+        while next < self.groups * self.filters {
+            let width = PANEL.min(self.filters - next % self.filters);
+            let (panel, after) = rest.split_at_mut(width * self.each());
+            let (numbers, weights) = panel.split_at_mut(2 * NUMBER * width);
+            let (sums, scales) = numbers.split_at_mut(NUMBER * width);
+            for lane in 0..width {
+                let filter = next + lane;
+                let bias = if biases.is_empty() { 0 } else { biases[filter] };
+                sums[NUMBER * lane..][..NUMBER].copy_from_slice(&bias.to_le_bytes());
+                scales[NUMBER * lane..][..NUMBER].copy_from_slice(&multipliers[filter].to_le_bytes());
+                for step in 0..self.stored_steps() {
+                    let at = match self.is_paired {
+                        true => (step / 2 * width + lane) * 2 + step % 2,
+                        false => step * width + lane,
+                    };
+                    weights[at] = if step < self.steps { weight(filter, step).cast_unsigned() } else { 0 };
+                }
+            }
+            (next, rest) = (next + width, after);
+        }
+        rest.fill(0);
+    }
+}
+
+/// The parts of a panel.
+#[derive(Clone, Copy)]
+pub(crate) struct Panel<'a> {
+    /// Channels.
+    pub width: usize,
+    /// Biases, multipliers and weights, and what vectors read beyond them.
+    pub bytes: &'a [u8],
+}
+
+impl<'a> Panel<'a> {
+    /// The panel whose first channel is `first`, of those of all groups.
+    #[inline(always)]
+    pub fn of(panels: &Panels, packed: &'a [u8], first: usize) -> Self {
+        let width = PANEL.min(panels.filters - first % panels.filters);
+        Panel { width, bytes: &packed[first * panels.each()..][..panels.reach(width)] }
+    }
+
+    /// The bias of a channel.
+    #[inline(always)]
+    pub fn bias(&self, lane: usize) -> i32 {
+        i32::from_le_bytes(self.number(lane))
+    }
+
+    /// The multiplier of a channel.
+    #[inline(always)]
+    pub fn multiplier(&self, lane: usize) -> f32 {
+        f32::from_le_bytes(self.number(self.width + lane))
+    }
+
+    #[inline(always)]
+    fn number(&self, place: usize) -> [u8; NUMBER] {
+        let bytes = &self.bytes[NUMBER * place..][..NUMBER];
+        [bytes[0], bytes[1], bytes[2], bytes[3]]
+    }
+
+    /// The weights.
+    #[inline(always)]
+    pub fn weights(&self) -> &'a [u8] {
+        &self.bytes[2 * NUMBER * self.width..]
+    }
+
+    /// Where its multipliers begin.
+    #[inline(always)]
+    pub fn multipliers(&self) -> *const u8 {
+        self.bytes[NUMBER * self.width..].as_ptr()
+    }
+}

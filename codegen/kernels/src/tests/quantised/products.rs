@@ -1,0 +1,227 @@
+//! Sums of products.
+
+use super::super::super::activation::Activation;
+use super::super::super::arch::Isa;
+use super::super::super::conv::Conv;
+use super::super::super::elements::{Elements, ElementsMut};
+use super::super::super::gemm::Gemm;
+use super::super::super::kernel::{Context, ElementKernel};
+use super::super::super::quantised::Requantise;
+use super::super::super::quantised::conv::QConv;
+use super::super::super::quantised::gemm::QGemm;
+use super::super::super::testing::Random;
+use super::super::std::{format, vec, vec::Vec};
+use super::{Case, Image, bytes, how, requantised};
+
+fn weights(random: &mut Random, count: usize) -> Vec<i8> {
+    bytes(random, count).into_iter().map(|b| b.wrapping_add(128) as i8).collect()
+}
+
+/// The filters' multipliers, so that most elements are within bounds if the sums are of so many products.
+fn multipliers(random: &mut Random, count: usize, steps: usize) -> Vec<f32> {
+    let one = 1.0 / (16.0 * 40.0 * (steps as f32).sqrt());
+    (0..count)
+        .map(|_| if random.within(0, 3) == 0 { 1.0 / 512.0 } else { one * (1.1 + random.floats(1)[0]) })
+        .collect()
+}
+
+fn biases(random: &mut Random, count: usize) -> Vec<i32> {
+    let most = *random.pick(&[0, 100, 10_000, i32::MAX as usize]);
+    (0..count).map(|_| (random.within(0, 2 * most) as i64 - most as i64) as i32).collect()
+}
+
+/// The definition; weights in ONNX order.
+fn textbook(q: &QConv, input: &Image, weights: &[i8], biases: &[i32], multipliers: &[f32]) -> Image {
+    let p = &q.conv;
+    let out = [0, 1].map(|i| {
+        (input.size[i] + p.pads[i] + p.pads[i + 2] - (p.kernel[i] - 1) * p.dilation[i] - 1) / p.stride[i] + 1
+    });
+    let (inner, outer) = (p.channels / p.groups, p.filters / p.groups);
+    Image::of([out[0], out[1], p.filters], |y, x, o| {
+        let mut sum = biases.get(o).copied().map_or(0, i64::from);
+        for c in 0..inner {
+            for ky in 0..p.kernel[0] {
+                for kx in 0..p.kernel[1] {
+                    let iy = (y * p.stride[0] + ky * p.dilation[0]).checked_sub(p.pads[0]);
+                    let ix = (x * p.stride[1] + kx * p.dilation[1]).checked_sub(p.pads[1]);
+                    if let (Some(iy), Some(ix)) = (iy, ix)
+                        && iy < input.size[0]
+                        && ix < input.size[1]
+                    {
+                        let x = input.at(iy, ix, o / outer * inner + c);
+                        let w = weights[((o * inner + c) * p.kernel[0] + ky) * p.kernel[1] + kx];
+                        sum += (i64::from(x) - i64::from(q.zero_point)) * i64::from(w);
+                    }
+                }
+            }
+        }
+        requantised(sum, multipliers[o], q.requantise)
+    })
+}
+
+fn check(random: &mut Random, q: &QConv, size: [usize; 2]) {
+    let p = &q.conv;
+    let input = Image::random(random, [size[0], size[1], p.channels]);
+    let steps = p.channels / p.groups * p.kernel[0] * p.kernel[1];
+    let weights = weights(random, p.filters * steps);
+    let biases = if random.within(0, 4) == 0 { vec![] } else { biases(random, p.filters) };
+    let multipliers = multipliers(random, p.filters, steps);
+    let mut packed = vec![0xa5; q.packed_len()];
+    q.pack(&weights, &biases, &multipliers, &mut packed);
+    let stored = p.filters * (steps + 8);
+    assert!(packed.len() <= stored + p.filters + 28, "{} for {stored}", packed.len());
+    let want = textbook(q, &input, &weights, &biases, &multipliers);
+    let case = Case {
+        what: &|| format!("{q:?} of {size:?}"),
+        inputs: &[(&input.data, input.size)],
+        constants: &[(&packed, [1, 1, packed.len()])],
+        output: want.size,
+        want: &want.data,
+    };
+    case.by_rows(random, q, |_, y| {
+        let start = (y * p.stride[0]).saturating_sub(p.pads[0]).min(size[0]);
+        start
+            ..(y * p.stride[0] + (p.kernel[0] - 1) * p.dilation[0] + 1).saturating_sub(p.pads[0]).min(size[0])
+    });
+}
+
+fn conv(channels: usize, filters: usize, groups: usize, kernel: [usize; 2]) -> Conv {
+    Conv {
+        channels,
+        filters,
+        kernel,
+        stride: [1, 1],
+        dilation: [1, 1],
+        pads: [0; 4],
+        groups,
+        pre: None,
+        residual: false,
+        activation: Activation::None,
+    }
+}
+
+fn quantised(random: &mut Random, conv: Conv) -> QConv {
+    QConv { conv, zero_point: *random.pick(&[0, 1, 128, 255, 77]), requantise: how(random) }
+}
+
+#[test]
+fn convolutions_are_exact() {
+    let mut random = Random(73);
+    for case in 0..140 {
+        let mut groups = *random.pick(&[1, 1, 1, 2, 3]);
+        let (mut channels, mut filters) = (groups * random.within(1, 18), groups * random.within(1, 40));
+        if case % 2 == 0 {
+            channels = *random.pick(&[1, 3, 8, 16, 20, 24, 37, 40, 64]);
+            (filters, groups) = (channels, channels);
+        }
+        let kernel = *random.pick(&[[1, 1], [1, 1], [3, 3], [3, 3], [3, 3], [5, 5], [2, 4], [1, 3], [4, 1]]);
+        let mut p = conv(channels, filters, groups, kernel);
+        let is_plain = random.within(0, 1) == 0;
+        if !is_plain {
+            p.dilation = [random.within(1, 2), random.within(1, 3)];
+        }
+        p.stride = *random.pick(&[[1, 1], [2, 2], [1, 2], [3, 1]]);
+        p.pads = core::array::from_fn(|i| random.within(0, (kernel[i % 2] - 1) * p.dilation[i % 2]));
+        let reach = |axis: usize| (kernel[axis] - 1) * p.dilation[axis] + 1;
+        let least = |axis: usize| reach(axis).saturating_sub(p.pads[axis] + p.pads[axis + 2]).max(1);
+        let size = [random.within(least(0), least(0) + 4), random.within(least(1), least(1) + 19)];
+        let q = quantised(&mut random, p);
+        check(&mut random, &q, size);
+    }
+}
+
+/// Windows larger than the room in which they are widened, and sums of many panels that wait for the rest of them.
+#[test]
+fn parts_of_windows_add_up() {
+    let mut random = Random(74);
+    for (channels, filters, groups, kernel, size) in [
+        (1500, 20, 1, [1, 1], [2, 4]),
+        (1367, 7, 1, [1, 1], [1, 7]),
+        (4100, 33, 1, [1, 1], [1, 2]),
+        (300, 150, 1, [3, 3], [3, 3]),
+        (2 * 301, 2 * 9, 2, [3, 2], [4, 3]),
+        (9000, 3, 1, [1, 1], [1, 1]),
+    ] {
+        let mut p = conv(channels, filters, groups, kernel);
+        p.pads = [kernel[0] / 2, 0, 0, kernel[1] / 2];
+        let q = quantised(&mut random, p);
+        check(&mut random, &q, size);
+    }
+}
+
+/// What would saturate, or leave 16 bits, if two products were added there.
+#[test]
+fn nothing_saturates_on_the_way() {
+    for is_depthwise in [false, true] {
+        for (x, zero_point, w) in [(255, 0, 127_i8), (255, 0, -128), (0, 255, -128), (0, 255, 127)] {
+            let channels = 32;
+            let p = match is_depthwise {
+                true => conv(channels, channels, channels, [3, 3]),
+                false => conv(channels, 19, 1, [3, 3]),
+            };
+            let requantise = Requantise { zero_point: 128, low: 0, high: 255 };
+            let q = QConv { conv: p, zero_point, requantise };
+            let steps = p.channels / p.groups * 9;
+            let weights = vec![w; p.filters * steps];
+            // A hundred steps of the output from 0, and the sum's last bit is half a step's.
+            let sum = steps as i64 * (i64::from(x) - i64::from(zero_point)) * i64::from(w);
+            let multipliers = vec![100.0 / sum.unsigned_abs() as f32; p.filters];
+            let mut packed = vec![0; q.packed_len()];
+            q.pack(&weights, &[], &multipliers, &mut packed);
+            let input = Image { size: [5, 9, channels], data: vec![x; 45 * channels] };
+            let want = if sum > 0 { 228 } else { 28 };
+            let want = vec![want; 3 * 7 * p.filters];
+            let case = Case {
+                what: &|| format!("{q:?} of {x} by {w}"),
+                inputs: &[(&input.data, input.size)],
+                constants: &[(&packed, [1, 1, packed.len()])],
+                output: [3, 7, p.filters],
+                want: &want,
+            };
+            case.by_rows(&mut Random(1), &q, |_, y| y..y + 3);
+        }
+    }
+}
+
+#[test]
+fn fully_connected_layers_are_exact() {
+    let mut random = Random(75);
+    for case in 0..60 {
+        let (rows, inner, units) = (random.within(1, 9), random.within(1, 70), random.within(1, 50));
+        let gemm = Gemm { inner, units, activation: Activation::None };
+        let q = QGemm { gemm, zero_point: *random.pick(&[0, 128, 255]), requantise: how(&mut random) };
+        let (input, weights) = (bytes(&mut random, rows * inner), weights(&mut random, inner * units));
+        let (biases, multipliers) = (biases(&mut random, units), multipliers(&mut random, units, inner));
+        // The element at place k in memory is the logical element `order(k)`.
+        let order = |k: usize| (inner - 1) - k;
+        let mut packed = vec![0xa5; q.packed_len()];
+        q.pack(|unit, k| weights[order(k) * units + unit], &biases, &multipliers, &mut packed);
+        let mut want = vec![];
+        for row in input.chunks(inner) {
+            want.extend((0..units).map(|unit| {
+                let product = |(k, x): (usize, &u8)| {
+                    (i64::from(*x) - i64::from(q.zero_point)) * i64::from(weights[order(k) * units + unit])
+                };
+                let sum = row.iter().enumerate().map(product).sum::<i64>() + i64::from(biases[unit]);
+                requantised(sum, multipliers[unit], q.requantise)
+            }));
+        }
+        let what = || format!("case {case} {q:?}");
+        let case = Case {
+            what: &what,
+            inputs: &[(&input, [1, rows, inner])],
+            constants: &[(&packed, [1, 1, packed.len()])],
+            output: [1, rows, units],
+            want: &want,
+        };
+        case.by_rows(&mut random, &q, |_, y| y..y + 1);
+        for isa in Isa::all() {
+            let mut made = vec![0; rows * units];
+            let output = &mut ElementsMut::dense(&mut made, &[rows, units]);
+            let (x, packed) =
+                (Elements::dense(&input, &[rows, inner]), Elements::dense(&packed, &[packed.len()]));
+            q.elements(&mut Context::alone(isa), 0..1, &[x], &[packed], output);
+            assert_eq!(made, want, "{}, elements", what());
+        }
+    }
+}
