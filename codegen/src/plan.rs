@@ -34,6 +34,9 @@ pub struct Plan {
     pub storage_model: StorageModel,
     /// What the application needs.
     pub memory: Memory,
+    /// The store of the weights that are paged; none if none are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub store: Option<Store>,
     /// What was asked.
     pub constraints: Constraints,
     /// Workers that share one firing.
@@ -71,6 +74,14 @@ pub struct Device {
     pub cores: BTreeMap<String, u64>,
 }
 
+/// What paged weights are read from: a file, or a part of a flash, of packed weights.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Store {
+    /// Its size: the slices of all layers whose weights are paged, one after another.
+    pub bytes: u64,
+}
+
 /// How storage is shared (DESIGN.md, section 3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -99,13 +110,16 @@ pub struct Memory {
     pub parameters: u64,
     /// What the chosen primitives keep of them.
     pub parameters_stored: u64,
-    /// The arena: the highest end of rings, or of buffers in model `edges`, and of workspaces.
+    /// Those of them that stay in memory; none if all of them do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parameters_resident: Option<u64>,
+    /// The arena: the highest end of rings, or of buffers in model `edges`, of workspaces, and of blocks of weights.
     pub arena: u64,
     /// The highest end of rings, or of buffers in model `edges`.
     pub buffers: u64,
     /// The most bytes of workspaces that live at one moment. They lie among the rings.
     pub workspace: u64,
-    /// `parameters_stored + arena`.
+    /// The parameters that stay in memory, and the arena.
     pub total: u64,
     /// What the buffers would be with no reuse and no processing by parts: every edge (model `edges`) or every
     /// tensor (model `tensors`) whole, in a place of its own, twice where it couples partitions that run at the same
@@ -158,6 +172,9 @@ pub struct Cnn {
     /// Modelled time from a frame's first input to its last output, in nanoseconds, if it comes no sooner than 1 / `fps` after
     /// the one before it.
     pub latency_ns: u64,
+    /// Bytes of weights that a frame reads from the store; none if it reads none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes_read: Option<u64>,
     /// Names of the layers that deliver the network's inputs.
     pub inputs: Vec<String>,
     /// The network's outputs.
@@ -223,6 +240,9 @@ pub struct Layer {
     pub partition: String,
     /// Memory of the primitive's own while the layer fires.
     pub workspace: Workspace,
+    /// How its weights are read from the store; none if they stay in memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paged: Option<PagedWeights>,
     /// How long it takes in a frame; only on a device that was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<LayerTime>,
@@ -273,6 +293,51 @@ pub struct Workspace {
     pub offset: u64,
     /// Size, of all workers together.
     pub bytes: u64,
+}
+
+/// Weights of a layer that are read from the store into the arena, every frame anew. Slice k goes into block k mod n of n
+/// blocks.
+///
+/// Loads are events of the schedule. The load of slice k may start after the firing that its block names or, where the
+/// block has held a slice before, as soon as that slice has been used. The use of slice k waits until its load has ended.
+/// The only slice of a layer is used by all its firings. If there are several, the layer fires once a frame and makes the
+/// output channels of one slice after another.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PagedWeights {
+    /// Where its first slice begins in the store. The others follow, one after another.
+    pub at: u64,
+    /// Output channels of each slice but the last, which has those that are left. None if there is only one slice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub filters: Option<u64>,
+    /// Bytes of the slices in turn, run-length coded as rates are: `15*2048,1024`.
+    pub slices: String,
+    /// Where the slices go.
+    pub blocks: Vec<Block>,
+}
+
+/// A part of the arena that slices are read into.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Block {
+    /// Offset from the start of the arena.
+    pub offset: u64,
+    /// Size.
+    pub bytes: u64,
+    /// The firing of the layer's own partition after whose end the first load into it may start; none for the beginning
+    /// of the partition's frame.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<FiringName>,
+}
+
+/// One firing of a frame.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FiringName {
+    /// The layer.
+    pub layer: String,
+    /// Which of its firings, from 0.
+    pub firing: u64,
 }
 
 /// A part of a CNN that one processor runs.

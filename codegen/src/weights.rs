@@ -5,7 +5,7 @@ use std::ops::Range;
 use csdfc_kernels::element::F16;
 use csdfc_kernels::span::SpanMut;
 
-use crate::bind::Call;
+use crate::bind::{self, Call};
 use crate::bytes::{Bytes, LINE};
 use crate::format::Element;
 
@@ -75,6 +75,18 @@ pub(crate) fn pack(
         }
     }
     Ok(())
+}
+
+/// The packed parameters of some output channels of a layer, as `slice`, the call that makes them, reads them. `whole` are
+/// those of the layer. None if the layer has no such channels.
+pub(crate) fn slice(call: &Call, slice: &Call, whole: &[u8], filters: Range<usize>) -> Option<Vec<u8>> {
+    let [channels, beside] = bind::packed(call, filters)?;
+    let mut packed = vec![0; stored_len(slice)];
+    let (channels, beside) = (whole.get(channels)?, whole.get(beside)?);
+    let end = packed_len(slice);
+    packed.get_mut(..channels.len())?.copy_from_slice(channels);
+    packed.get_mut(end.checked_sub(beside.len())?..end)?.copy_from_slice(beside);
+    Some(packed)
 }
 
 /// Bytes of a layer's packed parameters and of what fills up their last cache line.

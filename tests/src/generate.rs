@@ -431,6 +431,7 @@ pub fn of_cnns(
         threads: 1,
         primitives: Primitives::default(),
         max_error: 1e-4,
+        paged: None,
         prefer: Prefer::default(),
     }
 }

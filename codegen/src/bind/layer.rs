@@ -37,7 +37,7 @@ pub(crate) fn read_from(stores: &[Store], layer: usize, tensor: usize) -> Option
 
 /// The stores that a layer writes; its kernel writes the first.
 pub(crate) fn written_by(stores: &[Store], layer: usize) -> Vec<usize> {
-    (0..stores.len()).filter(|&s| stores[s].tensor == layer && !stores[s].is_workspace()).collect()
+    (0..stores.len()).filter(|&s| stores[s].tensor == layer && stores[s].is_ring()).collect()
 }
 
 /// The workspace of a layer, if it has one.

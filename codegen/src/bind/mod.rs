@@ -23,6 +23,7 @@ mod primitive;
 mod products;
 mod scenarios;
 mod seen;
+mod slices;
 #[cfg(test)]
 mod tests;
 mod translate;
@@ -36,4 +37,6 @@ pub(crate) use layer::{bind_layer, read_from, workspace_of, written_by};
 pub use literal::Literal;
 pub use primitive::Primitive;
 pub use seen::{Input, View};
+pub use slices::Slicing;
+pub(crate) use slices::packed;
 pub use typed::{ByElements, ByRows, Lying, OnBytes, Stored};

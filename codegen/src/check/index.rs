@@ -90,6 +90,11 @@ impl LayerIndex<'_> {
         first..first.saturating_add(self.layer.rows_per_firing).min(self.rows())
     }
 
+    /// Whether its weights come in several slices, so that it makes some channels of all rows after others.
+    pub fn is_sliced(&self) -> bool {
+        self.layer.paged.as_ref().is_some_and(|paged| paged.filters.is_some())
+    }
+
     /// Bytes of its whole tensor.
     pub fn whole_bytes(&self) -> u64 {
         self.rows() * self.tensor.row_bytes

@@ -11,7 +11,7 @@ use super::occupied::TimeLine;
 use super::rates::Rates;
 use super::store::Store;
 use super::violation::Addresses;
-use super::{Findings, MAX_WORK, Violation};
+use super::{Findings, MAX_WORK, Violation, paged};
 
 /// What the lifetimes of rings say.
 pub(super) struct Lifetimes {
@@ -84,7 +84,10 @@ fn lives<'a>(index: &Index<'_>, c: usize, stores: &'a [Store], schedules: &[Vec<
             let mut partitions: Vec<usize> = users.map(|layer| cnn.layers[layer].partition).collect();
             partitions.sort_unstable();
             partitions.dedup();
-            let first = span[store.tensor].0;
+            let first = match store.begin() {
+                None => span[store.tensor].0,
+                Some(begin) => paged::begun_at(begin, store, cnn, schedules).unwrap_or(0),
+            };
             let fires = |(p, window): &(usize, Range<usize>)| {
                 partitions.contains(p) || first < window.end && window.start <= last
             };

@@ -16,10 +16,13 @@
 //! 4. *Storage* (`storage`). Each tensor (model `tensors`) or edge (model `edges`) has one ring inside the arena, or
 //!    a double buffer, or the caller's copy. Row i of a frame lies at `offset + (i mod ring_rows) · row_bytes`; for a
 //!    tensor cut between partitions that run at the same time, i runs on over frames.
+//!    Paged weights (`paged`) come in slices of the sizes that the primitive keeps, one after another in the store, into
+//!    blocks of the arena. The firing after which a block may be written comes before the layer's own first firing.
 //! 5. *Lifetimes* (`lifetimes`). A ring lives from its producer's first firing to the last firing of any reader. It
 //!    is stored in the partitions that touch it, and in those of its CNN that fire meanwhile. A ring of fewer rows
-//!    than its tensor *wraps*; all other rings are *whole*. A workspace counts as a ring that wraps. These share no
-//!    byte:
+//!    than its tensor *wraps*; all other rings are *whole*. A workspace counts as a ring that wraps, and so does a
+//!    block, which lives from the end of the firing after which it may be written to its layer's last: whenever a load
+//!    starts and ends in between, nothing else is there. These share no byte:
 //!    - two rings that are stored in partitions that run at the same time, whenever they live;
 //!    - a ring between such partitions, and any other ring that lives at the same time;
 //!    - in model `edges`, any two rings that live at the same time;
@@ -57,6 +60,7 @@ mod index;
 mod life;
 mod lifetimes;
 mod occupied;
+mod paged;
 mod parameters;
 mod primitives;
 mod rates;
@@ -82,7 +86,7 @@ use crate::plan::Plan;
 pub(crate) use index::{CnnIndex, Index};
 pub(crate) use rates::{Held, Rates};
 use storage::Uses;
-pub(crate) use store::{Kind, Store};
+pub(crate) use store::{Begin, Kind, Store};
 pub use violation::{Addresses, Violation};
 
 /// Most layers, tensors, edges, or other named things of one kind.
@@ -167,6 +171,7 @@ pub(crate) fn resolve(plan: &Plan) -> Result<Resolved<'_>, Vec<Violation>> {
     let rates = rates::check(&index)?;
     let stores = storage::check(&index)?;
     let schedules = schedule::check(&index)?;
+    paged::check_events(&index, &stores, &schedules)?;
     let lifetimes = lifetimes::check(&index, &rates, &stores, &schedules)?;
     let mut violations = sums::check(&index, &stores, &lifetimes).err().unwrap_or_default();
     let mut report = Report {

@@ -6,6 +6,7 @@
 use std::ops::Range;
 
 use super::index::CnnIndex;
+use super::paged;
 use super::rates::Held;
 use super::storage::Uses;
 use super::store::Store;
@@ -18,6 +19,8 @@ pub(super) struct TimeLine<'a> {
     uses: Uses,
     /// Layers, in the order in which they fire.
     firings: Vec<u32>,
+    /// Blocks, each with the firing from whose beginning on it is there, ascending.
+    blocks: Vec<(usize, usize)>,
 }
 
 /// What is stored of some of a CNN's rings.
@@ -46,7 +49,12 @@ impl<'a> TimeLine<'a> {
         schedules: &[Vec<u32>],
     ) -> Self {
         let firings = cnn.partitions.iter().flat_map(|&p| schedules[p].iter().copied()).collect();
-        TimeLine { cnn, held, stores, uses: Uses::new(cnn, held, stores), firings }
+        let begun = |(s, store): (usize, &Store)| {
+            Some((paged::begun_at(store.begin()?, store, cnn, schedules)?, s))
+        };
+        let mut blocks: Vec<(usize, usize)> = stores.iter().enumerate().filter_map(begun).collect();
+        blocks.sort_unstable();
+        TimeLine { cnn, held, stores, uses: Uses::new(cnn, held, stores), firings, blocks }
     }
 
     /// Number of its rings.
@@ -79,7 +87,11 @@ impl<'a> TimeLine<'a> {
             released: self.held.iter().map(|held| vec![0; held.len()]).collect(),
         };
         let mut most = 0;
+        let mut blocks = self.blocks.iter().peekable();
         for (at, &layer) in self.firings.iter().enumerate().take(window.end) {
+            while let Some((_, block)) = blocks.next_if(|(begun, _)| *begun <= at) {
+                occupied.bytes += occupied.share(*block, self.stores[*block].bytes());
+            }
             let bytes = occupied.fire(layer as usize);
             if window.start <= at {
                 most = bytes.max(most);
@@ -117,7 +129,7 @@ impl Occupied<'_> {
             self.release(layer, i, held.keep[p as usize + 1].into());
         }
         self.fired[layer] += 1;
-        for s in line.uses.begun_by(layer).chain(line.uses.read_from[layer].iter().flatten().copied()) {
+        for s in line.uses.used_by(layer) {
             self.left[s] -= 1;
             if self.left[s] == 0 {
                 self.end(s);

@@ -79,7 +79,7 @@ fn layer_rates(cnn: &CnnIndex<'_>, l: usize, findings: &mut Findings) -> Vec<Hel
         let by_rows = || rows::spans(&entry.layer.operator, &producer.tensor.shape, &inputs, operand, output);
         let spans = if in_planes { None } else { by_rows() };
         let (r, firings) = (entry.layer.rows_per_firing, entry.layer.firings);
-        let held = held(entry.inputs[operand], producer.rows(), spans.as_deref(), r, firings);
+        let mut held = held(entry.inputs[operand], producer.rows(), spans.as_deref(), r, firings);
         let acquire = (0..firings as usize).map(|p| held.need[p] - if p == 0 { 0 } else { held.need[p - 1] });
         let release = (0..firings as usize).map(|p| held.keep[p + 1] - held.keep[p]);
         let mut compare = |rate: &str, stated: &str, expected: &mut dyn Iterator<Item = u32>| {
@@ -97,6 +97,10 @@ fn layer_rates(cnn: &CnnIndex<'_>, l: usize, findings: &mut Findings) -> Vec<Hel
         };
         compare("acquire", &input.acquire, &mut acquire.into_iter());
         compare("release", &input.release, &mut release.into_iter());
+        if entry.is_sliced() {
+            // All rows are made from all that is held: some channels of each, slice by slice.
+            held.rows.clear();
+        }
         match all.iter_mut().find(|other| other.tensor == held.tensor) {
             None => all.push(held),
             Some(other) => {
@@ -147,11 +151,15 @@ fn windows(rows: u64, spans: &[Span], r: usize) -> (Vec<u32>, Vec<u32>) {
 }
 
 /// Compares rates written as runs of short patterns, `30*1,2*0`, `56*(1,0)`, with a sequence.
-fn compare(stated: &str, expected: &mut dyn Iterator<Item = u32>) -> Result<(), String> {
+pub(super) fn compare<T: Copy + Into<u64>>(
+    stated: &str,
+    expected: &mut dyn Iterator<Item = T>,
+) -> Result<(), String> {
     let mut position = 0u64;
     let mut take = |value: u64| {
-        let want = expected.next().ok_or_else(|| format!("go on after firing {position}, the last"))?;
-        if value != u64::from(want) {
+        let want = expected.next().map(T::into);
+        let want = want.ok_or_else(|| format!("go on after firing {position}, the last"))?;
+        if value != want {
             return Err(format!("should be {want} in firing {position}, not {value}"));
         }
         position += 1;
@@ -222,14 +230,14 @@ mod tests {
             "", ",", "1,", "x", "-1", "+1", "2*", "*1", "(1", "1)", "()", "2*(1,,0)", "0*1,1", "2*2*1", "1 ",
             "(1)2",
         ] {
-            assert!(compare(bad, &mut [1].into_iter()).is_err(), "{bad}");
+            assert!(compare(bad, &mut [1u32].into_iter()).is_err(), "{bad}");
         }
-        let wrong = |text: &str| compare(text, &mut [1, 2, 3].into_iter()).unwrap_err();
+        let wrong = |text: &str| compare(text, &mut [1u32, 2, 3].into_iter()).unwrap_err();
         assert_eq!(wrong("1,2,4"), "should be 3 in firing 2, not 4");
         assert_eq!(wrong("1,2"), "end before firing 2");
         assert_eq!(wrong("1,2,3,3"), "go on after firing 3, the last");
-        assert!(compare("18446744073709551615*1", &mut [1, 1].into_iter()).is_err());
-        assert!(compare("18446744073709551616*1", &mut [1, 1].into_iter()).is_err());
+        assert!(compare("18446744073709551615*1", &mut [1u32, 1].into_iter()).is_err());
+        assert!(compare("18446744073709551616*1", &mut [1u32, 1].into_iter()).is_err());
     }
 
     /// Need and keep by the definition: the rows of all windows, listed.

@@ -5,10 +5,12 @@
 //! firing. Every row that the firing holds is there when it begins, and none is written over before it is released.
 //! So each row finds what it is made from.
 
+use std::collections::BTreeMap;
+
 use super::index::CnnIndex;
 use super::rates::Held;
 use super::storage::Uses;
-use super::store::{Kind, Store};
+use super::store::{Begin, Kind, Store};
 use super::{MAX_WORK, Report, Violation};
 
 /// What a replay of one CNN looks up.
@@ -19,6 +21,8 @@ pub(super) struct Tables<'a> {
     uses: Uses,
     /// Of each layer, whether it makes its rows one by one since it writes in part where it reads.
     follows: Vec<bool>,
+    /// Blocks of weights, by the moment from which on they may be written.
+    begun: BTreeMap<Begin, Vec<usize>>,
     /// Addresses at which some row of some ring starts or ends, ascending. The bytes between two neighbours always
     /// hold the same row, so that one tag stands for all of them.
     bounds: Vec<u64>,
@@ -63,6 +67,12 @@ impl<'a> Tables<'a> {
     pub fn new(cnn: &'a CnnIndex<'a>, held: &'a [Vec<Held>], stores: &'a [Store]) -> Self {
         let uses = Uses::new(cnn, held, stores);
         let follows = (0..cnn.layers.len()).map(|layer| uses.follows(layer, stores)).collect();
+        let mut begun: BTreeMap<Begin, Vec<usize>> = BTreeMap::new();
+        for (s, store) in stores.iter().enumerate() {
+            if let Some(begin) = store.begin() {
+                begun.entry(begin).or_default().push(s);
+            }
+        }
         let starts = |store: &Store, base: u64| {
             let row_bytes = store.row_bytes;
             (0..=store.ring_rows).map(move |row| base + row * row_bytes)
@@ -78,14 +88,14 @@ impl<'a> Tables<'a> {
             .iter()
             .map(|store| store.bases.iter().map(|&base| starts(store, base).map(slot).collect()).collect())
             .collect();
-        Tables { cnn, held, stores, uses, follows, bounds, slots }
+        Tables { cnn, held, stores, uses, follows, begun, bounds, slots }
     }
 
     /// The tags of a row of a frame.
     fn cells(&self, s: usize, frame: u64, row: u64) -> std::ops::Range<usize> {
         let store = &self.stores[s];
         let (half, at) = match store.kind {
-            Kind::Restarts | Kind::Workspace => (0, row),
+            Kind::Restarts | Kind::Workspace | Kind::Block(_) => (0, row),
             Kind::RunsOn => (0, frame * self.cnn.layers[store.tensor].rows() + row),
             Kind::Halves => ((frame % 2) as usize, row),
         };
@@ -132,7 +142,7 @@ impl<'a, 'b> Replay<'a, 'b> {
             let store = &self.tables.stores[s];
             let end = frame * entry.rows() + entry.rows_of_firing(p).end;
             match store.kind {
-                Kind::Restarts | Kind::Workspace => true,
+                Kind::Restarts | Kind::Workspace | Kind::Block(_) => true,
                 Kind::RunsOn => end <= self.free[s].saturating_add(store.ring_rows),
                 Kind::Halves => frame * entry.rows() <= self.free[s].saturating_add(entry.rows()),
             }
@@ -145,6 +155,9 @@ impl<'a, 'b> Replay<'a, 'b> {
         let tables = self.tables;
         let layer = firing.layer;
         let (frame, p) = self.next(layer);
+        if firing.number == 0 {
+            self.begin_blocks(Begin::Frame, tables.cnn.layers[layer].partition)?;
+        }
         self.read(firing, frame, p as usize, report)?;
         let rows = tables.cnn.layers[layer].rows_of_firing(p);
         if p == 0 {
@@ -169,6 +182,7 @@ impl<'a, 'b> Replay<'a, 'b> {
         if p + 1 == tables.cnn.layers[layer].layer.firings {
             self.end(layer, frame);
         }
+        self.begin_blocks(Begin::After { layer, firing: p }, tables.cnn.layers[layer].partition)?;
         report.firings += 1;
         report.rows_written += rows.end - rows.start;
         if self.work > MAX_WORK {
@@ -180,6 +194,14 @@ impl<'a, 'b> Replay<'a, 'b> {
             }));
         }
         Ok(())
+    }
+
+    /// Gives the blocks of a partition their bytes that may be written from here on: loads may start at once.
+    fn begin_blocks(&mut self, begin: Begin, partition: usize) -> Result<(), Box<Violation>> {
+        let tables = self.tables;
+        let is_here = |s: usize| tables.cnn.layers[tables.stores[s].tensor].partition == partition;
+        let blocks = tables.begun.get(&begin).into_iter().flatten();
+        blocks.copied().filter(|&s| is_here(s)).try_for_each(|s| self.claim(s))
     }
 
     fn read(
@@ -306,7 +328,7 @@ impl<'a, 'b> Replay<'a, 'b> {
     fn end(&mut self, layer: usize, frame: u64) {
         let tables = self.tables;
         let layers = &tables.cnn.layers;
-        for s in tables.uses.begun_by(layer).chain(tables.uses.read_from[layer].iter().flatten().copied()) {
+        for s in tables.uses.used_by(layer) {
             let store = &tables.stores[s];
             let is_done = |&user: &usize| self.fired[user] >= (frame + 1) * layers[user].layer.firings;
             if !(is_done(&store.tensor) && store.readers.iter().all(is_done)) {

@@ -6,7 +6,7 @@ use crate::plan::{StorageModel, Workspace};
 use super::index::{CnnIndex, Index};
 use super::rates::Held;
 use super::store::{Kind, Store, check_ring};
-use super::{Findings, MAX_ARENA, MAX_TABLE, Violation, edges, primitives};
+use super::{Findings, MAX_ARENA, MAX_TABLE, Violation, edges, paged, primitives};
 
 /// Who writes and reads the stores of a CNN.
 pub(crate) struct Uses {
@@ -18,6 +18,8 @@ pub(crate) struct Uses {
     pub held_by: Vec<Vec<(usize, usize)>>,
     /// The workspace of a layer, none or one.
     pub workspace: Vec<Option<usize>>,
+    /// The blocks of a layer's weights.
+    pub blocks: Vec<Vec<usize>>,
 }
 
 impl Uses {
@@ -26,9 +28,14 @@ impl Uses {
         let mut read_from: Vec<Vec<Option<usize>>> = held.iter().map(|held| vec![None; held.len()]).collect();
         let mut held_by = vec![Vec::new(); stores.len()];
         let mut workspace = vec![None; cnn.layers.len()];
+        let mut blocks = vec![Vec::new(); cnn.layers.len()];
         for (s, store) in stores.iter().enumerate() {
             if store.is_workspace() {
                 workspace[store.tensor] = Some(s);
+                continue;
+            }
+            if store.begin().is_some() {
+                blocks[store.tensor].push(s);
                 continue;
             }
             written_to[store.tensor].push(s);
@@ -39,12 +46,18 @@ impl Uses {
                 }
             }
         }
-        Uses { written_to, read_from, held_by, workspace }
+        Uses { written_to, read_from, held_by, workspace, blocks }
     }
 
     /// The stores of which all bytes are a layer's from its first firing on: those that it writes, and its workspace.
     pub fn begun_by(&self, layer: usize) -> impl Iterator<Item = usize> + '_ {
         self.written_to[layer].iter().copied().chain(self.workspace[layer])
+    }
+
+    /// The stores that a layer uses: those of `begun_by`, the blocks of its weights, and those that it reads.
+    pub fn used_by(&self, layer: usize) -> impl Iterator<Item = usize> + '_ {
+        let read = self.read_from[layer].iter().flatten().copied();
+        self.begun_by(layer).chain(self.blocks[layer].iter().copied()).chain(read)
     }
 
     /// Whether a layer writes where it reads, in part: it then makes its rows one by one.
@@ -63,6 +76,7 @@ pub(super) fn check(index: &Index<'_>) -> Result<Vec<Vec<Store>>, Vec<Violation>
         StorageModel::Edges => edges::check(index, &mut findings),
     };
     workspaces(index, &mut stores, &mut findings);
+    paged::blocks(index, &mut stores, &mut findings);
     let rows = stores
         .iter()
         .flatten()

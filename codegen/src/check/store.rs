@@ -2,11 +2,13 @@
 
 use super::violation::Addresses;
 
-/// The storage of a tensor (model `tensors`), or of a tensor for one reader (model `edges`), or a layer's workspace.
+/// The storage of a tensor (model `tensors`), or of a tensor for one reader (model `edges`), or a layer's workspace, or a
+/// block of its weights.
 pub(crate) struct Store {
-    /// `cnn/tensor`, in model `edges` `cnn/tensor → reader`; of a workspace `workspace of cnn/layer`.
+    /// `cnn/tensor`, in model `edges` `cnn/tensor → reader`; of a workspace `workspace of cnn/layer`, of a
+    /// block `block 0 of cnn/layer`.
     pub name: String,
-    /// The layer that writes it, or whose workspace it is.
+    /// The layer that writes it, or whose workspace or block it is.
     pub tensor: usize,
     /// The layers that read it.
     pub readers: Vec<usize>,
@@ -15,7 +17,7 @@ pub(crate) struct Store {
     pub ring_rows: u64,
     pub row_bytes: u64,
     pub kind: Kind,
-    /// Whether it has all its bytes to itself as long as it lives: a workspace, a ring that wraps or that runs on over
+    /// Whether it has all its bytes to itself as long as it lives: a workspace, a block, a ring that wraps or that runs on over
     /// frames, and every ring in model `edges`. Any other ring occupies only rows that are begun and still needed.
     pub exclusive: bool,
 }
@@ -31,6 +33,22 @@ pub(crate) enum Kind {
     Halves,
     /// There are no rows: it is the workspace of a layer.
     Workspace,
+    /// There are no rows: slices of a layer's weights are read into it.
+    Block(Begin),
+}
+
+/// From when on a block may be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Begin {
+    /// From the beginning of its partition's frame.
+    Frame,
+    /// From the end of a firing of a layer of its partition.
+    After {
+        /// The layer.
+        layer: usize,
+        /// Which of its firings in a frame.
+        firing: u64,
+    },
 }
 
 impl Store {
@@ -52,6 +70,19 @@ impl Store {
     /// Whether some byte is an address of both.
     pub fn overlaps(&self, other: &Store) -> bool {
         self.addresses().any(|a| other.addresses().any(|b| a.start < b.end && b.start < a.end))
+    }
+
+    /// Whether rows lie in it.
+    pub fn is_ring(&self) -> bool {
+        !matches!(self.kind, Kind::Workspace | Kind::Block(_))
+    }
+
+    /// From when on it may be written, if it is a block of weights.
+    pub fn begin(&self) -> Option<Begin> {
+        match self.kind {
+            Kind::Block(begin) => Some(begin),
+            _ => None,
+        }
     }
 
     /// Whether it is a layer's workspace.

@@ -8,7 +8,7 @@ use crate::plan::{Partition, Plan, StorageModel};
 use super::index::{Index, LayerIndex};
 use super::lifetimes::Lifetimes;
 use super::store::Store;
-use super::{Findings, Violation, parameters, primitives};
+use super::{Findings, Violation, paged, parameters, primitives};
 
 /// Recomputes every sum of the plan.
 pub(super) fn check(
@@ -26,20 +26,21 @@ pub(super) fn check(
     };
     let buffers = match plan.storage_model {
         StorageModel::Edges => sum(plan.buffers.iter().map(|buffer| Some(buffer.bytes))),
-        StorageModel::Tensors => Some(end(|store| !store.is_workspace())),
+        StorageModel::Tensors => Some(end(Store::is_ring)),
     };
     findings.sum("memory.buffers", memory.buffers, buffers);
     let arena = buffers.map(|buffers| buffers.max(end(|_| true)));
     findings.sum("memory.arena", memory.arena, arena);
     findings.sum("memory.workspace", memory.workspace, Some(lifetimes.workspaces));
-    let total = sum([memory.parameters_stored, memory.arena].map(Some));
+    let resident = memory.parameters_resident.unwrap_or(memory.parameters_stored);
+    let total = sum([resident, memory.arena].map(Some));
     findings.sum("memory.total", memory.total, total);
     let naive = sum(stores.iter().zip(&index.cnns).flat_map(|(stores, cnn)| {
         let whole = |store: &Store| {
             let frames = if store.is_cut() { 2 } else { 1 };
             cnn.layers[store.tensor].whole_bytes().checked_mul(frames)
         };
-        stores.iter().filter(|store| !store.is_workspace()).map(whole)
+        stores.iter().filter(|store| store.is_ring()).map(whole)
     }));
     findings.sum("memory.naive", memory.naive, naive);
     findings.sum("memory.bound", memory.bound, Some(lifetimes.bound));
@@ -101,6 +102,7 @@ fn check_parameters(index: &Index<'_>, findings: &mut Findings) {
     let all = sum(layers(index).map(|entry| Some(entry.layer.parameters)));
     findings.sum("memory.parameters", memory.parameters, all);
     findings.sum("memory.parameters_stored", memory.parameters_stored, stored);
+    paged::check_sums(index, findings);
 }
 
 fn is_met(plan: &Plan) -> bool {

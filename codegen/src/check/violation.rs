@@ -41,6 +41,8 @@ pub enum Violation {
     Firings { cnn: String, layer: String, stated: u64, expected: u64 },
     #[error("layer `{cnn}/{layer}`, operand {operand} (`{tensor}`): {rate} rates `{stated}` {why}")]
     Rate { cnn: String, layer: String, operand: usize, tensor: String, rate: String, stated: String, why: String },
+    #[error("weights of layer `{cnn}/{layer}`: {why}")]
+    Paged { cnn: String, layer: String, why: String },
     #[error("ring of `{tensor}`: {why}")]
     Ring { tensor: String, why: String },
     #[error("buffer `{buffer}`: {why}")]

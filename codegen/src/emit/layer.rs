@@ -343,7 +343,7 @@ fn ring(model: &Model<'_>, layer: usize, store: usize) -> String {
     match model.stores()[store].kind {
         Kind::Halves if model.stages.is_empty() => format!("{path}[0]"),
         Kind::Halves => format!("{path}[self.frame % 2]"),
-        Kind::Restarts | Kind::RunsOn | Kind::Workspace => path,
+        Kind::Restarts | Kind::RunsOn | Kind::Workspace | Kind::Block(_) => path,
     }
 }
 

@@ -69,6 +69,17 @@ pub enum EmitError {
         /// What is in the way.
         why: String,
     },
+    /// Weights are paged.
+    #[error(
+        "layer {layer} of CNN {cnn}: its weights are paged, and no crate that reads them is emitted yet; \
+         plan with --weights resident"
+    )]
+    Paged {
+        /// The CNN.
+        cnn: String,
+        /// The layer.
+        layer: String,
+    },
     /// The name given is none that a crate can have.
     #[error("`{name}` is no name for a crate: letters, digits, `-` and `_`, beginning with a letter")]
     CrateName {
@@ -99,6 +110,10 @@ pub fn emit(
     let resolved = check::resolve(plan).map_err(|violations| EmitError::Refused {
         first: violations.first().map(ToString::to_string).unwrap_or_default(),
     })?;
+    let layers = plan.cnns.iter().flat_map(|cnn| cnn.layers.iter().map(move |layer| (cnn, layer)));
+    if let Some((cnn, layer)) = layers.clone().find(|(_, layer)| layer.paged.is_some()) {
+        return Err(EmitError::Paged { cnn: cnn.name.clone(), layer: layer.name.clone() });
+    }
     let mut weights = Vec::new();
     let mut modules = Names::except(&["arena", "capi", "kernels", "ring", "weights", "hash", "core", "std"]);
     let mut models = Vec::new();

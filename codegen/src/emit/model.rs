@@ -98,7 +98,7 @@ impl<'r> Model<'r> {
     /// Frames after which rings that run on over frames begin as they did at first.
     pub fn period(&self) -> u64 {
         let period = |store: &Store| match store.kind {
-            Kind::Restarts | Kind::Workspace => 1,
+            Kind::Restarts | Kind::Workspace | Kind::Block(_) => 1,
             Kind::Halves => 2,
             Kind::RunsOn => {
                 let rows = self.cnn().layers[store.tensor].rows();
@@ -180,7 +180,7 @@ impl<'r> Model<'r> {
         let mut names = Names::default();
         let rings = stores.iter().map(|store| {
             let tensor = &methods[store.tensor];
-            let others = stores.iter().filter(|other| other.tensor == store.tensor && !other.is_workspace());
+            let others = stores.iter().filter(|other| other.tensor == store.tensor && other.is_ring());
             let of_edge = others.count() > 1;
             let name = match store.readers.first() {
                 _ if store.is_workspace() => format!("{tensor}_workspace"),

@@ -65,6 +65,12 @@ impl Arena {
         Rest([(0, all), (all.len(), &[]), (all.len(), &[])])
     }
 
+    /// Some bytes, to be written.
+    pub fn get_mut(&mut self, range: Range<usize>) -> Option<&mut [u8]> {
+        let end = GUARD + self.len();
+        self.memory.get_mut(GUARD..end)?.get_mut(range)
+    }
+
     /// Copies bytes that do not overlap with where they go.
     pub fn copy(&mut self, from: Range<usize>, to: usize) {
         self.memory.copy_within(GUARD + from.start..GUARD + from.end, GUARD + to);

@@ -15,7 +15,7 @@ pub(super) fn ring_bytes(store: &Store, frame: u64) -> Range<usize> {
 pub(super) fn first_slot(store: &Store, frame: u64, rows: u64) -> usize {
     match store.kind {
         Kind::RunsOn => (frame * rows % store.ring_rows) as usize,
-        Kind::Restarts | Kind::Halves | Kind::Workspace => 0,
+        Kind::Restarts | Kind::Halves | Kind::Workspace | Kind::Block(_) => 0,
     }
 }
 

@@ -4,7 +4,8 @@
 //! walks the schedules. Partitions that run at the same time take turns here, by the blocking rule that the checker
 //! replays them by, and a frame is finished before the next begins; where their rings and double buffers go on from
 //! frame to frame, so they do here. A layer that writes in part where it reads is called once a row, with those rows
-//! alone that it makes it from. In debug builds rows are made "not a number" as soon as no reader needs them any more,
+//! alone that it makes it from. Paged weights are written to a file first, and each frame reads them into blocks of the
+//! arena, as soon as the plan lets a load start. In debug builds rows are made "not a number" as soon as no reader needs them any more,
 //! before their bytes may be another ring's, and nothing may be written beyond the arena.
 //!
 //! The caller's memory lies beside the arena: network outputs, and inputs that are delivered whole, as rows. In model
@@ -12,6 +13,7 @@
 
 mod arena;
 mod memory;
+mod pager;
 mod state;
 mod value;
 
@@ -23,15 +25,16 @@ use csdfc_kernels::kernel::Context;
 use csdfc_kernels::span::SpanMut;
 use csdfc_kernels::workers::Workers;
 
-use crate::bind::{Slots, Source, Target};
+use crate::bind::{Call, Slots, Source, Target};
 use crate::bytes::Bytes;
-use crate::check::{self, Held, Kind, Resolved};
+use crate::check::{self, Begin, Held, Kind, Resolved};
 use crate::operator::Operator;
 use crate::plan::{Output, Plan};
 use crate::weights::{self, Blob};
 
 use arena::Arena;
 use memory::{first_slot, ring_bytes, row_bytes};
+use pager::{Paged, Pager};
 use state::State;
 pub use value::{Data, Value, input_dims};
 
@@ -70,6 +73,16 @@ pub enum RunError {
         /// Bytes of the arena, of the weights or of an output.
         bytes: u64,
     },
+    /// Paged weights cannot be written to the store, or read from it.
+    #[error("layer {layer} of CNN {cnn}: the store of its weights fails: {why}")]
+    Store {
+        /// The CNN.
+        cnn: String,
+        /// The layer.
+        layer: String,
+        /// What the store says.
+        why: String,
+    },
     /// A kernel wrote beyond the arena.
     #[error("a layer of CNN {cnn} wrote beyond the arena: a mistake in csdfc")]
     Guard {
@@ -86,6 +99,7 @@ pub struct Runner<'p> {
     resolved: Resolved<'p>,
     cnns: Vec<State>,
     weights: Blob,
+    pager: Option<Pager>,
     arena: Arena,
     isa: Isa,
     workers: Workers,
@@ -120,21 +134,29 @@ impl<'p> Runner<'p> {
         let arena = Arena::new(bytes).ok_or(RunError::Memory { bytes })?;
         let states = (0..resolved.index.cnns.len()).map(|c| State::new(&resolved, c));
         let mut cnns: Vec<State> = states.collect::<Result<_, _>>()?;
-        let calls = || cnns.iter().flat_map(|state| state.calls.iter().flatten());
+        let pager = match plan.store {
+            Some(_) => Some(Pager::new(&resolved, &mut cnns, parameters)?),
+            None => None,
+        };
+        let is_resident = |(_, paged): &(&Option<Call>, &Option<Paged>)| paged.is_none();
+        let calls = || {
+            let all = cnns.iter().flat_map(|state| state.calls.iter().zip(&state.paged));
+            all.filter(is_resident).filter_map(|(call, _)| call.as_ref())
+        };
         let bytes = calls().map(|call| weights::stored_len(call) as u64).sum();
         let mut weights = Blob::for_layers(calls()).ok_or(RunError::Memory { bytes })?;
         for (c, state) in cnns.iter_mut().enumerate() {
             for l in 0..state.calls.len() {
                 let values = |parameter: usize| parameters(c, l, parameter);
                 let packed = match &state.calls[l] {
-                    Some(call) => weights.push(call, &values),
-                    None => Ok(0..0),
+                    Some(call) if state.paged[l].is_none() => weights.push(call, &values),
+                    _ => Ok(0..0),
                 };
                 state.weights.push(packed.map_err(|why| layer_error(&resolved, c, l, why))?);
             }
         }
         let workers = Workers::new(plan.threads);
-        Ok(Runner { resolved, cnns, weights, arena, isa: Isa::detect(), workers })
+        Ok(Runner { resolved, cnns, weights, pager, arena, isa: Isa::detect(), workers })
     }
 
     /// Runs one frame of a CNN. Inputs are in the order of [`crate::plan::Cnn::inputs`], outputs in that of
@@ -166,9 +188,14 @@ impl<'p> Runner<'p> {
         Ok(self.outputs(cnn))
     }
 
-    /// Bytes of the packed weights, all CNNs together.
+    /// Bytes of the packed weights in memory, all CNNs together.
     pub fn weight_bytes(&self) -> u64 {
         self.weights.bytes()
+    }
+
+    /// Bytes of paged weights that were read so far.
+    pub fn bytes_read(&self) -> u64 {
+        self.pager.as_ref().map_or(0, |pager| pager.read)
     }
 
     fn inputs_by_layer<'v>(&self, c: usize, inputs: &'v [Value]) -> Result<Vec<Option<&'v Value>>, RunError> {
@@ -216,6 +243,9 @@ impl<'p> Runner<'p> {
                         (all_done, stuck) = (false, Some(l));
                         break;
                     }
+                    if *done == 0 {
+                        self.load(c, Begin::Frame, l)?;
+                    }
                     self.fire(c, l, inputs, observe)?;
                     *done += 1;
                     progress = true;
@@ -248,7 +278,7 @@ impl<'p> Runner<'p> {
             let store = &self.resolved.stores[c][s];
             let end = frame * rows + entry.rows_of_firing(p).end;
             match store.kind {
-                Kind::Restarts | Kind::Workspace => true,
+                Kind::Restarts | Kind::Workspace | Kind::Block(_) => true,
                 Kind::RunsOn => end <= state.free[s].saturating_add(store.ring_rows),
                 Kind::Halves => frame * rows <= state.free[s].saturating_add(rows),
             }
@@ -306,6 +336,23 @@ impl<'p> Runner<'p> {
         state.written[l] += rows.end - rows.start;
         state.fired[l] += 1;
         self.release(c, l, frame, |held| held.keep.get(p as usize + 1).copied());
+        self.load(c, Begin::After { layer: l, firing: p }, l)
+    }
+
+    /// Starts the loads that may start at this moment of the partition of layer `l`, and waits for them.
+    fn load(&mut self, c: usize, moment: Begin, l: usize) -> Result<(), RunError> {
+        let Runner { resolved, cnns, pager: Some(pager), arena, .. } = self else { return Ok(()) };
+        let cnn = &resolved.index.cnns[c];
+        for (layer, paged) in cnns[c].paged.iter().enumerate() {
+            let Some(paged) = paged.as_ref().filter(|_| cnn.layers[layer].partition == cnn.layers[l].partition)
+            else {
+                continue;
+            };
+            let blocks = paged.blocks.iter().enumerate().filter(|(_, block)| block.begin == moment);
+            for (slice, _) in blocks {
+                pager.load(paged, slice, arena).map_err(|why| store_error(resolved, c, layer, why))?;
+            }
+        }
         Ok(())
     }
 
@@ -317,7 +364,8 @@ impl<'p> Runner<'p> {
         }
     }
 
-    /// Makes some of the rows of a firing: all of them or, where it writes in part where it reads, one.
+    /// Makes some of the rows of a firing: all of them or, where it writes in part where it reads, one. If the layer's weights
+    /// come in slices, these are made and read one after another.
     fn make(
         &mut self,
         c: usize,
@@ -326,7 +374,31 @@ impl<'p> Runner<'p> {
         input: Option<&Value>,
         external: &mut Option<Bytes>,
     ) -> Result<(), RunError> {
-        let Runner { resolved, cnns, weights, arena, isa, workers } = self;
+        let slices = self.cnns[c].paged[l].as_ref().map_or(1, |paged| paged.slices.len());
+        for slice in 0..slices {
+            self.make_slice(c, l, slice, rows.clone(), input, external)?;
+            let Runner { resolved, cnns, pager: Some(pager), arena, .. } = self else { continue };
+            if let Some(paged) = &cnns[c].paged[l]
+                && slice + paged.blocks.len() < slices
+            {
+                let next = slice + paged.blocks.len();
+                pager.load(paged, next, arena).map_err(|why| store_error(resolved, c, l, why))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the output channels of one slice of weights, or all.
+    fn make_slice(
+        &mut self,
+        c: usize,
+        l: usize,
+        slice: usize,
+        rows: Range<u64>,
+        input: Option<&Value>,
+        external: &mut Option<Bytes>,
+    ) -> Result<(), RunError> {
+        let Runner { resolved, cnns, weights, arena, isa, workers, .. } = self;
         let (cnn, stores, state) = (&resolved.index.cnns[c], &resolved.stores[c], &cnns[c]);
         let entry = &cnn.layers[l];
         let frame = state.fired[l] / entry.layer.firings;
@@ -353,12 +425,25 @@ impl<'p> Runner<'p> {
             None => return Ok(()),
         };
         if let Some(call) = &state.calls[l] {
-            let source = |operand: usize| state.source(resolved, c, l, operand, &y, rest);
+            let paged = state.paged[l].as_ref().map(|paged| paged.of(slice));
+            let call = paged.as_ref().and_then(|part| part.call).unwrap_or(call);
+            // The first channel that is made, in bytes of the pixels that are written, and of those that are added.
+            let start = paged.as_ref().map_or(0, |part| part.filters.start) * call.elements()[1].bytes() as usize;
+            let source = |operand: usize| {
+                let whole = state.source(resolved, c, l, operand, &y, rest)?;
+                let first = if call.is_sliced_operand(operand) { start } else { 0 };
+                Some(Source { data: whole.data.get(first..)?, ..whole })
+            };
             let sources: Option<Vec<Source<'_>>> = (0..entry.inputs.len()).map(source).collect();
             let sources = sources.ok_or_else(overlap)?;
             let workspace = SpanMut::of_bytes(workspace).all();
             let mut context = Context { isa: *isa, workers: Some(workers), workspace };
-            let (weights, target) = (weights.of(&state.weights[l]), Target { data, slots });
+            let weights = match &paged {
+                Some(part) => rest.get(part.block.clone()).ok_or_else(overlap)?,
+                None => weights.of(&state.weights[l]),
+            };
+            let data = data.get_mut(start..).ok_or_else(overlap)?;
+            let target = Target { data, slots };
             call.fire(&mut context, y, &sources, weights, target);
         } else if let (Operator::Input(operator), Some(value)) = (&entry.layer.operator, input)
             && let Slots::Ring(first) = slots
@@ -386,6 +471,12 @@ impl<'p> Runner<'p> {
         // Every output is in the caller's memory: the checker has seen to it.
         cnn.cnn.outputs.iter().filter_map(output).collect()
     }
+}
+
+fn store_error(resolved: &Resolved<'_>, c: usize, l: usize, why: std::io::Error) -> RunError {
+    let cnn = &resolved.index.cnns[c];
+    let layer = cnn.layers[l].layer.name.clone();
+    RunError::Store { cnn: cnn.cnn.name.clone(), layer, why: why.to_string() }
 }
 
 fn layer_error(resolved: &Resolved<'_>, c: usize, l: usize, why: String) -> RunError {

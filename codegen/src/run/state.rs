@@ -9,6 +9,7 @@ use crate::format::{Format, Layout};
 
 use super::arena::{Arena, Rest};
 use super::memory::{first_slot, ring_bytes, row_bytes};
+use super::pager::Paged;
 use super::value::{self, Value};
 use super::{RunError, layer_error};
 
@@ -18,6 +19,8 @@ pub(super) struct State {
     pub calls: Vec<Option<Call>>,
     /// Of each layer, its parameters in the blob.
     pub weights: Vec<Range<usize>>,
+    /// Of each layer, its slices in the store, if its weights are paged.
+    pub paged: Vec<Option<Paged>>,
     pub places: Vec<Places>,
     /// Of each layer, the caller's copy of its tensor, as rows, if the caller has one.
     pub externals: Vec<Option<Bytes>>,
@@ -87,6 +90,7 @@ impl State {
         Ok(State {
             calls,
             weights: Vec::new(),
+            paged: cnn.layers.iter().map(|_| None).collect(),
             places,
             externals,
             inputs: cnn.cnn.inputs.iter().filter_map(find).collect(),

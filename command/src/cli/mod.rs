@@ -17,7 +17,9 @@ use std::str::FromStr;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use csdfc::app::Origin;
-use csdfc::app::spec::{AppSpec, FpsSpec, LatencySpec, Method, Precision, Prefer, Primitives, RowsSpec};
+use csdfc::app::spec::{
+    AppSpec, FpsSpec, LatencySpec, Method, Precision, Prefer, Primitives, RowsSpec, WeightsPlace,
+};
 use csdfc::suggest::clip;
 use csdfc::units::{MemoryGoal, Nanoseconds};
 use csdfc_codegen::plan::StorageModel;
@@ -263,6 +265,9 @@ pub struct PlanArgs {
     /// 1e-4 by default
     #[arg(long, value_name = "SHARE")]
     pub max_error: Option<f64>,
+    /// Where weights are while nothing reads them; the application may keep those of some layers in memory
+    #[arg(long, value_parser = values::weights())]
+    pub weights: Option<WeightsPlace>,
     /// Print in place of the plan what could compute a layer, in what time and memory, and why it was or was not chosen
     #[arg(long, value_name = "[CNN/]LAYER")]
     pub explain: Option<String>,
@@ -523,6 +528,10 @@ impl PlanArgs {
         if let Some(max_error) = self.max_error {
             spec.max_error = max_error;
             origin.replaced.push(("max_error", "--max-error"));
+        }
+        if let Some(weights) = self.weights {
+            spec.weights = weights;
+            origin.replaced.push(("weights", "--weights"));
         }
         if let Some(seed) = self.seed {
             spec.search.seed = seed;

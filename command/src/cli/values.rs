@@ -1,7 +1,7 @@
 //! The names by which the command line knows values of types that know nothing of it.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use csdfc::app::spec::{Method, Precision, Prefer, Primitives};
+use csdfc::app::spec::{Method, Precision, Prefer, Primitives, WeightsPlace};
 use csdfc::offload::Unit;
 use csdfc_select::Quantity;
 
@@ -53,6 +53,11 @@ const PRECISIONS: Names<Precision> = &[
         "half",
         "Weights and tensors are stored as 16-bit floats, where the operator has such a kernel; sums are 32-bit floats",
     ),
+];
+
+const WEIGHTS: Names<WeightsPlace> = &[
+    (WeightsPlace::Resident, "resident", "In memory, all the time"),
+    (WeightsPlace::Paged, "paged", "In a file or a flash: each frame reads them, piece by piece, into the arena"),
 ];
 
 const UNITS: Names<Unit> = &[
@@ -128,6 +133,11 @@ pub fn primitives(text: &str) -> Result<Primitives, String> {
 /// Precisions of `--precision`.
 pub fn precision() -> impl TypedValueParser<Value = Precision> {
     one_of(PRECISIONS)
+}
+
+/// Places of `--weights`.
+pub fn weights() -> impl TypedValueParser<Value = WeightsPlace> {
+    one_of(WEIGHTS)
 }
 
 /// Units of `--unit`.

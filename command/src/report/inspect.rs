@@ -105,7 +105,7 @@ pub fn inspect(application: &Application, other: &Application) -> Result<Inspect
             let whole = |request: &Request| network.layer(request.tensor).tensor_bytes();
             memory.push(MemoryInspection {
                 storage_model: model,
-                naive: execution.requests.iter().filter(|request| !request.is_workspace).map(whole).sum(),
+                naive: execution.requests.iter().filter(|request| request.is_ring()).map(whole).sum(),
                 buffers: arrangement.bytes,
                 bound: arrangement.bound.bytes,
             });

@@ -12,7 +12,7 @@ use super::load::{LoadError, Loaded, ModelRequest, ModelSource};
 use super::locate::PathStep;
 use super::partition::{self, Partition, find_layer};
 use super::spec::{
-    AppSpec, CnnSpec, FpsSpec, LatencySpec, Precision, Prefer, Primitives, RowsSpec, SearchSpec,
+    AppSpec, CnnSpec, FpsSpec, LatencySpec, Precision, Prefer, Primitives, RowsSpec, SearchSpec, WeightsPlace,
 };
 use crate::network::{LayerId, Network};
 use crate::pass::{self, Fusion, PartitionLayers};
@@ -55,8 +55,17 @@ pub struct Application {
     ///
     /// [`Primitive::error`]: csdfc_codegen::bind::Primitive::error
     pub max_error: f64,
+    /// Whose weights are paged; nobody's if there is nothing.
+    pub paged: Option<Paged>,
     /// What the best of the plans that meet the constraints has most or least of.
     pub prefer: Prefer,
+}
+
+/// Weights that are read from a store into the arena, frame by frame: those of all layers but a few.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Paged {
+    /// Layers whose weights stay in memory: the index of the CNN, and the layer's name, since passes renumber layers.
+    pub resident: BTreeSet<(usize, String)>,
 }
 
 /// A CNN of an application.
@@ -170,6 +179,7 @@ fn bind(
         search: spec.search.clone(),
         storage,
         rows: bind_rows(&spec.rows, &cnns)?,
+        paged: bind_weights(spec, storage, &cnns)?,
         fusion,
         threads: spec.threads,
         primitives: spec.primitives,
@@ -507,6 +517,24 @@ fn bind_rows(spec: &RowsSpec, cnns: &[Cnn]) -> Result<RowsChoice, AppFault> {
         }
     }
     Ok(RowsChoice::Layers(bound))
+}
+
+/// Whose weights are paged.
+fn bind_weights(spec: &AppSpec, storage: StorageModel, cnns: &[Cnn]) -> Result<Option<Paged>, AppFault> {
+    let mut paged = Paged::default();
+    for (i, name) in spec.resident.iter().enumerate() {
+        let (cnn, layer) = find_in_application(name, cnns, &["resident".into(), i.into()])?;
+        paged.resident.insert((cnn, cnns[cnn].network.layer(layer).name.clone()));
+    }
+    if spec.weights == WeightsPlace::Resident {
+        return Ok(None);
+    }
+    if storage == StorageModel::Edges {
+        let message = "paged weights need storage model `tensors`, not `edges`";
+        return Err(AppFault::new(&["weights".into()], message, "here")
+            .help("leave out the storage model and the paper's methods, or keep the weights resident"));
+    }
+    Ok(Some(paged))
 }
 
 /// The layer that `CNN/LAYER` names, or `LAYER` where only one CNN has it.

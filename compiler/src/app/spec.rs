@@ -54,6 +54,12 @@ pub struct AppSpec {
     /// How much a primitive may err that is chosen for its speed, as a share of the largest sum of absolute products.
     #[serde(default = "max_error")]
     pub max_error: f64,
+    /// Where weights are while nothing reads them.
+    #[serde(default)]
+    pub weights: WeightsPlace,
+    /// Layers, `CNN/LAYER` or `LAYER`, whose weights stay in memory where the others are paged.
+    #[serde(default)]
+    pub resident: Vec<String>,
     /// Which of the plans that meet the constraints is best. By default, the method decides. It can be given on the
     /// command line only.
     #[serde(skip)]
@@ -140,6 +146,17 @@ pub enum Primitives {
     Fixed,
     /// One, or one of a family, wherever it computes a layer, and the first one elsewhere: `named("winograd")`.
     Named(PrimitiveName),
+}
+
+/// Where weights are while nothing reads them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase", rename = "weights")]
+pub enum WeightsPlace {
+    /// In memory, all the time.
+    #[default]
+    Resident,
+    /// In a store, from which each frame reads them into the arena.
+    Paged,
 }
 
 /// Which of the plans that meet the constraints is best.
@@ -360,6 +377,8 @@ impl AppSpec {
             threads: 1,
             primitives: Primitives::default(),
             max_error: max_error(),
+            weights: WeightsPlace::default(),
+            resident: Vec::new(),
             prefer: None,
         }
     }

@@ -10,7 +10,7 @@ use crate::app::resolve::Application;
 use crate::cost::DeviceProfile;
 use crate::cost::timing::Timing;
 use crate::frame::lower;
-use crate::frame::request::FiringOrder;
+use crate::frame::request::{FiringOrder, RequestKind};
 use crate::frame::task::CnnTask;
 use crate::network::{Layer, LayerId, Network};
 use crate::pass;
@@ -51,6 +51,11 @@ pub fn assemble(parts: Parts<'_>) -> plan::Plan {
     let tensors: Vec<plan::Tensor> =
         (0..parts.tasks.len()).flat_map(|cnn| parts.tensors(cnn, &items)).collect();
     let memory = parts.memory(&items, &tensors);
+    let mut read = 0;
+    let mut cnns = Vec::new();
+    for cnn in 0..parts.tasks.len() {
+        cnns.push(parts.cnn(cnn, &items, &mut read));
+    }
     let (fps, latency_ns) = (application.constraints.fps.clone(), application.constraints.latency_ns.clone());
     let reaches = |(cnn, variant): (&crate::app::resolve::Cnn, &&Variant)| {
         application.constraints.of(&cnn.name).is_met(variant.fps(), variant.latency())
@@ -66,7 +71,8 @@ pub fn assemble(parts: Parts<'_>) -> plan::Plan {
         constraints: plan::Constraints { memory: parts.memory_limit, fps, latency_ns, met },
         threads: application.threads,
         parallel: application.parallel.clone(),
-        cnns: (0..parts.tasks.len()).map(|cnn| parts.cnn(cnn, &items)).collect(),
+        store: (read > 0).then_some(plan::Store { bytes: read }),
+        cnns,
         partitions: (0..parts.tasks.len()).flat_map(|cnn| parts.partitions(cnn)).collect(),
         buffers: parts.buffers(&items),
         certificate: parts.certificate(&items),
@@ -96,7 +102,8 @@ impl Parts<'_> {
         self.tasks[cnn].network
     }
 
-    fn cnn(&self, cnn: usize, items: &[Item<'_>]) -> plan::Cnn {
+    /// A CNN, whose paged weights follow what the CNNs before it read of the store.
+    fn cnn(&self, cnn: usize, items: &[Item<'_>], read: &mut u64) -> plan::Cnn {
         let (source, network) = (&self.application.cnns[cnn], self.network(cnn));
         let variant = self.chosen[cnn];
         let inputs = network.layers.iter().filter(|layer| layer.is_input());
@@ -109,6 +116,8 @@ impl Parts<'_> {
                 view: (*shape != tensor.shape).then(|| shape.clone()),
             }
         });
+        let start = *read;
+        let layers = network.ids().map(|id| self.layer(cnn, id, items, read)).collect();
         plan::Cnn {
             name: source.name.clone(),
             model: plan::Model {
@@ -118,13 +127,14 @@ impl Parts<'_> {
             },
             fps: variant.fps(),
             latency_ns: variant.latency(),
+            bytes_read: (*read > start).then_some(*read - start),
             inputs: inputs.map(|layer| layer.name.clone()).collect(),
             outputs: outputs.collect(),
-            layers: network.ids().map(|id| self.layer(cnn, id, items)).collect(),
+            layers,
         }
     }
 
-    fn layer(&self, cnn: usize, id: LayerId, items: &[Item<'_>]) -> plan::Layer {
+    fn layer(&self, cnn: usize, id: LayerId, items: &[Item<'_>], read: &mut u64) -> plan::Layer {
         let network = self.network(cnn);
         let layer = network.layer(id);
         let rows = self.chosen[cnn].execution.rows[id.0].min(layer.rows() as u64);
@@ -161,17 +171,52 @@ impl Parts<'_> {
             layout_out,
             partition: place.map(|place| partitions[place].name.clone()).unwrap_or_default(),
             workspace: self.workspace(cnn, id, items),
+            paged: self.paged(cnn, id, items, read),
             time: time.filter(|_| !layer.is_input()),
         }
     }
 
     fn workspace(&self, cnn: usize, id: LayerId, items: &[Item<'_>]) -> plan::Workspace {
         let of_layer =
-            |item: &Item<'_>| item.cnn == cnn && item.request.is_workspace && item.request.tensor == id;
+            |item: &Item<'_>| item.cnn == cnn && item.request.kind == RequestKind::Workspace && item.request.tensor == id;
         items.iter().position(of_layer).map_or_else(plan::Workspace::default, |i| plan::Workspace {
             offset: self.arrangement.offsets[i],
             bytes: items[i].request.bytes,
         })
+    }
+
+    /// How the weights of a layer are read. Its slices follow what others read of the store.
+    fn paged(&self, cnn: usize, id: LayerId, items: &[Item<'_>], read: &mut u64) -> Option<plan::PagedWeights> {
+        let task = &self.tasks[cnn];
+        let paging = task.paging(id)?;
+        let execution = &self.chosen[cnn].execution;
+        let of_layer = |(_, item): &(usize, &Item<'_>)| {
+            item.cnn == cnn && item.request.kind == RequestKind::Block && item.request.tensor == id
+        };
+        let (place, item) = items.iter().enumerate().find(of_layer)?;
+        let bytes = item.request.bytes;
+        let slicing = task.slicing(id, execution.rows[id.0]);
+        let (filters, slices) = match slicing {
+            None => (None, vec![paging.stored]),
+            Some(slicing) => {
+                let filters = slicing.within(bytes);
+                let starts = (0..slicing.filters).step_by(filters as usize);
+                let of = |start: u64| slicing.bytes(filters.min(slicing.filters - start));
+                (Some(filters), starts.map(of).collect())
+            }
+        };
+        let at = *read;
+        *read += slices.iter().sum::<u64>();
+        let start = item.request.live.0;
+        let is_first = execution.windows.iter().any(|window| window.start == start);
+        let after = start.checked_sub(1).filter(|_| !is_first).and_then(|before| {
+            let order = || execution.orders.iter().flat_map(FiringOrder::order);
+            let layer = order().nth(before)?;
+            let firing = order().take(before).filter(|other| *other == layer).count() as u64;
+            Some(plan::FiringName { layer: self.network(cnn).layer(layer).name.clone(), firing })
+        });
+        let blocks = vec![plan::Block { offset: self.arrangement.offsets[place], bytes, after }];
+        Some(plan::PagedWeights { at, filters, slices: Rates::from_sequence(&slices).to_string(), blocks })
     }
 
     fn partitions(&self, cnn: usize) -> Vec<plan::Partition> {
@@ -240,7 +285,7 @@ impl Parts<'_> {
             frames * layer.tensor_bytes()
         };
         let end = |(item, offset): (&Item<'_>, &u64)| {
-            (!item.request.is_workspace).then(|| offset + item.request.bytes)
+            item.request.is_ring().then(|| offset + item.request.bytes)
         };
         let arena = self.arrangement.bytes;
         let buffers = match self.application.storage {
@@ -266,14 +311,16 @@ impl Parts<'_> {
             outputs: outputs.map(Layer::tensor_bytes).sum(),
         };
         let parameters_stored = parameters_stored(self.tasks);
+        let resident = parameters_resident(self.tasks);
         plan::Memory {
             parameters,
             parameters_stored,
+            parameters_resident: (resident != parameters_stored).then_some(resident),
             arena,
             buffers,
             workspace: self.storage.workspaces(items),
-            total: parameters_stored + arena,
-            naive: items.iter().filter(|item| !item.request.is_workspace).map(whole).sum(),
+            total: resident + arena,
+            naive: items.iter().filter(|item| item.request.is_ring()).map(whole).sum(),
             bound: self.arrangement.bound.bytes,
             proven: arena == self.arrangement.bound.bytes,
             external,
@@ -313,9 +360,10 @@ impl Parts<'_> {
         let tensor = |stored: &Stored| {
             let Item { cnn, request } = items[stored.item];
             let (cnn, layer) = (&self.application.cnns[cnn].name, self.network(cnn).layer(request.tensor));
-            match request.is_workspace {
-                true => format!("workspace of {cnn}/{}", layer.name),
-                false => format!("{cnn}/{}", layer.output),
+            match request.kind {
+                RequestKind::Workspace => format!("workspace of {cnn}/{}", layer.name),
+                RequestKind::Block => format!("block 0 of {cnn}/{}", layer.name),
+                RequestKind::Ring => format!("{cnn}/{}", layer.output),
             }
         };
         plan::Certificate {
@@ -334,6 +382,12 @@ impl Parts<'_> {
 /// Bytes of the packed parameters of all CNNs.
 pub fn parameters_stored(tasks: &[CnnTask<'_>]) -> u64 {
     stored(tasks, Layer::primitive)
+}
+
+/// Bytes of those that stay in memory.
+pub fn parameters_resident(tasks: &[CnnTask<'_>]) -> u64 {
+    let paged: u64 = tasks.iter().flat_map(|task| &task.paging).flatten().map(|paging| paging.stored).sum();
+    parameters_stored(tasks) - paged
 }
 
 /// The same if every layer that can be of half precision were.

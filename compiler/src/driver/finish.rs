@@ -4,6 +4,7 @@ use csdfc_codegen::plan::{self, Plan};
 use tracing::{info, info_span};
 
 use super::assemble::{self, Parts};
+use super::blocks;
 use crate::app::spec::Method;
 use crate::cost::DeviceProfile;
 use crate::search::subject::Subject;
@@ -28,10 +29,15 @@ impl Finish<'_> {
         let Subject { application, tasks, timings, elements, .. } = *subject;
         info!(evaluations = found.evaluations, "searched");
 
-        let storage = Storage { executions: found.variants.iter().map(|v| &v.execution).collect(), elements };
-        let arrangement = info_span!("arrange").in_scope(|| subject.arrange(&storage, Effort::Final));
+        let mut variants = found.variants;
+        let storage = Storage { executions: variants.iter().map(|v| &v.execution).collect(), elements };
+        let mut arrangement = info_span!("arrange").in_scope(|| subject.arrange(&storage, Effort::Final));
+        if application.paged.is_some() {
+            arrangement = info_span!("blocks").in_scope(|| blocks::grow(subject, &mut variants, arrangement));
+        }
+        let storage = Storage { executions: variants.iter().map(|v| &v.execution).collect(), elements };
         info!(bytes = arrangement.bytes, bound = arrangement.bound.bytes, "arranged");
-        let choices = application.cnns.iter().zip(&found.variants);
+        let choices = application.cnns.iter().zip(&variants);
         let choices =
             choices.map(|(cnn, v)| (cnn.name.clone(), code::write(&v.choice(), &cnn.network))).collect();
         let plan = info_span!("assemble").in_scope(|| {
@@ -39,7 +45,7 @@ impl Finish<'_> {
                 application,
                 tasks,
                 timings,
-                chosen: &found.variants.iter().collect::<Vec<_>>(),
+                chosen: &variants.iter().collect::<Vec<_>>(),
                 storage: &storage,
                 arrangement: &arrangement,
                 device,

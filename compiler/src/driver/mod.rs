@@ -14,6 +14,7 @@
 //! Each step that takes long has a tracing span.
 
 pub mod assemble;
+mod blocks;
 mod finish;
 mod planner;
 mod primitives;
@@ -88,6 +89,10 @@ pub fn plan_from(
         return plan(&Start::default(), &named);
     }
     let planned = plan(start, application)?;
+    if application.paged.is_some() {
+        // What chooses primitives knows nothing of blocks of weights yet.
+        return Ok(planned);
+    }
     primitives::improved(planned, start, application, device, watch, &plan)
 }
 
@@ -125,7 +130,7 @@ fn plan_as_is(
         application
     };
     let tasks = task::tasks(application);
-    let parameters = assemble::parameters_stored(&tasks);
+    let parameters = assemble::parameters_resident(&tasks);
     let limit = limit(application);
 
     let elements = task::elements(application);
@@ -196,7 +201,7 @@ fn limit(application: &Application) -> Option<u64> {
 
 /// Warns where no plan can fit, since the parameters alone take more than is asked for.
 fn warn_of_parameters(tasks: &[CnnTask<'_>], limit: u64) {
-    let parameters = assemble::parameters_stored(tasks);
+    let parameters = assemble::parameters_resident(tasks);
     if parameters > limit {
         let half = assemble::parameters_stored_at_half(tasks);
         let help = match half < parameters {

@@ -105,7 +105,7 @@ pub fn execute(
     let builder = RequestBuilder { task, rows, capacities, windows: &windows, span };
     let mut requests = builder.requests(storage);
     let sharing = match storage {
-        StorageModel::Tensors => occupancy::fill(network, task.workers, rates, rows, &orders, &mut requests),
+        StorageModel::Tensors => occupancy::fill(task, rates, rows, &orders, &mut requests),
         StorageModel::Edges => AddressSharing::default(),
     };
     let barriers = choice.barriers.clone();
@@ -163,6 +163,7 @@ mod tests {
         let layers: Vec<LayerId> = network.ids().collect();
         let task = CnnTask {
             network: &network,
+            paging: Vec::new(),
             workers: 1,
             partitions: vec![PartitionTask { layers, steps: None }],
             together: vec![vec![false]],

@@ -29,7 +29,8 @@ use csdfc_codegen::operator::Operator;
 
 use super::lower::RateTable;
 use super::request::{Filling, FiringOrder, Request};
-use crate::network::{Layer, LayerId, Network};
+use super::task::CnnTask;
+use crate::network::{Layer, LayerId};
 
 /// A firing that makes several rows of a whole ring, one after another. While it does, rows of the whole rings that it
 /// reads become free.
@@ -86,8 +87,8 @@ impl Sweep {
 pub struct AddressSharing {
     /// Firings that may go row by row, ascending.
     pub sweeps: Vec<Sweep>,
-    /// Pairs of requests that share no address, because one of them wraps. The layer writes the first and reads the
-    /// second.
+    /// Pairs of requests that share no address, because one of them wraps or the layer is computed in slices. The layer
+    /// writes the first and reads the second.
     pub apart: Vec<(usize, usize)>,
     /// The layers for which making one row at a time costs time, ascending: whether they do is a choice.
     pub costly: Vec<Costly>,
@@ -107,15 +108,15 @@ pub struct Costly {
 const CACHED_FILTERS: u64 = 64 * 1024;
 
 /// Finds which bytes of every whole ring are in use, and how the rings may share addresses. `requests` are all requests
-/// of one network, in storage model `tensors`. `workers` share each firing.
+/// of one network, in storage model `tensors`.
 pub fn fill(
-    network: &Network,
-    workers: u64,
+    task: &CnnTask<'_>,
     rates: &RateTable<'_>,
     rows: &[u64],
     orders: &[FiringOrder],
     requests: &mut [Request],
 ) -> AddressSharing {
+    let network = task.network;
     let mut times: Vec<Vec<usize>> = vec![Vec::new(); network.layers.len()];
     for (time, layer) in orders.iter().flat_map(FiringOrder::order).enumerate() {
         times[layer.0].push(time);
@@ -123,7 +124,7 @@ pub fn fill(
     let mut whole = vec![None; network.layers.len()];
     for (index, request) in requests.iter().enumerate() {
         let height = network.layer(request.tensor).rows() as u64;
-        if !request.pipelined && !request.is_workspace && request.ring_rows >= height {
+        if !request.pipelined && request.is_ring() && request.ring_rows >= height {
             whole[request.tensor.0] = Some(index);
         }
     }
@@ -139,9 +140,9 @@ pub fn fill(
             }
         }
     }
-    let lives = Lives { network, workers, rates, rows, times, whole, readings };
+    let lives = Lives { task, rates, rows, times, whole, readings };
     let mut request_of = vec![None; network.layers.len()];
-    for (index, request) in requests.iter_mut().enumerate().filter(|(_, request)| !request.is_workspace) {
+    for (index, request) in requests.iter_mut().enumerate().filter(|(_, request)| request.is_ring()) {
         request_of[request.tensor.0] = Some(index);
         if lives.whole[request.tensor.0].is_some() {
             request.filling = Some(lives.filling(request.tensor));
@@ -153,7 +154,7 @@ pub fn fill(
         for tensor in network.layer(id).inputs.iter().map(|operand| operand.layer) {
             let (Some(written), Some(read)) = (request_of[id.0], request_of[tensor.0]) else { continue };
             match (lives.whole[id.0], lives.whole[tensor.0]) {
-                (Some(_), Some(_)) => pairs.push((written, read)),
+                (Some(_), Some(_)) if !lives.is_sliced(id) => pairs.push((written, read)),
                 _ => sharing.apart.push((written, read)),
             }
         }
@@ -176,8 +177,7 @@ struct Reading {
 
 /// When each layer fires, and which rings are whole. Occupancy follows from this.
 struct Lives<'a> {
-    network: &'a Network,
-    workers: u64,
+    task: &'a CnnTask<'a>,
     rates: &'a RateTable<'a>,
     rows: &'a [u64],
     /// By layer, its firings on the time line.
@@ -192,13 +192,18 @@ impl Lives<'_> {
     /// Whether it takes longer to make the rows of a firing one by one. It does if filters have to be read again for
     /// each row, if a row is a single pixel and not a line of an image, or if workers could share the rows.
     fn is_costly(&self, id: LayerId) -> bool {
-        let layer = self.network.layer(id);
-        let is_light = self.workers == 1 && layer.shape.is_image() && filter_bytes(layer) <= CACHED_FILTERS;
+        let layer = self.task.network.layer(id);
+        let is_light = self.task.workers == 1 && layer.shape.is_image() && filter_bytes(layer) <= CACHED_FILTERS;
         self.rows[id.0] > 1 && !is_light
     }
 
+    /// Whether a layer makes some channels of all rows after others. What it reads then stays until its last slice.
+    fn is_sliced(&self, id: LayerId) -> bool {
+        self.task.slicing(id, self.rows[id.0]).is_some()
+    }
+
     fn filling(&self, tensor: LayerId) -> Filling {
-        let layer = self.network.layer(tensor);
+        let layer = self.task.network.layer(tensor);
         let (height, row_bytes) = (layer.rows() as u64, layer.row_bytes());
         let made = |p: u64| ((p + 1) * self.rows[tensor.0]).min(height) * row_bytes;
         let begun = self.times[tensor.0].iter().zip(0..).map(|(time, p)| (*time, made(p))).collect();
@@ -235,8 +240,9 @@ impl Lives<'_> {
 
     /// The firings of a layer that may go row by row.
     fn sweeps(&self, id: LayerId) -> Vec<Sweep> {
-        let (layer, rows) = (self.network.layer(id), self.rows[id.0]);
-        let Some(output) = self.whole[id.0].filter(|_| rows > 1) else { return Vec::new() };
+        let (layer, rows) = (self.task.network.layer(id), self.rows[id.0]);
+        let goes_row_by_row = rows > 1 && !self.is_sliced(id);
+        let Some(output) = self.whole[id.0].filter(|_| goes_row_by_row) else { return Vec::new() };
         let by_row = self.rates.get(id, 1);
         let operands =
             || by_row.iter().filter_map(|(tensor, _, by)| Some((*tensor, self.whole[tensor.0]?, by)));
@@ -248,7 +254,7 @@ impl Lives<'_> {
         let mut keeps: Vec<(WholeRing, Vec<u64>)> = Vec::new();
         for (tensor, request, release) in operands() {
             let before = |sum: &mut u64, rate: u64| Some(std::mem::replace(sum, *sum + rate));
-            let row_bytes = self.network.layer(tensor).row_bytes();
+            let row_bytes = self.task.network.layer(tensor).row_bytes();
             keeps.push((WholeRing { tensor, request, row_bytes }, release.iter().scan(0, before).collect()));
         }
         let mut sweeps = Vec::new();

@@ -1,5 +1,5 @@
-//! Requests: the rings that one frame needs, how many rows each holds, from when to when it holds them, and the
-//! workspaces of layers.
+//! Requests: the rings that one frame needs, how many rows each holds, from when to when it holds them, the workspaces of
+//! layers, and the blocks that weights are read into.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -26,13 +26,13 @@ impl FiringOrder {
     }
 }
 
-/// A ring of rows that must be stored, or a workspace, and when.
+/// A ring of rows that must be stored, or a workspace or a block of weights, and when.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
-    /// The tensor, or the layer whose workspace it is.
+    /// The tensor, or the layer whose workspace or block it is.
     pub tensor: LayerId,
-    /// Whether it is a layer's workspace. It has no rows, and lives from the layer's first firing to its last.
-    pub is_workspace: bool,
+    /// What it is.
+    pub kind: RequestKind,
     /// In storage model `edges`, the reader that it is for.
     pub consumer: Option<LayerId>,
     /// In storage model `edges`, which half of a double buffer it is, 1 or 2.
@@ -52,6 +52,25 @@ pub struct Request {
     pub pipelined: bool,
     /// Which bytes of it are in use while it lives. `None` if all of them are, all the time.
     pub filling: Option<Filling>,
+}
+
+/// What is to be stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RequestKind {
+    /// A ring of rows.
+    Ring,
+    /// A layer's workspace. It has no rows, and lives from the layer's first firing to its last.
+    Workspace,
+    /// A block that a layer's weights are read into. It has no rows. It lives from the end of the firing after which they
+    /// may be read to the layer's last firing.
+    Block,
+}
+
+impl Request {
+    /// Whether it is a ring.
+    pub fn is_ring(&self) -> bool {
+        self.kind == RequestKind::Ring
+    }
 }
 
 /// The bytes of a whole ring that are in use, as steps over the firings of a frame.
@@ -130,19 +149,29 @@ impl RequestBuilder<'_> {
             }
         }
         let with_workspace = network.ids().filter(|id| network.layer(*id).workspace_bytes() > 0);
-        requests.extend(with_workspace.map(|id| self.workspace(id, partition_of[id.0])));
+        let workspace = |id: LayerId| {
+            let bytes = network.layer(id).workspace_bytes() * self.task.workers;
+            self.room(id, RequestKind::Workspace, bytes, partition_of[id.0])
+        };
+        requests.extend(with_workspace.map(workspace));
+        let block_bytes = |id: LayerId| self.task.block_bytes(id, self.rows[id.0]);
+        let paged = network.ids().filter(|id| block_bytes(*id) > 0);
+        requests.extend(
+            paged.map(|id| self.room(id, RequestKind::Block, block_bytes(id), partition_of[id.0])),
+        );
         requests.sort_by_key(|request| request.partition);
         requests
     }
 
-    fn workspace(&self, layer: LayerId, partition: usize) -> Request {
+    /// What a layer has to itself from its first firing to its last.
+    fn room(&self, layer: LayerId, kind: RequestKind, bytes: u64, partition: usize) -> Request {
         Request {
             tensor: layer,
-            is_workspace: true,
+            kind,
             consumer: None,
             half: None,
             ring_rows: 0,
-            bytes: self.task.network.layer(layer).workspace_bytes() * self.task.workers,
+            bytes,
             live: self.span[layer.0].unwrap_or_default(),
             partition,
             touched: vec![partition],
@@ -189,7 +218,7 @@ impl RequestBuilder<'_> {
         let filling = None;
         Request {
             tensor,
-            is_workspace: false,
+            kind: RequestKind::Ring,
             consumer,
             half: None,
             ring_rows,

@@ -1,7 +1,10 @@
 //! A CNN as its frames are executed: its layers, its partitions, and which of these run at the same time.
 
+use csdfc_codegen::bind::Slicing;
+use csdfc_codegen::shape::Shape;
+
 use crate::app::resolve::{Application, Cnn};
-use crate::network::{LayerId, Network};
+use crate::network::{Layer, LayerId, Network};
 
 /// A CNN cut into partitions.
 #[derive(Debug, Clone)]
@@ -14,6 +17,59 @@ pub struct CnnTask<'a> {
     pub partitions: Vec<PartitionTask>,
     /// Whether two of its partitions run at the same time (are together in an element of J).
     pub together: Vec<Vec<bool>>,
+    /// By layer, how its weights are read from a store; `None` if they stay in memory. Empty if all of them do.
+    pub paging: Vec<Option<Paging>>,
+}
+
+/// How the weights of a layer are read from a store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Paging {
+    /// Bytes of all of them.
+    pub stored: u64,
+    /// How they can be dealt into slices of output channels, if the layer makes all its rows in one firing.
+    pub slicing: Option<Slicing>,
+}
+
+/// Weights of no more bytes than this are read at once. Slices would save little, and a layer that is computed in slices
+/// can't write where it reads.
+const UNSLICED: u64 = 16 * 1024;
+
+impl Paging {
+    /// Of a layer, if it has any weights.
+    fn of(network: &Network, layer: &Layer) -> Option<Self> {
+        let inputs: Vec<&Shape> = layer.inputs.iter().map(|operand| &operand.shape).collect();
+        let primitive = layer.primitive();
+        let stored = primitive.stored_bytes(&layer.operator, &inputs, layer.parameter_elements());
+        if stored == 0 {
+            return None;
+        }
+        let own = |operand: &crate::network::Operand| &network.layer(operand.layer).shape;
+        let operands: Vec<(&Shape, &Shape)> =
+            layer.inputs.iter().map(|operand| (own(operand), &operand.shape)).collect();
+        let slicing = || Slicing::of(primitive, &layer.operator, &operands, &layer.shape);
+        let slicing = (stored > UNSLICED).then(slicing).flatten();
+        let slicing = slicing.filter(|slicing| slicing.filters > Slicing::PANEL);
+        Some(Paging { stored, slicing })
+    }
+}
+
+impl CnnTask<'_> {
+    /// How the weights of a layer are read, if they are paged.
+    pub fn paging(&self, id: LayerId) -> Option<&Paging> {
+        self.paging.get(id.0)?.as_ref()
+    }
+
+    /// How a layer is sliced that makes so many rows at a time: if it makes all of them, and its weights are paged.
+    pub fn slicing(&self, id: LayerId, rows: u64) -> Option<Slicing> {
+        let makes_all = rows >= self.network.layer(id).rows() as u64;
+        self.paging(id).filter(|_| makes_all)?.slicing
+    }
+
+    /// Bytes of the least block for the weights of a layer that makes so many rows at a time; 0 if they are not paged.
+    pub fn block_bytes(&self, id: LayerId, rows: u64) -> u64 {
+        let stored = self.paging(id).map_or(0, |paging| paging.stored);
+        self.slicing(id, rows).map_or(stored, |slicing| slicing.bytes(Slicing::PANEL))
+    }
 }
 
 /// One partition of a CNN.
@@ -39,10 +95,20 @@ pub fn tasks(application: &Application) -> Vec<CnnTask<'_>> {
         let names: Vec<&str> = cnn.partitions.iter().map(|p| p.name.as_str()).collect();
         names.iter().map(|a| names.iter().map(|b| at_once(a, b)).collect()).collect()
     };
+    let paging = |c: usize, network: &Network| match &application.paged {
+        None => Vec::new(),
+        Some(paged) => {
+            let is_resident = |layer: &Layer| paged.resident.contains(&(c, layer.name.clone()));
+            let layers = network.layers.iter();
+            layers.map(|layer| Paging::of(network, layer).filter(|_| !is_resident(layer))).collect()
+        }
+    };
     application
         .cnns
         .iter()
-        .map(|cnn| CnnTask {
+        .enumerate()
+        .map(|(c, cnn)| CnnTask {
+            paging: paging(c, &cnn.network),
             network: &cnn.network,
             workers: application.threads as u64,
             partitions: cnn

@@ -73,6 +73,7 @@ impl<'p> Trial<'p> {
             threads,
             primitives: Primitives::Fixed,
             max_error: application.max_error,
+            paged: None,
             prefer: Default::default(),
         };
         let planned =

@@ -113,7 +113,7 @@ mod tests {
         let networks = ["lenet5", "paper_cnn1"].map(|name| builtin::network(name).unwrap());
         let task = |network| {
             let partitions = vec![PartitionTask { layers: Network::ids(network).collect(), steps: None }];
-            CnnTask { network, workers: 1, partitions, together: vec![vec![false]] }
+            CnnTask { network, workers: 1, partitions, together: vec![vec![false]], paging: Vec::new() }
         };
         let tasks: Vec<CnnTask<'_>> = networks.iter().map(task).collect();
         let timings = [timing.clone(), timing];

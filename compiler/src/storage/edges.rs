@@ -35,7 +35,7 @@ pub fn arrange(storage: &Storage<'_>, sharing: BufferSharing, effort: Effort) ->
     let buffers = buffers(storage, sharing, effort);
     let mut offsets = vec![0; items.len()];
     let mut bytes: u64 = 0;
-    let workspaces: Vec<usize> = (0..items.len()).filter(|i| items[*i].request.is_workspace).collect();
+    let workspaces: Vec<usize> = (0..items.len()).filter(|i| !items[*i].request.is_ring()).collect();
     let rooms = allocate(&items, &storage.conflicts(&items), &workspaces, |_, _| true);
     for buffer in buffers.iter().chain(&rooms) {
         bytes = bytes.checked_next_multiple_of(ALIGNMENT).unwrap_or(u64::MAX);
@@ -82,7 +82,7 @@ pub fn reuse_buffers(storage: &Storage<'_>, effort: Effort) -> Vec<SharedBuffer>
 
 /// The items that are edges.
 fn all_edges(items: &[Item<'_>]) -> Vec<usize> {
-    (0..items.len()).filter(|i| !items[*i].request.is_workspace).collect()
+    (0..items.len()).filter(|i| items[*i].request.is_ring()).collect()
 }
 
 /// Bytes of all buffers.

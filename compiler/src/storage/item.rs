@@ -17,7 +17,7 @@ pub struct Item<'a> {
 impl Item<'_> {
     /// Whether it is the ring of this tensor.
     pub fn is_ring_of(&self, cnn: usize, tensor: LayerId) -> bool {
-        self.cnn == cnn && self.request.tensor == tensor && !self.request.is_workspace
+        self.cnn == cnn && self.request.tensor == tensor && self.request.is_ring()
     }
 }
 

@@ -17,7 +17,7 @@ use csdfc_codegen::plan::StorageModel;
 
 use crate::frame::execution::Execution;
 use crate::frame::occupancy::Costly;
-use crate::frame::request::Request;
+use crate::frame::request::{Request, RequestKind};
 use crate::network::LayerId;
 use crate::packing::Packing;
 
@@ -127,7 +127,17 @@ impl<'a> Storage<'a> {
 
     /// The most bytes of workspaces that live at one moment.
     pub fn workspaces(&self, items: &[Item<'_>]) -> u64 {
-        self.peak(items, RowByRow::All, |request| request.is_workspace).bytes
+        self.peak(items, RowByRow::All, |request| request.kind == RequestKind::Workspace).bytes
+    }
+
+    /// The most bytes that are in use at once by the other items of its CNN while an item lives.
+    pub fn beside(&self, items: &[Item<'_>], item: usize) -> u64 {
+        let Item { cnn, request } = items[item];
+        let others: Vec<usize> = (0..items.len()).filter(|i| *i != item && items[*i].cnn == cnn).collect();
+        let moments = self.line(items, cnn, RowByRow::Chosen).moments(&others, &(0..request.live.1 + 1));
+        // What was in use when it began to live is that of the last moment before.
+        let first = moments.partition_point(|moment| moment.firing <= request.live.0);
+        moments[first.saturating_sub(1)..].iter().map(|moment| moment.bytes).max().unwrap_or(0)
     }
 
     /// The same bound, if only the chosen ones go one by one of the layers for which that costs time.

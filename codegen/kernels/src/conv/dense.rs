@@ -120,13 +120,14 @@ impl<E: Pixels> Dense<'_, E> {
                     output.pixel(pixels.starts[row], x)
                 });
                 if let Some(residual) = self.residual {
-                    let (mut last, mut row): (usize, &[E]) = (usize::MAX, &[]);
+                    let (mut last, mut row) = (usize::MAX, 0);
                     table.add_residuals(p.filters, |i| {
                         let (below, x) = pixels.at[i];
                         if below != last {
-                            (last, row) = (below, residual.row(y + below));
+                            (last, row) = (below, residual.shape.start(y + below));
                         }
-                        &row[x * residual.shape.channels..]
+                        // Of a slice of the channels, the last pixel has no more than these.
+                        residual.data.slice(row + x * residual.shape.channels, p.filters)
                     });
                 }
                 // SAFETY: this is within a job of this instruction set; the caller of the convolution has the elements.

@@ -127,6 +127,11 @@ impl Conv {
         self.panels().pack(weight, bias, slopes, out);
     }
 
+    /// Elements of an output channel among the packed ones: bias, weights and slope.
+    pub const fn packed_each(&self) -> usize {
+        self.panels().each()
+    }
+
     /// Parts into which the output channels may be divided among workers.
     pub const fn tiles(&self) -> usize {
         self.panels().count()

@@ -56,6 +56,7 @@ fn empty(storage_model: StorageModel) -> Plan {
         memory: Memory {
             parameters: 0,
             parameters_stored: 0,
+            parameters_resident: None,
             arena: 0,
             buffers: 0,
             workspace: 0,

@@ -238,7 +238,7 @@ mod tests {
 
     fn task(network: &Network) -> CnnTask<'_> {
         let partitions = vec![PartitionTask { layers: network.ids().collect(), steps: None }];
-        CnnTask { network, workers: 1, partitions, together: vec![vec![false]] }
+        CnnTask { network, workers: 1, partitions, together: vec![vec![false]], paging: Vec::new() }
     }
 
     /// Without barriers of its own, a choice gets one after each block that ends whole.

@@ -3,7 +3,7 @@
 //! In an execution on demand, what a layer makes and when depends only on the layers after it. So one execution from the first
 //! layer to a cut tells of all runs that end at that cut: they are its tails.
 
-use crate::frame::request::{FiringOrder, Request};
+use crate::frame::request::{FiringOrder, Request, RequestKind};
 use crate::frame::{lower, occupancy};
 use crate::network::{LayerId, Network};
 use crate::search::evaluate::Evaluator;
@@ -114,7 +114,7 @@ impl Tail {
             let live = (execution.spans[at].0, last.min(end.saturating_sub(1)));
             let request = |ring_rows: u64| Request {
                 tensor,
-                is_workspace: false,
+                kind: RequestKind::Ring,
                 consumer: None,
                 half: None,
                 ring_rows,
@@ -133,12 +133,12 @@ impl Tail {
         let mut slack_given = vec![0; end];
         if evaluator.storage == StorageModel::Tensors {
             for sweep in
-                occupancy::fill(network, evaluator.task.workers, rates, chosen, &orders, &mut requests).sweeps
+                occupancy::fill(evaluator.task, rates, chosen, &orders, &mut requests).sweeps
             {
                 slack[sweep.firing] = if sweep.is_costly { 0 } else { sweep.fullest(|_| true).1 };
             }
             for sweep in
-                occupancy::fill(network, evaluator.task.workers, rates, chosen, &orders, &mut whole_cuts)
+                occupancy::fill(evaluator.task, rates, chosen, &orders, &mut whole_cuts)
                     .sweeps
             {
                 // Whether what it writes is whole does not hang on where the segment begins.
@@ -160,6 +160,14 @@ impl Tail {
             }
             if !(in_tensors && layer.is_read_in_place()) {
                 given[at] = steps(whole, true);
+            }
+        }
+        // Weights that are read lie there from the layer's first firing to its last.
+        for (at, id) in layers.iter().enumerate() {
+            let bytes = i128::from(evaluator.task.block_bytes(*id, chosen[id.0]));
+            if bytes > 0 {
+                let (first, last) = execution.spans[at];
+                changes[at].extend([(first, bytes), (last + 1, -bytes)]);
             }
         }
         let place = |id: LayerId| inside[id.0].filter(|at| cuts.binary_search(at).is_ok());

@@ -70,7 +70,7 @@ fn network(name: &str) -> Network {
 
 fn task(network: &Network) -> CnnTask<'_> {
     let partitions = vec![PartitionTask { layers: network.ids().collect(), steps: None }];
-    CnnTask { network, workers: 1, partitions, together: vec![vec![false]] }
+    CnnTask { network, workers: 1, partitions, together: vec![vec![false]], paging: Vec::new() }
 }
 
 /// What is known of a chain lies between what no placement of its execution undercuts and what one takes.

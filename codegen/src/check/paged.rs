@@ -1,0 +1,238 @@
+//! Rule 4, weights that are read from a store: what is read, into which bytes of the arena, and from when on.
+//!
+//! A slice has the bytes that the layer's primitive would keep of a layer of so few output channels. Only layers that fire
+//! once a frame come in several slices, and only those whose primitive keeps panels of output channels.
+
+use crate::operator::{Conv, Function, Gemm, Operator};
+use crate::plan::{Layer, PagedWeights, StorageModel};
+use crate::shape::Shape;
+
+use super::index::{CnnIndex, Index};
+use super::rates::compare;
+use super::store::{Begin, Kind, Store};
+use super::{Findings, Violation, primitives};
+
+/// Primitives that can make some output channels of a layer, in whole panels.
+const SLICED: [&str; 4] = [
+    "indirect-gemm-hwc-hwc",
+    "indirect-gemm-half-hwc-hwc",
+    "gemm-panels-hwc-hwc",
+    "gemm-panels-half-hwc-hwc",
+];
+
+/// Output channels of a panel.
+const PANEL: u64 = 16;
+
+/// Most slices of a layer.
+const MAX_SLICES: u64 = 1 << 14;
+
+/// Bytes that a layer keeps of its parameters, of `filters` output channels if that is given.
+fn stored(layer: &Layer, inputs: &[&Shape], filters: Option<u64>) -> Option<u64> {
+    let primitive = primitives::find(layer, inputs)?;
+    let Some(filters) = filters else { return (primitive.stored)(&layer.operator, inputs) };
+    let filters = usize::try_from(filters).ok()?;
+    let part = match &layer.operator {
+        Operator::Conv(conv) => Operator::Conv(Conv { filters, ..conv.clone() }),
+        Operator::Gemm(gemm) => Operator::Gemm(Gemm { units: filters, ..gemm.clone() }),
+        _ => return None,
+    };
+    (primitive.stored)(&part, inputs)
+}
+
+/// Output channels of a layer that may be computed in slices.
+fn sliceable(layer: &Layer, inputs: &[&Shape]) -> Option<u64> {
+    let filters = match &layer.operator {
+        // A depthwise convolution of one channel has one filter.
+        Operator::Conv(conv) if conv.groups == 1 && inputs.first().is_some_and(|x| x.channels() > 1) => conv.filters,
+        Operator::Gemm(gemm) => gemm.units,
+        _ => return None,
+    };
+    let has_slopes = matches!(layer.operator.activation(), Some(Function::PRelu { .. }));
+    let is_one = SLICED.contains(&layer.primitive.as_str()) && layer.firings == 1 && !has_slopes;
+    is_one.then_some(filters as u64)
+}
+
+/// Bytes of the slices of a layer, or why it cannot have those that it states.
+fn slices(layer: &Layer, paged: &PagedWeights, inputs: &[&Shape]) -> Result<Vec<u64>, String> {
+    let beyond = || "its slices are beyond 64 bits".to_owned();
+    let Some(each) = paged.filters else {
+        let bytes = stored(layer, inputs, None).ok_or_else(beyond)?;
+        return if bytes > 0 { Ok(vec![bytes]) } else { Err("it keeps no parameters".into()) };
+    };
+    let Some(filters) = sliceable(layer, inputs) else {
+        return Err("it cannot be computed in slices of output channels".into());
+    };
+    if each == 0 || each % PANEL != 0 || each >= filters {
+        return Err(format!("slices of {each} output channels are no multiple of {PANEL} below its {filters}"));
+    }
+    if filters.div_ceil(each) > MAX_SLICES {
+        return Err(format!("it has more than {MAX_SLICES} slices"));
+    }
+    let slice = |filters: u64| stored(layer, inputs, Some(filters)).ok_or_else(beyond);
+    let mut slices = vec![slice(each)?; (filters / each) as usize];
+    if filters % each > 0 {
+        slices.push(slice(filters % each)?);
+    }
+    Ok(slices)
+}
+
+/// Adds the blocks: as large as the largest slice that they take, aligned, and within the arena.
+pub(super) fn blocks(index: &Index<'_>, stores: &mut [Vec<Store>], findings: &mut Findings) {
+    let arena = index.plan.memory.arena;
+    for (cnn, stores) in index.cnns.iter().zip(stores) {
+        for (l, entry) in cnn.layers.iter().enumerate() {
+            let Some(paged) = &entry.layer.paged else { continue };
+            let mut wrong = |why: String| {
+                let (cnn, layer) = (cnn.cnn.name.clone(), entry.layer.name.clone());
+                findings.push(Violation::Paged { cnn, layer, why });
+            };
+            if index.plan.storage_model != StorageModel::Tensors {
+                wrong("weights are paged in storage model `tensors` only".into());
+                continue;
+            }
+            let slices = match slices(entry.layer, paged, &cnn.seen_all(l)) {
+                Ok(slices) => slices,
+                Err(why) => {
+                    wrong(why);
+                    continue;
+                }
+            };
+            if compare(&paged.slices, &mut slices.iter().copied()).is_err() {
+                let stated: String = paged.slices.chars().take(200).collect();
+                wrong(format!("its slices have {} bytes, not `{stated}`", list(&slices)));
+            }
+            if paged.blocks.is_empty() || paged.blocks.len() > slices.len() {
+                wrong(format!("it has {} blocks for {} slices", paged.blocks.len(), slices.len()));
+                continue;
+            }
+            for (b, block) in paged.blocks.iter().enumerate() {
+                let largest = slices.iter().skip(b).step_by(paged.blocks.len()).max().copied();
+                let (offset, bytes) = (block.offset, block.bytes);
+                if largest != Some(bytes) {
+                    wrong(format!(
+                        "block {b} has {bytes} bytes, but the largest slice in it {}",
+                        largest.unwrap_or(0)
+                    ));
+                } else if offset % 4 != 0 {
+                    wrong(format!("the offset {offset} of block {b} is no multiple of 4 bytes"));
+                } else if offset.checked_add(bytes).is_none_or(|end| end > arena) {
+                    wrong(format!("block {b}, {bytes} bytes from {offset}, is beyond the arena of {arena}"));
+                } else if let Some(begin) = begin(cnn, l, block.after.as_ref()) {
+                    stores.push(Store {
+                        name: format!("block {b} of {}/{}", cnn.cnn.name, entry.layer.name),
+                        tensor: l,
+                        readers: Vec::new(),
+                        bases: vec![offset],
+                        ring_rows: 1,
+                        row_bytes: bytes,
+                        kind: Kind::Block(begin),
+                        exclusive: true,
+                    });
+                } else {
+                    wrong(format!("what block {b} waits for is no firing of its partition"));
+                }
+            }
+        }
+    }
+}
+
+/// The moment from which on a block of a layer may be written, if its partition has that firing.
+fn begin(cnn: &CnnIndex<'_>, l: usize, after: Option<&crate::plan::FiringName>) -> Option<Begin> {
+    let Some(after) = after else { return Some(Begin::Frame) };
+    let layer = cnn.layers.iter().position(|entry| entry.layer.name == after.layer)?;
+    let entry = &cnn.layers[layer];
+    let is_there = entry.partition == cnn.layers[l].partition && after.firing < entry.layer.firings;
+    is_there.then_some(Begin::After { layer, firing: after.firing })
+}
+
+/// The firing of the CNN's frame, its partitions one after another, from whose beginning on a block may be written.
+pub(super) fn begun_at(
+    begin: Begin,
+    block: &Store,
+    cnn: &CnnIndex<'_>,
+    schedules: &[Vec<u32>],
+) -> Option<usize> {
+    let own = cnn.layers[block.tensor].partition;
+    let before = cnn.partitions.iter().take_while(|&&p| p != own).map(|&p| schedules[p].len()).sum::<usize>();
+    let Begin::After { layer, firing } = begin else { return Some(before) };
+    let of_layer = schedules[own].iter().enumerate().filter(|(_, other)| **other as usize == layer);
+    let (place, _) = of_layer.map(|(at, _)| (at, ())).nth(usize::try_from(firing).ok()?)?;
+    Some(before + place + 1)
+}
+
+/// That every block may be written before its layer fires for the first time.
+pub(super) fn check_events(
+    index: &Index<'_>,
+    stores: &[Vec<Store>],
+    schedules: &[Vec<u32>],
+) -> Result<(), Vec<Violation>> {
+    let mut findings = Findings::default();
+    for (cnn, stores) in index.cnns.iter().zip(stores) {
+        for (store, begin) in stores.iter().filter_map(|store| Some((store, store.begin()?))) {
+            let entry = &cnn.layers[store.tensor];
+            let before = cnn.partitions.iter().take_while(|&&p| p != entry.partition);
+            let before: usize = before.map(|&p| schedules[p].len()).sum();
+            let first = schedules[entry.partition].iter().position(|&l| l as usize == store.tensor);
+            let begun = begun_at(begin, store, cnn, schedules);
+            if begun.zip(first).is_none_or(|(begun, first)| begun > before + first) {
+                let (cnn, layer) = (cnn.cnn.name.clone(), entry.layer.name.clone());
+                let why = format!("{} waits for a firing that is not before the layer's own", store.name);
+                findings.push(Violation::Paged { cnn, layer, why });
+            }
+        }
+    }
+    findings.or(())
+}
+
+/// That slices follow each other in the store, layer by layer, and all sums of them.
+pub(super) fn check_sums(index: &Index<'_>, findings: &mut Findings) {
+    let plan = index.plan;
+    let mut end = Some(0u64);
+    for cnn in &index.cnns {
+        let start = end;
+        for (l, entry) in cnn.layers.iter().enumerate() {
+            let Some(paged) = &entry.layer.paged else { continue };
+            let what = format!("the place in the store of layer `{}/{}`", cnn.cnn.name, entry.layer.name);
+            findings.sum(what, paged.at, end);
+            let bytes = slices(entry.layer, paged, &cnn.seen_all(l)).ok();
+            let bytes = bytes.and_then(|slices| slices.iter().try_fold(0u64, |sum, slice| sum.checked_add(*slice)));
+            end = end.zip(bytes).and_then(|(end, bytes)| end.checked_add(bytes));
+        }
+        let read = start.zip(end).map(|(start, end)| end - start);
+        optional(format!("bytes_read of CNN `{}`", cnn.cnn.name), cnn.cnn.bytes_read, read, findings);
+    }
+    optional("store.bytes".into(), plan.store.as_ref().map(|store| store.bytes), end, findings);
+    let all = index.cnns.iter().flat_map(|cnn| (0..cnn.layers.len()).map(move |l| (cnn, l)));
+    let paged = all.filter(|(cnn, l)| cnn.layers[*l].layer.paged.is_some());
+    let paged = paged.map(|(cnn, l)| stored(cnn.layers[l].layer, &cnn.seen_all(l), None));
+    let paged = paged.fold(Some(0u64), |sum, bytes| sum.zip(bytes).and_then(|(sum, bytes)| sum.checked_add(bytes)));
+    let resident = paged.and_then(|paged| plan.memory.parameters_stored.checked_sub(paged));
+    match (end, plan.memory.parameters_resident) {
+        (Some(0), None) => {}
+        (_, Some(stated)) if end != Some(0) => findings.sum("memory.parameters_resident", stated, resident),
+        (_, stated) => findings.push(Violation::Sum {
+            what: "memory.parameters_resident".into(),
+            stated: stated.map_or("absent".into(), |bytes| bytes.to_string()),
+            expected: if end == Some(0) { "absent".into() } else { resident.unwrap_or(0).to_string() },
+        }),
+    }
+}
+
+/// That a sum is stated if it is not 0, and is absent otherwise.
+fn optional(what: String, stated: Option<u64>, expected: Option<u64>, findings: &mut Findings) {
+    let is_absent = stated.is_none() && expected == Some(0);
+    let is_empty = stated == Some(0);
+    if !is_absent && (stated.is_none() || is_empty || stated != expected) {
+        let name = |value: Option<u64>| match value {
+            None | Some(0) => "absent".to_owned(),
+            Some(value) => value.to_string(),
+        };
+        findings.push(Violation::Sum { what, stated: name(stated), expected: name(expected) });
+    }
+}
+
+/// Some sizes as text, no more than a line of them.
+fn list(bytes: &[u64]) -> String {
+    let shown: Vec<String> = bytes.iter().take(8).map(u64::to_string).collect();
+    if bytes.len() > shown.len() { format!("{}, …", shown.join(", ")) } else { shown.join(", ") }
+}
