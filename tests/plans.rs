@@ -15,6 +15,7 @@ mod networks;
 mod one_by_one;
 mod overlap;
 mod packing;
+mod paged;
 mod paper;
 mod pipeline;
 mod plan_format;

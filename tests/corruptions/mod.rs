@@ -10,6 +10,7 @@
 mod analysis;
 mod data;
 mod harmless;
+mod loads;
 mod primitives;
 mod schedule;
 mod storage;
@@ -169,7 +170,16 @@ fn lowered(application: &Application) -> Application {
 
 /// Makes so many edits of every kind, of random subjects, and says which the checker did not answer as it must.
 fn edit_all(kinds: &[(&str, Edit)], each: u64, verdict: impl Fn(&Plan) -> Result<(), String>) -> usize {
-    let subjects = subjects();
+    edit_all_of(&subjects(), kinds, each, verdict)
+}
+
+/// The same of these subjects.
+fn edit_all_of(
+    subjects: &[(String, Plan)],
+    kinds: &[(&str, Edit)],
+    each: u64,
+    verdict: impl Fn(&Plan) -> Result<(), String>,
+) -> usize {
     let mut wrong = Vec::new();
     let mut all = 0;
     for (number, (kind, edit)) in kinds.iter().enumerate() {
@@ -177,7 +187,7 @@ fn edit_all(kinds: &[(&str, Edit)], each: u64, verdict: impl Fn(&Plan) -> Result
         for stream in 0..each {
             let mut random = random((number as u64) << 32 | stream);
             for _ in 0..ATTEMPTS {
-                let (name, plan) = pick(&subjects, &mut random).unwrap();
+                let (name, plan) = pick(subjects, &mut random).unwrap();
                 let mut edited = plan.clone();
                 if edit(&mut edited, &mut random).is_none() {
                     continue;
@@ -206,6 +216,15 @@ fn every_corruption_is_rejected() {
     });
     println!("{rejected} corruptions rejected");
     assert!(rejected >= 1000);
+}
+
+#[test]
+fn every_corruption_of_loads_is_rejected() {
+    let rejected = edit_all_of(&loads::subjects(), loads::CORRUPTIONS, EACH, |plan| match check(plan) {
+        Err(violations) if !violations.is_empty() => Ok(()),
+        _ => Err("accepted".into()),
+    });
+    assert!(rejected >= 300);
 }
 
 /// What is written over a row that is still needed would also be found when that row is read: it is found before.

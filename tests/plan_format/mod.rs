@@ -8,7 +8,7 @@ mod replay;
 use std::collections::BTreeSet;
 
 use csdfc::app::partition::Partition;
-use csdfc::app::resolve::RowsChoice;
+use csdfc::app::resolve::{Application, Paged, RowsChoice};
 use csdfc::app::spec::{Method, RowsSpec};
 use csdfc::network::{Network, NetworkOutput};
 use csdfc::pass::legalise;
@@ -16,7 +16,9 @@ use csdfc::units::MemoryGoal;
 use csdfc_codegen::bind::Primitive;
 use csdfc_codegen::check;
 use csdfc_codegen::operator::{Conv, Operator};
-use csdfc_codegen::plan::{Buffer, Layer, LayerInput, Plan, Step, StorageModel, Tensor};
+use csdfc_codegen::plan::{
+    Buffer, FiringName, Layer, LayerInput, PagedWeights, Plan, Step, StorageModel, Tensor,
+};
 use csdfc_codegen::shape::Shape;
 use csdfc_tests::generate::{self, application};
 use csdfc_tests::together::pushed;
@@ -51,6 +53,9 @@ fn examples_are_parts_of_plans() {
     each::<Layer>(" layer");
     each::<Shape>(" shape");
     each::<LayerInput>(" operand");
+    for PagedWeights { slices, blocks, .. } in each::<PagedWeights>(" paged") {
+        assert!(blocks.iter().all(|block| csdfc_tests::rates(&slices).contains(&block.bytes)));
+    }
     for buffer in each::<Buffer>(" buffer") {
         assert_eq!(Some(buffer.bytes), buffer.holds.iter().map(|edge| edge.bytes).max());
     }
@@ -257,6 +262,26 @@ fn broken(plan: &Plan, random: &mut ChaCha8Rng) -> Plan {
         let by = unit * random.random_range(1..4);
         if random.random() { value.saturating_add(by) } else { value.saturating_sub(by) }
     };
+    let paged = plan.cnns.iter_mut().flat_map(|cnn| &mut cnn.layers).filter(|layer| layer.paged.is_some());
+    let mut paged: Vec<&mut Layer> = paged.collect();
+    if !paged.is_empty() && random.random() {
+        let layer = random.random_range(0..paged.len());
+        let firings = paged[layer].firings;
+        let names: Vec<String> = paged.iter().map(|layer| layer.name.clone()).collect();
+        if let Some(weights) = &mut paged[layer].paged {
+            let block = &mut weights.blocks[0];
+            match random.random_range(0..3) {
+                0 => block.offset = step(block.offset, 4, random),
+                1 => {
+                    let layer = names[random.random_range(0..names.len())].clone();
+                    block.after = Some(FiringName { layer, firing: random.random_range(0..firings) });
+                }
+                _ => block.after = None,
+            }
+        }
+        csdfc_tests::together::settle(&mut plan);
+        return plan;
+    }
     match random.random_range(0..4) {
         0 if !plan.tensors.is_empty() => {
             let place = random.random_range(0..plan.tensors.len());
@@ -301,8 +326,14 @@ fn the_replay_and_the_checker_agree() {
     for seed in 0..250 {
         for storage in [StorageModel::Tensors, StorageModel::Edges] {
             let mut random = ChaCha8Rng::seed_from_u64(seed);
-            let plan = outcome(&application(&bytes(seed), storage)).plan;
+            let drawn = application(&bytes(seed), storage);
+            let plan = outcome(&drawn).plan;
             let mut plans = vec![plan.clone()];
+            if storage == StorageModel::Tensors {
+                let paged = outcome(&Application { paged: Some(Paged::default()), ..drawn }).plan;
+                plans.extend((0..2).map(|_| broken(&paged, &mut random)));
+                plans.push(paged);
+            }
             if storage == StorageModel::Tensors {
                 plans.push(pushed(&plan, &mut |below| random.random_range(0..below.max(1))));
             }

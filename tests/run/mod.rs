@@ -11,8 +11,8 @@ mod tiles;
 mod together;
 
 use csdfc::app::open;
-use csdfc::app::resolve::{Application, RowsChoice};
-use csdfc::app::spec::RowsSpec;
+use csdfc::app::resolve::{Application, Paged, RowsChoice};
+use csdfc::app::spec::{RowsSpec, WeightsPlace};
 use csdfc::network::Network;
 use csdfc_codegen::plan::{Plan, StorageModel};
 use csdfc_codegen::run::{Data, RunError, Runner, Value};
@@ -54,13 +54,16 @@ fn run_plan(application: &Application, plan: &Plan) -> Result<Vec<Vec<Value>>, R
         layers[layer].parameters[parameter].values().map_err(|error| error.to_string())
     };
     let mut runner = Runner::new(plan, &parameters)?;
-    assert_eq!(runner.weight_bytes(), plan.memory.parameters_stored);
+    let resident = plan.memory.parameters_resident.unwrap_or(plan.memory.parameters_stored);
+    assert_eq!(runner.weight_bytes(), resident);
     let mut outputs = Vec::new();
     for frame in 0..FRAMES {
         for (c, cnn) in application.cnns.iter().enumerate() {
             outputs.push(runner.infer(c, &inputs(&cnn.network, frame))?);
         }
     }
+    let read: u64 = plan.cnns.iter().filter_map(|cnn| cnn.bytes_read).sum();
+    assert_eq!(runner.bytes_read(), FRAMES * read);
     Ok(outputs)
 }
 
@@ -109,6 +112,10 @@ proptest! {
                         prop_assert_eq!(bits(first), bits(&outputs), "{:?} {}", application.rows, storage);
                     }
                 }
+                if storage == StorageModel::Tensors {
+                    let paged = Application { paged: Some(Paged::default()), ..application };
+                    prop_assert_eq!(bits(&outputs), bits(&run(&paged).unwrap()), "{:?}, paged", paged.rows);
+                }
                 first.get_or_insert(outputs);
             }
         }
@@ -126,6 +133,11 @@ fn small_built_in_networks_run() {
                 (opened.spec.storage, opened.spec.rows, opened.spec.threads) = (Some(storage), rows, threads);
                 let outputs = run(&opened.resolve().unwrap()).unwrap();
                 assert_eq!(first.get_or_insert_with(|| outputs.clone()), &outputs, "{name}");
+                if storage == StorageModel::Tensors {
+                    opened.spec.weights = WeightsPlace::Paged;
+                    let paged = run(&opened.resolve().unwrap()).unwrap();
+                    assert_eq!(bits(&paged), bits(&outputs), "{name}, paged");
+                }
             }
         }
     }

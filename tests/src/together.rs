@@ -96,8 +96,11 @@ fn resize(plan: &mut Plan) {
     plan.memory.buffers = ends.chain(buffers).max().unwrap_or(0);
     let layers = plan.cnns.iter().flat_map(|cnn| &cnn.layers);
     let workspaces = layers.map(|layer| layer.workspace.offset + layer.workspace.bytes);
-    plan.memory.arena = workspaces.fold(plan.memory.buffers, u64::max);
-    plan.memory.total = plan.memory.parameters_stored + plan.memory.arena;
+    let blocks = plan.cnns.iter().flat_map(|cnn| &cnn.layers).filter_map(|layer| layer.paged.as_ref());
+    let blocks = blocks.flat_map(|paged| &paged.blocks).map(|block| block.offset.saturating_add(block.bytes));
+    plan.memory.arena = workspaces.chain(blocks).fold(plan.memory.buffers, u64::max);
+    let resident = plan.memory.parameters_resident.unwrap_or(plan.memory.parameters_stored);
+    plan.memory.total = resident + plan.memory.arena;
     plan.constraints.met = plan.constraints.memory.is_none_or(|limit| plan.memory.total <= limit);
     plan.memory.proven = plan.memory.arena == plan.memory.bound;
 }

@@ -44,7 +44,12 @@ impl Slicing {
 
     /// How a layer of tensors that are stored whole may be sliced, if it may be. `operands` are as they are and as they
     /// are seen.
-    pub fn of(primitive: Primitive, operator: &Operator, operands: &[(&Shape, &Shape)], output: &Shape) -> Option<Self> {
+    pub fn of(
+        primitive: Primitive,
+        operator: &Operator,
+        operands: &[(&Shape, &Shape)],
+        output: &Shape,
+    ) -> Option<Self> {
         if !SLICED.contains(&primitive.name()) {
             return None;
         }

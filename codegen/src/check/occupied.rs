@@ -49,9 +49,8 @@ impl<'a> TimeLine<'a> {
         schedules: &[Vec<u32>],
     ) -> Self {
         let firings = cnn.partitions.iter().flat_map(|&p| schedules[p].iter().copied()).collect();
-        let begun = |(s, store): (usize, &Store)| {
-            Some((paged::begun_at(store.begin()?, store, cnn, schedules)?, s))
-        };
+        let begun =
+            |(s, store): (usize, &Store)| Some((paged::begun_at(store.begin()?, store, cnn, schedules)?, s));
         let mut blocks: Vec<(usize, usize)> = stores.iter().enumerate().filter_map(begun).collect();
         blocks.sort_unstable();
         TimeLine { cnn, held, stores, uses: Uses::new(cnn, held, stores), firings, blocks }

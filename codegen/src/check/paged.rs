@@ -43,7 +43,9 @@ fn stored(layer: &Layer, inputs: &[&Shape], filters: Option<u64>) -> Option<u64>
 fn sliceable(layer: &Layer, inputs: &[&Shape]) -> Option<u64> {
     let filters = match &layer.operator {
         // A depthwise convolution of one channel has one filter.
-        Operator::Conv(conv) if conv.groups == 1 && inputs.first().is_some_and(|x| x.channels() > 1) => conv.filters,
+        Operator::Conv(conv) if conv.groups == 1 && inputs.first().is_some_and(|x| x.channels() > 1) => {
+            conv.filters
+        }
         Operator::Gemm(gemm) => gemm.units,
         _ => return None,
     };
@@ -63,7 +65,9 @@ fn slices(layer: &Layer, paged: &PagedWeights, inputs: &[&Shape]) -> Result<Vec<
         return Err("it cannot be computed in slices of output channels".into());
     };
     if each == 0 || each % PANEL != 0 || each >= filters {
-        return Err(format!("slices of {each} output channels are no multiple of {PANEL} below its {filters}"));
+        return Err(format!(
+            "slices of {each} output channels are no multiple of {PANEL} below its {filters}"
+        ));
     }
     if filters.div_ceil(each) > MAX_SLICES {
         return Err(format!("it has more than {MAX_SLICES} slices"));
@@ -195,7 +199,8 @@ pub(super) fn check_sums(index: &Index<'_>, findings: &mut Findings) {
             let what = format!("the place in the store of layer `{}/{}`", cnn.cnn.name, entry.layer.name);
             findings.sum(what, paged.at, end);
             let bytes = slices(entry.layer, paged, &cnn.seen_all(l)).ok();
-            let bytes = bytes.and_then(|slices| slices.iter().try_fold(0u64, |sum, slice| sum.checked_add(*slice)));
+            let bytes =
+                bytes.and_then(|slices| slices.iter().try_fold(0u64, |sum, slice| sum.checked_add(*slice)));
             end = end.zip(bytes).and_then(|(end, bytes)| end.checked_add(bytes));
         }
         let read = start.zip(end).map(|(start, end)| end - start);
@@ -205,7 +210,8 @@ pub(super) fn check_sums(index: &Index<'_>, findings: &mut Findings) {
     let all = index.cnns.iter().flat_map(|cnn| (0..cnn.layers.len()).map(move |l| (cnn, l)));
     let paged = all.filter(|(cnn, l)| cnn.layers[*l].layer.paged.is_some());
     let paged = paged.map(|(cnn, l)| stored(cnn.layers[l].layer, &cnn.seen_all(l), None));
-    let paged = paged.fold(Some(0u64), |sum, bytes| sum.zip(bytes).and_then(|(sum, bytes)| sum.checked_add(bytes)));
+    let paged =
+        paged.into_iter().try_fold(0u64, |sum, bytes| sum.checked_add(bytes?));
     let resident = paged.and_then(|paged| plan.memory.parameters_stored.checked_sub(paged));
     match (end, plan.memory.parameters_resident) {
         (Some(0), None) => {}

@@ -344,7 +344,8 @@ impl<'p> Runner<'p> {
         let Runner { resolved, cnns, pager: Some(pager), arena, .. } = self else { return Ok(()) };
         let cnn = &resolved.index.cnns[c];
         for (layer, paged) in cnns[c].paged.iter().enumerate() {
-            let Some(paged) = paged.as_ref().filter(|_| cnn.layers[layer].partition == cnn.layers[l].partition)
+            let Some(paged) =
+                paged.as_ref().filter(|_| cnn.layers[layer].partition == cnn.layers[l].partition)
             else {
                 continue;
             };
@@ -428,7 +429,8 @@ impl<'p> Runner<'p> {
             let paged = state.paged[l].as_ref().map(|paged| paged.of(slice));
             let call = paged.as_ref().and_then(|part| part.call).unwrap_or(call);
             // The first channel that is made, in bytes of the pixels that are written, and of those that are added.
-            let start = paged.as_ref().map_or(0, |part| part.filters.start) * call.elements()[1].bytes() as usize;
+            let start =
+                paged.as_ref().map_or(0, |part| part.filters.start) * call.elements()[1].bytes() as usize;
             let source = |operand: usize| {
                 let whole = state.source(resolved, c, l, operand, &y, rest)?;
                 let first = if call.is_sliced_operand(operand) { start } else { 0 };

@@ -89,7 +89,8 @@ impl Pager {
                 let values = |parameter: usize| parameters(c, l, parameter);
                 weights::pack(call, &values, &mut whole).map_err(fail)?;
                 let store = |block: usize| {
-                    let name = format!("block {block} of {}/{}", resolved.index.cnns[c].cnn.name, entry.layer.name);
+                    let name =
+                        format!("block {block} of {}/{}", resolved.index.cnns[c].cnn.name, entry.layer.name);
                     resolved.stores[c].iter().find(|store| store.name == name)
                 };
                 let block = |block: usize| {
@@ -97,7 +98,8 @@ impl Pager {
                     Some(Block { range: ring_bytes(store, 0), begin: store.begin()? })
                 };
                 let blocks = (0..stated.blocks.len()).map(block).collect::<Option<_>>();
-                let blocks = blocks.ok_or_else(|| fail("it has blocks that are nowhere: a mistake".into()))?;
+                let blocks =
+                    blocks.ok_or_else(|| fail("it has blocks that are nowhere: a mistake".into()))?;
                 let mut paged = Paged { slices: Vec::new(), blocks, calls: Vec::new() };
                 let mut at = stated.at;
                 file.seek(SeekFrom::Start(at)).map_err(failed)?;

@@ -57,7 +57,11 @@ const PRECISIONS: Names<Precision> = &[
 
 const WEIGHTS: Names<WeightsPlace> = &[
     (WeightsPlace::Resident, "resident", "In memory, all the time"),
-    (WeightsPlace::Paged, "paged", "In a file or a flash: each frame reads them, piece by piece, into the arena"),
+    (
+        WeightsPlace::Paged,
+        "paged",
+        "In a file or a flash: each frame reads them, piece by piece, into the arena",
+    ),
 ];
 
 const UNITS: Names<Unit> = &[

@@ -33,6 +33,18 @@ fn peak(plan: &Plan, witness: &PeakWitness) -> String {
         let bytes = rest.iter().filter_map(|tensor| tensor.ring).map(|ring| ring.bytes).sum();
         rows.push(vec![String::new(), grouped(bytes), format!("{} more", rest.len())]);
     }
+    let layers = plan.cnns.iter().flat_map(|cnn| cnn.layers.iter().map(move |layer| (cnn, layer)));
+    let blocks: u64 = layers
+        .flat_map(|(cnn, layer)| {
+            let blocks = layer.paged.iter().flat_map(|paged| paged.blocks.iter().enumerate());
+            blocks.map(move |(b, block)| (format!("block {b} of {}/{}", cnn.name, layer.name), block.bytes))
+        })
+        .filter(|(name, _)| witness.tensors.contains(name))
+        .map(|(_, bytes)| bytes)
+        .sum();
+    if blocks > 0 {
+        rows.push(vec![String::new(), grouped(blocks), "blocks of weights".into()]);
+    }
     format!("memory peaks while {} {fire}:\n{}", firing.join(" and "), table(&rows, &[1]))
 }
 

@@ -75,7 +75,7 @@ fn memory(plan: &Plan) -> String {
     let line = |name: &str, bytes: u64, note: String| vec![name.to_owned(), grouped(bytes), note];
     let mut rows = vec![
         vec!["memory".to_owned(), "bytes".to_owned()],
-        line("  parameters", memory.parameters_stored, String::new()),
+        line("  parameters", memory.parameters_resident.unwrap_or(memory.parameters_stored), paged(plan)),
         line("  buffers", memory.buffers, format!("{bound}; {} without reuse", grouped(memory.naive))),
         line("  workspace", memory.workspace, among),
         line("  total", memory.total, units::bytes(memory.total)),
@@ -88,6 +88,19 @@ fn memory(plan: &Plan) -> String {
     ));
     rows.push(line("  caller's outputs", external.outputs, "not in the total".into()));
     table(&rows, &[1])
+}
+
+/// Where the parameters are that are not in memory.
+fn paged(plan: &Plan) -> String {
+    let Some(store) = &plan.store else { return String::new() };
+    let layers = || plan.cnns.iter().flat_map(|cnn| &cnn.layers).filter_map(|layer| layer.paged.as_ref());
+    let largest = layers().flat_map(|paged| &paged.blocks).map(|block| block.bytes).max().unwrap_or(0);
+    format!(
+        "{} more in the store, {} layers, read into blocks among the buffers, the largest of {}",
+        grouped(store.bytes),
+        layers().count(),
+        grouped(largest)
+    )
 }
 
 fn cnn_table(plan: &Plan) -> String {
@@ -106,7 +119,15 @@ fn cnn_table(plan: &Plan) -> String {
             format!("{:.2} ms", cnn.latency_ns as f64 / 1e6),
         ]);
     }
-    table(&rows, &[1, 2, 3, 4, 5]) + &primitives(plan)
+    let mut text = table(&rows, &[1, 2, 3, 4, 5]);
+    for (cnn, read) in plan.cnns.iter().filter_map(|cnn| Some((cnn, cnn.bytes_read?))) {
+        let name = &cnn.name;
+        text += &format!(
+            "each frame of {name} reads {} of weights from the store; the times above do not count that\n",
+            units::bytes(read)
+        );
+    }
+    text + &primitives(plan)
 }
 
 /// Where the times of layers come from: what a frame rate is called.
@@ -245,7 +266,7 @@ pub fn shortfall(plan: &Plan, nearest: &Shortfall) -> String {
     if let Some(limit) = asked.memory {
         match &nearest.rates_in_memory {
             Some(found) => lines.push(format!("within {}: {}", units::bytes(limit), rates(found))),
-            None if plan.memory.parameters_stored > limit => lines.push(format!(
+            None if plan.store.is_none() && plan.memory.parameters_stored > limit => lines.push(format!(
                 "nothing fits {}: the parameters alone take {}",
                 units::bytes(limit),
                 units::bytes(plan.memory.parameters_stored)

@@ -503,7 +503,7 @@ fn bind_rows(spec: &RowsSpec, cnns: &[Cnn]) -> Result<RowsChoice, AppFault> {
     let mut bound = BTreeMap::new();
     for (name, rows) in layers {
         let key = ["rows".into(), PathStep::Key(name.clone())];
-        let (cnn, layer) = find_in_application(name, cnns, &key)?;
+        let (cnn, layer) = find_in_application(name, cnns, &key, "rows for")?;
         let height = cnns[cnn].network.layer(layer).rows() as u64;
         if !(1..=height).contains(rows) {
             let message =
@@ -523,7 +523,8 @@ fn bind_rows(spec: &RowsSpec, cnns: &[Cnn]) -> Result<RowsChoice, AppFault> {
 fn bind_weights(spec: &AppSpec, storage: StorageModel, cnns: &[Cnn]) -> Result<Option<Paged>, AppFault> {
     let mut paged = Paged::default();
     for (i, name) in spec.resident.iter().enumerate() {
-        let (cnn, layer) = find_in_application(name, cnns, &["resident".into(), i.into()])?;
+        let (cnn, layer) =
+            find_in_application(name, cnns, &["resident".into(), i.into()], "resident weights of")?;
         paged.resident.insert((cnn, cnns[cnn].network.layer(layer).name.clone()));
     }
     if spec.weights == WeightsPlace::Resident {
@@ -538,7 +539,12 @@ fn bind_weights(spec: &AppSpec, storage: StorageModel, cnns: &[Cnn]) -> Result<O
 }
 
 /// The layer that `CNN/LAYER` names, or `LAYER` where only one CNN has it.
-fn find_in_application(name: &str, cnns: &[Cnn], path: &[PathStep]) -> Result<(usize, LayerId), AppFault> {
+fn find_in_application(
+    name: &str,
+    cnns: &[Cnn],
+    path: &[PathStep],
+    what: &str,
+) -> Result<(usize, LayerId), AppFault> {
     let in_cnn = |(i, cnn): (usize, &Cnn)| {
         let layer = name.strip_prefix(&cnn.name)?.strip_prefix('/')?;
         find_layer(&cnn.network, layer).map(|id| (i, id))
@@ -562,7 +568,7 @@ fn find_in_application(name: &str, cnns: &[Cnn], path: &[PathStep]) -> Result<(u
                 )
                 .collect();
             let layers = layers.iter().map(String::as_str);
-            Err(AppFault::new(path, format!("rows for an unknown layer `{}`", clip(name)), "no such layer")
+            Err(AppFault::new(path, format!("{what} an unknown layer `{}`", clip(name)), "no such layer")
                 .help(suggest::help(name, "the layers are", layers)))
         }
         [(first, _), ..] => {

@@ -177,8 +177,9 @@ impl Parts<'_> {
     }
 
     fn workspace(&self, cnn: usize, id: LayerId, items: &[Item<'_>]) -> plan::Workspace {
-        let of_layer =
-            |item: &Item<'_>| item.cnn == cnn && item.request.kind == RequestKind::Workspace && item.request.tensor == id;
+        let of_layer = |item: &Item<'_>| {
+            item.cnn == cnn && item.request.kind == RequestKind::Workspace && item.request.tensor == id
+        };
         items.iter().position(of_layer).map_or_else(plan::Workspace::default, |i| plan::Workspace {
             offset: self.arrangement.offsets[i],
             bytes: items[i].request.bytes,
@@ -186,7 +187,13 @@ impl Parts<'_> {
     }
 
     /// How the weights of a layer are read. Its slices follow what others read of the store.
-    fn paged(&self, cnn: usize, id: LayerId, items: &[Item<'_>], read: &mut u64) -> Option<plan::PagedWeights> {
+    fn paged(
+        &self,
+        cnn: usize,
+        id: LayerId,
+        items: &[Item<'_>],
+        read: &mut u64,
+    ) -> Option<plan::PagedWeights> {
         let task = &self.tasks[cnn];
         let paging = task.paging(id)?;
         let execution = &self.chosen[cnn].execution;
@@ -284,9 +291,8 @@ impl Parts<'_> {
             let frames = if item.request.pipelined && item.request.half.is_none() { 2 } else { 1 };
             frames * layer.tensor_bytes()
         };
-        let end = |(item, offset): (&Item<'_>, &u64)| {
-            item.request.is_ring().then(|| offset + item.request.bytes)
-        };
+        let end =
+            |(item, offset): (&Item<'_>, &u64)| item.request.is_ring().then(|| offset + item.request.bytes);
         let arena = self.arrangement.bytes;
         let buffers = match self.application.storage {
             plan::StorageModel::Tensors => {

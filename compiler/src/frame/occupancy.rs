@@ -193,7 +193,8 @@ impl Lives<'_> {
     /// each row, if a row is a single pixel and not a line of an image, or if workers could share the rows.
     fn is_costly(&self, id: LayerId) -> bool {
         let layer = self.task.network.layer(id);
-        let is_light = self.task.workers == 1 && layer.shape.is_image() && filter_bytes(layer) <= CACHED_FILTERS;
+        let is_light =
+            self.task.workers == 1 && layer.shape.is_image() && filter_bytes(layer) <= CACHED_FILTERS;
         self.rows[id.0] > 1 && !is_light
     }
 

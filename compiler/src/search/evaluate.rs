@@ -8,7 +8,7 @@ use crate::frame::lower::RateTable;
 use crate::frame::task::CnnTask;
 use crate::network::LayerId;
 use crate::search::Variant;
-use crate::storage::{self, Effort, Storage};
+use crate::storage::{self, Effort, Peak, Storage};
 use csdfc_codegen::plan::StorageModel;
 
 /// Evaluates choices for one CNN as if it were alone.
@@ -52,11 +52,16 @@ impl<'a> Evaluator<'a> {
 
     /// Bytes of buffers that no placement of an execution's rings undercuts.
     pub fn bound(&self, execution: &Execution) -> u64 {
-        let alone = self.alone(execution);
-        alone.bound(&alone.items()).bytes
+        self.peak(execution).bytes
     }
 
-    /// The same where only those layers make rows one by one at a price that were chosen to.
+    /// The moment at which most bytes are in use, whatever the placement.
+    pub fn peak(&self, execution: &Execution) -> Peak {
+        let alone = self.alone(execution);
+        alone.bound(&alone.items())
+    }
+
+    /// The same bytes where only those layers make rows one by one at a price that were chosen to.
     pub fn bound_as_chosen(&self, execution: &Execution) -> u64 {
         let alone = self.alone(execution);
         alone.bound_as_chosen(&alone.items())

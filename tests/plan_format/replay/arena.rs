@@ -128,6 +128,14 @@ impl<'a> Arena<'a> {
             let ready = (0..group.len()).map(turn).find(is_ready);
             let Some(i) = ready else { return Err(format!("{}: all wait for each other", self.cnn.name)) };
             let layer = next(i);
+            for s in 0..self.cnn.rings.len() {
+                let Kind::Block(begun) = self.cnn.rings[s].kind else { continue };
+                if self.cnn.rings[s].partitions.contains(&group[i])
+                    && begun as u64 == done[i] % length(group[i])
+                {
+                    self.begin(s)?;
+                }
+            }
             self.fire(layer, replayed)?;
             done[i] += 1;
         }
@@ -152,7 +160,7 @@ impl<'a> Arena<'a> {
             _ if ring.tensor != l => true,
             Kind::Cut => frame * height + layers[l].end(p) <= self.free[s].saturating_add(ring.rows),
             Kind::Halves => frame * height <= self.free[s].saturating_add(height),
-            Kind::Whole | Kind::Wraps | Kind::Workspace => true,
+            Kind::Whole | Kind::Wraps | Kind::Workspace | Kind::Block(_) => true,
         };
         arrived && self.cnn.rings.iter().enumerate().all(has_room)
     }
@@ -194,7 +202,7 @@ impl<'a> Arena<'a> {
                 self.begin(s)?;
             }
         }
-        let written = || own().filter(|&s| cnn.rings[s].kind != Kind::Workspace);
+        let written = || own().filter(|&s| cnn.rings[s].is_ring());
         let mut read = layer.held.iter().filter_map(|held| self.read_from(held.tensor, l));
         if read.any(|s| written().any(|own| cnn.rings[own].meets(&cnn.rings[s]))) {
             for row in made.clone() {
@@ -219,7 +227,7 @@ impl<'a> Arena<'a> {
             let is_done = |user: usize| self.fired[user] >= (frame + 1) * cnn.layers[user].firings;
             if is_user(l) && (0..cnn.layers.len()).all(|user| !is_user(user) || is_done(user)) {
                 match ring.kind {
-                    Kind::Wraps | Kind::Workspace => self.lives[s] = false,
+                    Kind::Wraps | Kind::Workspace | Kind::Block(_) => self.lives[s] = false,
                     Kind::Whole => self.free[s] = (frame + 1) * cnn.layers[ring.tensor].rows(),
                     Kind::Cut | Kind::Halves => {}
                 }

@@ -47,11 +47,51 @@ pub struct Layer {
     pub row_bytes: u64,
     /// Offset and bytes.
     pub workspace: [u64; 2],
+    pub paged: Option<Paged>,
     /// Of its tensor.
     pub layout: String,
     pub external: bool,
     pub held: Vec<Held>,
     pub readers: Vec<usize>,
+}
+
+/// Weights that are read from the store.
+#[derive(Debug)]
+pub struct Paged {
+    pub at: u64,
+    pub filters: Option<u64>,
+    pub slices: Vec<u64>,
+    pub blocks: Vec<Block>,
+}
+
+#[derive(Debug)]
+pub struct Block {
+    pub offset: u64,
+    pub bytes: u64,
+    /// Layer and firing.
+    after: Option<(String, u64)>,
+}
+
+impl Paged {
+    fn read(stated: &Value) -> Result<Paged, Refusal> {
+        let block = |block: &Value| {
+            let after = match block.get("after") {
+                Some(after) => Some((text(after, "layer")?.to_owned(), number(after, "firing")?)),
+                None => None,
+            };
+            Ok::<_, Refusal>(Block {
+                offset: number(block, "offset")?,
+                bytes: number(block, "bytes")?,
+                after,
+            })
+        };
+        Ok(Paged {
+            at: number(stated, "at")?,
+            filters: stated.get("filters").map(|_| number(stated, "filters")).transpose()?,
+            slices: rates(text(stated, "slices")?)?,
+            blocks: list(stated, "blocks")?.iter().map(block).collect::<Result<_, _>>()?,
+        })
+    }
 }
 
 /// The tiles of a primitive `winograd-f…`: m, their rows, r, and their values.
@@ -100,6 +140,8 @@ pub enum Kind {
     Halves,
     /// No ring, but a layer's workspace.
     Workspace,
+    /// No ring, but a block of weights, which may be written from the beginning of this firing of its partition on.
+    Block(usize),
 }
 
 #[derive(Debug)]
@@ -126,6 +168,11 @@ impl Ring {
         self.rows * self.row_bytes * self.bases.len() as u64
     }
 
+    /// Whether rows lie in it.
+    pub fn is_ring(&self) -> bool {
+        !matches!(self.kind, Kind::Workspace | Kind::Block(_))
+    }
+
     pub fn is_cut(&self) -> bool {
         matches!(self.kind, Kind::Cut | Kind::Halves)
     }
@@ -142,7 +189,7 @@ impl Ring {
     /// The address of a row.
     pub fn address(&self, height: u64, frame: u64, row: u64) -> u64 {
         let (half, row) = match self.kind {
-            Kind::Whole | Kind::Wraps | Kind::Workspace => (0, row),
+            Kind::Whole | Kind::Wraps | Kind::Workspace | Kind::Block(_) => (0, row),
             Kind::Cut => (0, frame * height + row),
             Kind::Halves => ((frame % 2) as usize, row),
         };
@@ -268,6 +315,21 @@ impl<'a> Plan<'a> {
                 let name = format!("workspace of {}/{}", cnn.name, layer.name);
                 rings.push(Ring { name, row_bytes: bytes, ..room });
             }
+            for (b, block) in layer.paged.iter().flat_map(|paged| paged.blocks.iter().enumerate()) {
+                let begun = self.begun(cnn, l, block)?;
+                let window: usize = own
+                    .iter()
+                    .take_while(|&&p| p != layer.partition)
+                    .map(|&p| self.partitions[p].schedule.len())
+                    .sum();
+                let room = ring(l, Vec::new(), vec![block.offset], 1, Kind::Block(begun))?;
+                let name = format!("block {b} of {}/{}", cnn.name, layer.name);
+                let life = [window + begun, room.life[1]];
+                if block.offset % 4 != 0 || life[0] > room.life[0] {
+                    return Err(format!("{name} cannot be, or is loaded too late"));
+                }
+                rings.push(Ring { name, row_bytes: block.bytes, life, ..room });
+            }
         }
         for (l, layer) in layers.iter().enumerate() {
             let height = layer.rows();
@@ -308,6 +370,15 @@ impl<'a> Plan<'a> {
             rings.push(ring(l, layer.readers.clone(), vec![offset], rows, kind)?);
         }
         Ok(rings)
+    }
+
+    /// The firing of its partition from whose beginning on a block may be written.
+    fn begun(&self, cnn: &Cnn, l: usize, block: &Block) -> Result<usize, Refusal> {
+        let Some((layer, firing)) = &block.after else { return Ok(0) };
+        let schedule = &self.partitions[cnn.layers[l].partition].schedule;
+        let of_layer = schedule.iter().enumerate().filter(|(_, other)| cnn.layers[**other].name == *layer);
+        let place = of_layer.map(|(at, _)| at + 1).nth(*firing as usize);
+        place.ok_or_else(|| format!("{layer} does not fire {firing} times before {}", cnn.layers[l].name))
     }
 
     fn tensor_name(&self, cnn: &Cnn, l: usize) -> Result<&'a str, Refusal> {
@@ -493,6 +564,7 @@ fn layers(plan: &Value, cnn: &Value, partitions: &BTreeMap<&str, usize>) -> Resu
             parameters: number(stated, "parameters")?,
             row_bytes,
             workspace,
+            paged: stated.get("paged").map(Paged::read).transpose()?,
             layout,
             external: tensor["external"] == true,
             held: Vec::new(),
@@ -510,6 +582,9 @@ fn layers(plan: &Value, cnn: &Value, partitions: &BTreeMap<&str, usize>) -> Resu
                 Some(other) => other.joined(&held),
                 None => layer.held.push(held),
             }
+        }
+        if layer.paged.as_ref().is_some_and(|paged| paged.filters.is_some()) {
+            layer.held.iter_mut().for_each(|held| held.keep_1 = None);
         }
         for held in &layer.held {
             layers[held.tensor].readers.push(l);

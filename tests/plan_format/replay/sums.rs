@@ -29,7 +29,11 @@ pub fn check(plan: &Plan<'_>) -> Result<(), Refusal> {
     same("parameters", stated("parameters")?, layers().map(|layer| layer.parameters).sum())?;
     let kept = layers().map(|layer| stored(plan, layer)).sum::<Result<u64, _>>()?;
     same("parameters_stored", stated("parameters_stored")?, kept)?;
-    let is_room = |ring: &Ring| ring.kind == Kind::Workspace;
+    let resident = kept - check_paged(plan)?;
+    if resident != kept || memory.get("parameters_resident").is_some() {
+        same("parameters_resident", stated("parameters_resident")?, resident)?;
+    }
+    let is_room = |ring: &Ring| !ring.is_ring();
     let end = |ring: &Ring| ring.bases[0] + ring.bytes();
     let buffers = match plan.is_edges {
         true => {
@@ -45,10 +49,10 @@ pub fn check(plan: &Plan<'_>) -> Result<(), Refusal> {
         }
     }
     same("arena", stated("arena")?, arena)?;
-    same("workspace", stated("workspace")?, bound(plan, &is_room))?;
-    same("total", stated("total")?, kept + arena)?;
+    same("workspace", stated("workspace")?, bound(plan, &|ring| ring.kind == Kind::Workspace))?;
+    same("total", stated("total")?, resident + arena)?;
     let naive = plan.cnns.iter().flat_map(|cnn| {
-        cnn.rings.iter().filter(|ring| ring.kind != Kind::Workspace).map(|ring| {
+        cnn.rings.iter().filter(|ring| ring.is_ring()).map(|ring| {
             let frame = cnn.layers[ring.tensor].rows() * ring.row_bytes;
             if ring.is_cut() { 2 * frame } else { frame }
         })
@@ -78,7 +82,7 @@ pub fn check(plan: &Plan<'_>) -> Result<(), Refusal> {
         .iter()
         .filter_map(|cnn| Some((cnn["name"].as_str()?, cnn["fps"].as_f64()?)))
         .collect();
-    let fits = constraints["memory"].as_u64().is_none_or(|most| kept + arena <= most);
+    let fits = constraints["memory"].as_u64().is_none_or(|most| resident + arena <= most);
     let floors = constraints["fps"].as_object().ok_or("no constraints on rates")?;
     let is_fast = floors.iter().all(|(cnn, floor)| rates.get(cnn.as_str()).copied() >= floor.as_f64());
     let latency = |name: &String| {
@@ -201,12 +205,70 @@ fn width(layer: &Layer) -> u64 {
     if floats(&layer.primitive)[0] == "f16" { 2 } else { 4 }
 }
 
+/// Section 7, paged weights: slices, blocks and their sums. Gives what paged layers keep.
+fn check_paged(plan: &Plan<'_>) -> Result<u64, Refusal> {
+    let (mut at, mut kept) = (0, 0);
+    for (c, cnn) in plan.cnns.iter().enumerate() {
+        let before = at;
+        for layer in &cnn.layers {
+            let Some(paged) = &layer.paged else { continue };
+            let mut slices = Vec::new();
+            match paged.filters {
+                None => slices.push(stored(plan, layer)?),
+                Some(each) => {
+                    let field = if layer.op == "gemm" { "units" } else { "filters" };
+                    let all = number(&layer.attributes, field)?;
+                    let is_conv =
+                        layer.op == "conv" && layer.attributes["groups"] == 1 && channels(layer) > 1;
+                    let of_panels = ["indirect-gemm", "gemm-panels"].iter().any(|family| {
+                        ["-hwc-hwc", "-half-hwc-hwc"]
+                            .iter()
+                            .any(|end| layer.primitive == format!("{family}{end}"))
+                    });
+                    let fits = of_panels && (is_conv || layer.op == "gemm") && layer.firings == 1;
+                    if !fits || slopes(layer)?.is_some() || each == 0 || each % 16 != 0 || each >= all {
+                        return Err(format!("{} is not sliced so", layer.name));
+                    }
+                    for first in (0..all).step_by(each as usize) {
+                        let mut attributes = layer.attributes.clone();
+                        attributes[field] = each.min(all - first).into();
+                        slices.push(of_attributes(plan, layer, &attributes)?);
+                    }
+                }
+            }
+            kept += stored(plan, layer)?;
+            same("slices", &paged.slices, &slices)?;
+            same("place in the store", paged.at, at)?;
+            at += slices.iter().sum::<u64>();
+            let n = paged.blocks.len();
+            if n == 0 || n > slices.len() || plan.is_edges || slices.contains(&0) {
+                return Err(format!("{} has {n} blocks", layer.name));
+            }
+            for (b, block) in paged.blocks.iter().enumerate() {
+                let largest = slices.iter().skip(b).step_by(n).max();
+                same("bytes of a block", Some(&block.bytes), largest)?;
+            }
+        }
+        same(
+            "bytes_read",
+            list(plan.value, "cnns")?[c]["bytes_read"].as_u64(),
+            Some(at - before).filter(|n| *n > 0),
+        )?;
+    }
+    same("bytes of the store", plan.value["store"]["bytes"].as_u64(), Some(at).filter(|bytes| *bytes > 0))?;
+    Ok(kept)
+}
+
 /// What a layer keeps of them, in bytes.
 fn stored(plan: &Plan<'_>, layer: &Layer) -> Result<u64, Refusal> {
+    of_attributes(plan, layer, &layer.attributes)
+}
+
+/// The same if it had other attributes.
+fn of_attributes(plan: &Plan<'_>, layer: &Layer, a: &Value) -> Result<u64, Refusal> {
     if let Some(bytes) = families::stored(layer)? {
         return Ok(bytes);
     }
-    let a = &layer.attributes;
     if layer.primitive.starts_with("winograd") {
         let Tiles { high, v, .. } = tiles(&layer.primitive)?;
         let rows = a["kernel"].get(0).and_then(Value::as_u64).ok_or("a kernel without rows")?;

@@ -66,6 +66,7 @@ fn empty(storage_model: StorageModel) -> Plan {
             proven: true,
             external: External { inputs: 0, outputs: 0 },
         },
+        store: None,
         constraints: Constraints {
             memory: None,
             fps: BTreeMap::new(),
@@ -97,6 +98,7 @@ impl Plan {
             model: Model { path: format!("builtin:{name}"), bytes: 0, sha256: String::new() },
             fps: 12.5,
             latency_ns: 80_000_000,
+            bytes_read: None,
             inputs: Vec::new(),
             outputs: Vec::new(),
             layers: Vec::new(),
@@ -155,6 +157,7 @@ impl Plan {
         cnn.layers.push(Layer {
             name: name.into(),
             onnx_nodes: vec![name.into()],
+            paged: None,
             time: None,
             operator: op,
             inputs: ins

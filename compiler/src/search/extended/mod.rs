@@ -12,6 +12,7 @@
 //!    of old plans (`--from`). It changes single layers, runs of layers, and barriers, and evaluates sketched
 //!    placements. It adds well below one percent of hypervolume.
 //! 4. *Placement*. What was found is placed in memory, with the smallest rings, as any other choice.
+//! 5. *Refinement* (`refine`), where weights are paged: the smallest choice may become smaller if segments end elsewhere.
 //!
 //! There are two special cases:
 //!
@@ -24,6 +25,7 @@ pub mod chains;
 pub mod cuts;
 mod evolve;
 pub(super) mod family;
+mod refine;
 pub mod stream;
 
 #[cfg(test)]
@@ -97,6 +99,13 @@ pub fn front(
         let smaller =
             VariantFront { evaluations: smaller.len() as u64, variants: smaller, stopped: found.stopped };
         front.join(smaller, timing.deadline_ns);
+        let smallest = front.variants.iter().min_by_key(|variant| variant.buffers);
+        if let Some(smallest) = smallest.filter(|_| !task.paging.is_empty())
+            && let Some(refined) = refine::refined(&evaluator, smallest)?
+        {
+            let refined = VariantFront { evaluations: 1, variants: vec![refined], stopped: found.stopped };
+            front.join(refined, timing.deadline_ns);
+        }
     }
     Ok(VariantFront { evaluations: found.evaluations + front.evaluations, stopped: found.stopped, ..front })
 }

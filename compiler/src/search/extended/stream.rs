@@ -132,15 +132,10 @@ impl Tail {
         let mut slack = vec![0; end];
         let mut slack_given = vec![0; end];
         if evaluator.storage == StorageModel::Tensors {
-            for sweep in
-                occupancy::fill(evaluator.task, rates, chosen, &orders, &mut requests).sweeps
-            {
+            for sweep in occupancy::fill(evaluator.task, rates, chosen, &orders, &mut requests).sweeps {
                 slack[sweep.firing] = if sweep.is_costly { 0 } else { sweep.fullest(|_| true).1 };
             }
-            for sweep in
-                occupancy::fill(evaluator.task, rates, chosen, &orders, &mut whole_cuts)
-                    .sweeps
-            {
+            for sweep in occupancy::fill(evaluator.task, rates, chosen, &orders, &mut whole_cuts).sweeps {
                 // Whether what it writes is whole does not hang on where the segment begins.
                 if !sweep.is_costly && requests[sweep.output].filling.is_some() {
                     slack_given[sweep.firing] = sweep.fullest(|_| true).1;

@@ -1,0 +1,192 @@
+//! Corruptions of weights that are read from a store: slices, blocks, and when loads may start.
+
+use csdfc_codegen::plan::{FiringName, PagedWeights, Plan, Ring};
+use csdfc_tests::together::settle;
+use csdfc_tests::{application, plan, rates};
+use rand::RngExt;
+
+use super::{Edit, Random, pick};
+
+pub const CORRUPTIONS: &[(&str, Edit)] = &[
+    ("load too late", load_too_late),
+    ("load missing", load_missing),
+    ("load into a live ring", load_into_a_live_ring),
+    ("load over another's block", load_over_another_block),
+    ("wrong slice", wrong_slice),
+    ("block dropped early", block_dropped_early),
+    ("sum of weights off", sum_off),
+    ("slices of what has none", slices_of_what_has_none),
+];
+
+/// Plans with paged weights: small and large, by parts and not, of several CNNs, and of a pipeline with one stage paged.
+pub fn subjects() -> Vec<(String, Plan)> {
+    let one = |name: &str, more: &str| format!("cnns: [(model: \"builtin:{name}\")], {more}");
+    let two = r#"cnns: [(model: "builtin:lenet5"), (model: "builtin:resnet8")], constraints: (memory: min)"#;
+    let beside = r#"cnns: [(model: "builtin:lenet5"), (model: "builtin:resnet8")],
+        parallel: [["lenet5", "resnet8"]], rows: all"#;
+    let piped = r#"cnns: [(model: "builtin:lenet5", partitions: [(name: "a", upto: "S2"), (name: "b")])],
+        parallel: [["a", "b"]], rows: all, resident: ["C1"]"#;
+    let list = [
+        ("lenet5, by parts", one("lenet5", "rows: all")),
+        ("resnet8, whole", one("resnet8", "rows: none")),
+        ("resnet8, least", one("resnet8", "constraints: (memory: min)")),
+        ("squeezenet, least", one("squeezenet1_0", "constraints: (memory: min)")),
+        ("mobilenet, whole", one("mobilenet_v1_0.25", "rows: none")),
+        (
+            "mobilenet, least",
+            one("mobilenet_v1_0.25", "constraints: (memory: min), resident: [\"conv_preds\"]"),
+        ),
+        ("two in turn", two.into()),
+        ("two at once", beside.into()),
+        ("pipeline", piped.into()),
+    ];
+    let paged = |text: String| plan(&application(&format!("({text}, weights: paged)")));
+    list.into_iter().map(|(name, text)| (name.into(), paged(text))).collect()
+}
+
+/// The paged layers, CNN and index.
+fn layers(plan: &Plan) -> Vec<(usize, usize)> {
+    let of = |c: usize| (0..plan.cnns[c].layers.len()).map(move |l| (c, l));
+    let all = (0..plan.cnns.len()).flat_map(of);
+    all.filter(|(c, l)| plan.cnns[*c].layers[*l].paged.is_some()).collect()
+}
+
+fn weights(plan: &mut Plan, (c, l): (usize, usize)) -> Option<&mut PagedWeights> {
+    plan.cnns[c].layers[l].paged.as_mut()
+}
+
+/// Invalid because the first load of a layer ends after its first firing: what it waits for is that firing or one of a
+/// layer that reads what it makes, or none of its partition.
+fn load_too_late(plan: &mut Plan, random: &mut Random) -> Option<()> {
+    let (c, l) = *pick(&layers(plan), random)?;
+    let layer = &plan.cnns[c].layers[l];
+    let later = plan.cnns[c].layers.iter().find(|other| {
+        other.partition == layer.partition && other.inputs.iter().any(|input| input.tensor == layer.output)
+    });
+    let after = match random.random_range(0..4) {
+        0 => FiringName { layer: layer.name.clone(), firing: random.random_range(0..layer.firings) },
+        1 => FiringName { layer: later?.name.clone(), firing: later?.firings - 1 },
+        2 => FiringName { layer: layer.name.clone(), firing: layer.firings },
+        _ => FiringName { layer: "none of these".into(), firing: 0 },
+    };
+    weights(plan, (c, l))?.blocks[0].after = Some(after);
+    settle(plan);
+    Some(())
+}
+
+/// Invalid because there is no place for a slice, or no slice where weights are to be read.
+fn load_missing(plan: &mut Plan, random: &mut Random) -> Option<()> {
+    let place = *pick(&layers(plan), random)?;
+    let paged = weights(plan, place)?;
+    match random.random_range(0..3) {
+        0 => paged.blocks.clear(),
+        1 => paged.slices = paged.slices.rsplit_once(',').map_or("1".into(), |(first, _)| first.into()),
+        // It would stay in memory, where nobody counts it.
+        _ => plan.cnns[place.0].layers[place.1].paged = None,
+    }
+    Some(())
+}
+
+/// The ring of a tensor.
+fn ring_of(plan: &Plan, c: usize, name: &str) -> Option<Ring> {
+    plan.tensors.iter().find(|tensor| tensor.cnn == plan.cnns[c].name && tensor.name == name)?.ring
+}
+
+/// Invalid because weights are read over the first row that the layer's first firing reads or makes: each is in use then. All
+/// sums are made right.
+fn load_into_a_live_ring(plan: &mut Plan, random: &mut Random) -> Option<()> {
+    let (c, l) = *pick(&layers(plan), random)?;
+    let layer = &plan.cnns[c].layers[l];
+    let names: Vec<&String> = layer.inputs.iter().map(|input| &input.tensor).chain([&layer.output]).collect();
+    let ring = ring_of(plan, c, pick(&names, random)?)?;
+    let bytes = layer.paged.as_ref()?.blocks[0].bytes;
+    // From a block whose last bytes meet the row to one that begins there.
+    let low = ring.offset.saturating_sub(bytes - 4).next_multiple_of(4);
+    let offset = low + random.random_range(0..=(ring.offset - low) / 4) * 4;
+    weights(plan, (c, l))?.blocks[0].offset = offset;
+    settle(plan);
+    Some(())
+}
+
+/// Invalid because the block of a layer, which may be written from the beginning of the frame on, has bytes of the block of one
+/// that fires before it. All sums are made right.
+fn load_over_another_block(plan: &mut Plan, random: &mut Random) -> Option<()> {
+    let paged = layers(plan);
+    let (c, l) = *pick(&paged, random)?;
+    let partition = &plan.cnns[c].layers[l].partition;
+    let before: Vec<(usize, usize)> = paged
+        .iter()
+        .copied()
+        .filter(|(d, m)| *d == c && *m < l && plan.cnns[c].layers[*m].partition == *partition)
+        .collect();
+    let other = weights(plan, *pick(&before, random)?)?.blocks[0].clone();
+    let block = &mut weights(plan, (c, l))?.blocks[0];
+    (block.after, block.offset) = (None, other.offset);
+    settle(plan);
+    Some(())
+}
+
+/// Invalid because a slice is not where its bytes are, or not of as many.
+fn wrong_slice(plan: &mut Plan, random: &mut Random) -> Option<()> {
+    let place = *pick(&layers(plan), random)?;
+    let paged = weights(plan, place)?;
+    match random.random_range(0..4) {
+        0 => paged.at += 64 * random.random_range(1..20),
+        1 => {
+            let mut slices = rates(&paged.slices);
+            let at = random.random_range(0..slices.len());
+            slices[at] += 64;
+            let slices: Vec<String> = slices.iter().map(u64::to_string).collect();
+            paged.slices = slices.join(",");
+        }
+        2 => *paged.filters.as_mut()? += 16,
+        _ => *paged.filters.as_mut()? -= random.random_range(1..16),
+    }
+    Some(())
+}
+
+/// Invalid because a slice does not fit its block, or the block ends beyond the arena.
+fn block_dropped_early(plan: &mut Plan, random: &mut Random) -> Option<()> {
+    let place = *pick(&layers(plan), random)?;
+    let arena = plan.memory.arena;
+    let block = &mut weights(plan, place)?.blocks[0];
+    match random.random_range(0..3) {
+        0 => block.bytes -= 4 * random.random_range(1..=block.bytes / 4),
+        1 => block.offset = arena - block.bytes + 4,
+        _ => block.offset += random.random_range(1..4),
+    }
+    Some(())
+}
+
+/// Invalid because a sum is another than that of its parts, or is not stated.
+fn sum_off(plan: &mut Plan, random: &mut Random) -> Option<()> {
+    let by = 64 * random.random_range(1..100);
+    match random.random_range(0..6) {
+        0 => plan.store.as_mut()?.bytes += by,
+        1 => plan.store = None,
+        2 => {
+            plan.memory.parameters_resident = Some(plan.memory.parameters_resident? + by);
+            plan.memory.total += by;
+        }
+        3 => {
+            plan.memory.parameters_resident = None;
+            plan.memory.total = plan.memory.parameters_stored + plan.memory.arena;
+        }
+        4 => plan.cnns.iter_mut().find_map(|cnn| cnn.bytes_read.as_mut()).map(|read| *read += by)?,
+        _ => plan.cnns.iter_mut().find(|cnn| cnn.bytes_read.is_some())?.bytes_read = None,
+    }
+    Some(())
+}
+
+/// Invalid because a layer that fires several times, or is no dense convolution, is not computed in slices.
+fn slices_of_what_has_none(plan: &mut Plan, random: &mut Random) -> Option<()> {
+    let none: Vec<(usize, usize)> = layers(plan)
+        .into_iter()
+        .filter(|(c, l)| {
+            let layer = &plan.cnns[*c].layers[*l];
+            layer.firings > 1 || layer.primitive.starts_with("depthwise")
+        })
+        .collect();
+    weights(plan, *pick(&none, random)?)?.filters = Some(16 * random.random_range(1..4));
+    Some(())
+}

@@ -1,0 +1,71 @@
+//! Networks whose weights are read from a store.
+
+use csdfc::app::open::Opened;
+use csdfc::app::spec::WeightsPlace;
+use csdfc::app::{Origin, spec};
+use csdfc::units::MemoryGoal;
+use csdfc_codegen::emit;
+use csdfc_tests::{application, plan};
+use std::path::PathBuf;
+
+/// A few percent of what the weights alone take, in bytes, and every weight read once a frame.
+#[test]
+fn networks_take_a_fraction_of_their_weights() {
+    for (name, most) in [
+        ("mobilenet_v1", 980_000),
+        ("mobilenet_v2", 700_000),
+        ("efficientnet_b0", 2_300_000),
+        ("resnet50", 4_500_000),
+        ("vgg16", 5_800_000),
+    ] {
+        let mut opened = csdfc::app::open::open(&format!("builtin:{name}")).unwrap();
+        (opened.spec.weights, opened.spec.constraints.memory) = (WeightsPlace::Paged, Some(MemoryGoal::Min));
+        let plan = plan(&opened.resolve().unwrap());
+        let memory = &plan.memory;
+        assert!(memory.total <= most, "{name}: {}", memory.total);
+        assert_eq!((memory.parameters_resident, memory.total), (Some(0), memory.arena), "{name}");
+        // What slices are rounded up by is no weight.
+        let read = plan.cnns[0].bytes_read.unwrap();
+        assert_eq!(plan.store.unwrap().bytes, read);
+        assert!(
+            (memory.parameters_stored..memory.parameters_stored + memory.parameters_stored / 500)
+                .contains(&read),
+            "{name}"
+        );
+    }
+}
+
+/// What is named stays in memory, and the rest is paged.
+#[test]
+fn layers_stay_resident_by_name() {
+    let of = |resident: &str| {
+        let text = format!(
+            "(cnns: [(model: \"builtin:lenet5\")], rows: none, weights: paged, resident: [{resident}])"
+        );
+        plan(&application(&text))
+    };
+    let (all, but) = (of(""), of("\"F6\""));
+    let layer = |plan: &csdfc_codegen::plan::Plan, name: &str| {
+        plan.cnns[0].layers.iter().find(|layer| layer.name == name).unwrap().clone()
+    };
+    let bytes = all.cnns[0].bytes_read.unwrap() - but.cnns[0].bytes_read.unwrap();
+    assert!(layer(&all, "F6").paged.is_some() && layer(&but, "F6").paged.is_none());
+    // 84 units of 120 weights and a bias, and 12 zeros.
+    let kept: u64 = (4 * (84 * 121 + 12) as u64).next_multiple_of(64);
+    assert_eq!(but.memory.parameters_resident, Some(kept));
+    assert!((kept..kept + 64 * 6).contains(&bytes), "{bytes}");
+    let error = emit::emit(&but, &|_, _, _| Err(String::new()), &emit::Options::default()).unwrap_err();
+    assert!(error.to_string().contains("weights are paged"), "{error}");
+}
+
+#[test]
+fn what_cannot_be_paged_is_refused() {
+    let error = |text: &str| {
+        let origin = Origin { name: "app.ron".into(), text: Some(text.into()), replaced: Vec::new() };
+        let spec = spec::parse(&origin).unwrap();
+        Opened { spec, origin, folder: PathBuf::new() }.resolve().unwrap_err().to_string()
+    };
+    let of = |more: &str| error(&format!("(cnns: [(model: \"builtin:lenet5\")], weights: paged, {more})"));
+    assert!(of("storage: edges").contains("need storage model `tensors`"), "{}", of("storage: edges"));
+    assert!(of("resident: [\"F7\"]").contains("resident weights of an unknown layer `F7`"));
+}
