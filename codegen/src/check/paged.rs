@@ -210,8 +210,7 @@ pub(super) fn check_sums(index: &Index<'_>, findings: &mut Findings) {
     let all = index.cnns.iter().flat_map(|cnn| (0..cnn.layers.len()).map(move |l| (cnn, l)));
     let paged = all.filter(|(cnn, l)| cnn.layers[*l].layer.paged.is_some());
     let paged = paged.map(|(cnn, l)| stored(cnn.layers[l].layer, &cnn.seen_all(l), None));
-    let paged =
-        paged.into_iter().try_fold(0u64, |sum, bytes| sum.checked_add(bytes?));
+    let paged = paged.into_iter().try_fold(0u64, |sum, bytes| sum.checked_add(bytes?));
     let resident = paged.and_then(|paged| plan.memory.parameters_stored.checked_sub(paged));
     match (end, plan.memory.parameters_resident) {
         (Some(0), None) => {}
