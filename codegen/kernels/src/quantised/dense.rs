@@ -1,7 +1,7 @@
-//! Convolution as a matrix product: the windows of some pixels at a time are widened into a room on the stack, and the
+//! Convolution as a matrix product: the windows of a block of pixels are widened into a room on the stack, and the
 //! micro-kernel multiplies them with panel after panel.
 //!
-//! A sum is exact, so it does not matter into which tiles and spans it is divided.
+//! A sum is exact, so it does not matter into which tiles, blocks and parts it is divided.
 
 use core::mem::MaybeUninit;
 use core::ops::Range;
@@ -12,15 +12,17 @@ use super::super::rows::Rows;
 use super::super::shared::SharedRows;
 use super::Requantise;
 use super::conv::QConv;
-use super::integers::LANES;
+use super::integers::{LANES, MOST_TILE, requantise};
 use super::panels::Panel;
 
-/// Numbers that the room holds, 16 KB: half of what is nearest to the core.
+/// Numbers that the room holds: 16 KB, half of what is nearest to the core.
 const ROOM: usize = 8192;
-/// The most pixels of a tile.
-const MOST_PIXELS: usize = 6;
+/// The most pixels of a block: a multiple of those of every tile.
+const MOST_PIXELS: usize = 96;
 /// The most panels whose sums wait for the rest of their windows.
 const WAITING: usize = 8;
+/// Bytes of weights that stay near the core while the pixels pass by.
+const NEAR: usize = 256 * 1024;
 
 /// The convolution's rows `y` and panels `tiles`.
 pub(super) struct Dense<'a> {
@@ -36,43 +38,69 @@ impl Job for Dense<'_> {
     #[inline(always)]
     fn run<S: Simd>(self) {
         let mut room = [const { MaybeUninit::<i16>::uninit() }; ROOM];
-        let mut waiting = [const { MaybeUninit::<i32>::uninit() }; MOST_PIXELS * WAITING * PANEL];
+        let mut waiting = [const { MaybeUninit::<i32>::uninit() }; MOST_TILE * WAITING * PANEL];
+        let mut outputs = [core::ptr::null_mut(); MOST_PIXELS];
         let panels = self.q.panels();
-        let steps = panels.stored_steps();
+        let (per_group, steps) = (panels.per_group(), panels.stored_steps());
         let all = self.y.len() * self.output.width();
-        // As many whole windows as there is room for; if not those of a tile, then parts of them.
-        let fit = ROOM / steps / S::TILE * S::TILE;
-        let (most, span) = if fit > 0 { (fit, steps) } else { (S::TILE, ROOM / S::TILE / 2 * 2) };
-        let blocks = all.div_ceil(most);
+        // As many tiles of whole windows as there is room for; if not one, then a tile of parts of windows.
+        let fit = (ROOM / steps / S::TILE).min(MOST_PIXELS / S::TILE);
+        let span = if fit > 0 { steps } else { ROOM / S::TILE / 2 * 2 };
+        let near = (NEAR / (PANEL * panels.each())).max(WAITING / 2);
+        let tiles = all.div_ceil(S::TILE);
+        let blocks = tiles.div_ceil(fit.max(1));
         let mut next = self.tiles.start;
         while next < self.tiles.end {
-            let group = next / panels.per_group();
-            let run = next..self.tiles.end.min((group + 1) * panels.per_group());
+            let group = next / per_group;
+            let run = next..self.tiles.end.min((group + 1) * per_group).min(next + near);
             next = run.end;
             for block in 0..blocks {
-                let pixels = all * block / blocks..all * (block + 1) / blocks;
-                let mut block = Block { dense: &self, group, pixels, span, room: room.as_mut_ptr().cast() };
-                // SAFETY: this is within a job of this instruction set. There is room for a span of all pixels; if they are
-                // spans of part of a window, no more than a tile of pixels and no more panels at a time than may wait.
+                let [from, to] = [block, block + 1].map(|block| all.min(tiles * block / blocks * S::TILE));
+                let (dense, room) = (&self, room.as_mut_ptr().cast());
+                let mut block = Block { dense, group, count: to - from, span, room, outputs: &mut outputs };
+                let segments = Segments { dense, next: from, end: to };
+                // SAFETY: this is within a job of this instruction set. There is room for a span of all pixels; if these are
+                // parts of windows, then of a tile of pixels, and no more panels go together than may wait.
                 unsafe {
+                    block.places(segments.clone());
                     if fit > 0 {
-                        block.gather::<S>(0..steps);
+                        block.gather::<S>(segments, 0..steps);
                         block.make::<S>(run.clone(), 0..steps, None);
                         continue;
                     }
-                    let mut run = run.clone();
-                    while !run.is_empty() {
-                        let part = run.start..run.end.min(run.start + WAITING);
+                    for start in run.clone().step_by(WAITING) {
+                        let part = start..run.end.min(start + WAITING);
                         for from in (0..steps).step_by(span) {
                             let span = from..steps.min(from + span);
-                            block.gather::<S>(span.clone());
+                            block.gather::<S>(segments.clone(), span.clone());
                             block.make::<S>(part.clone(), span, Some(waiting.as_mut_ptr().cast()));
                         }
-                        run.start = part.end;
                     }
                 }
             }
         }
+    }
+}
+
+/// Pixels of a block, row by row: their row and columns.
+#[derive(Clone)]
+struct Segments<'b, 'a> {
+    dense: &'b Dense<'a>,
+    /// Counted from the first pixel of the firing on.
+    next: usize,
+    end: usize,
+}
+
+impl Iterator for Segments<'_, '_> {
+    type Item = (usize, Range<usize>);
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Self::Item> {
+        let width = self.dense.output.width();
+        let (y, x) = (self.next / width, self.next % width);
+        let columns = x..width.min(x + (self.end - self.next));
+        self.next += columns.len();
+        (!columns.is_empty()).then_some((self.dense.y.start + y, columns))
     }
 }
 
@@ -80,92 +108,68 @@ impl Job for Dense<'_> {
 struct Block<'b, 'a> {
     dense: &'b Dense<'a>,
     group: usize,
-    /// Counted from the first of the firing on.
-    pixels: Range<usize>,
+    /// How many there are.
+    count: usize,
     /// Numbers from one pixel to the next.
     span: usize,
     room: *mut i16,
+    /// Where the first output channel of the group goes of each.
+    outputs: &'b mut [*mut u8; MOST_PIXELS],
 }
 
 impl Block<'_, '_> {
-    /// The row and column of a pixel.
+    /// Says where the pixels go.
     #[inline(always)]
-    fn place(&self, pixel: usize) -> (usize, usize) {
-        let width = self.dense.output.width();
-        (self.dense.y.start + pixel / width, pixel % width)
+    fn places(&mut self, segments: Segments<'_, '_>) {
+        let Dense { q, ref output, .. } = *self.dense;
+        let filters = q.conv.filters;
+        let mut places = self.outputs.iter_mut();
+        for (y, columns) in segments {
+            let start = output.pixel(output.start(y), columns.start);
+            let first = self.group * (filters / q.conv.groups);
+            let all = output.pointer(start, columns.len() * filters).wrapping_add(first);
+            for (i, place) in places.by_ref().take(columns.len()).enumerate() {
+                *place = all.wrapping_add(i * filters);
+            }
+        }
     }
 
-    /// Widens these steps of the window of each pixel.
+    /// Widens these steps of the window of each pixel. What is beyond the image is 0, as is the step after the last one.
     ///
     /// # Safety
     /// In [`Job::run`]; there is room for them.
     #[inline(always)]
-    unsafe fn gather<S: Simd>(&mut self, steps: Range<usize>) {
-        let (mut y, mut x) = self.place(self.pixels.start);
-        for i in 0..self.pixels.len() {
-            // SAFETY: the caller's.
-            unsafe { self.window::<S>([y, x], &steps, self.room.add(i * self.span)) }
-            x += 1;
-            if x == self.dense.output.width() {
-                (y, x) = (y + 1, 0);
-            }
-        }
-    }
-
-    /// Widens these steps of the window of a pixel. What is beyond the image is 0, as is the step after the last one.
-    ///
-    /// # Safety
-    /// In [`Job::run`]; there is room for them at `to`.
-    #[inline(always)]
-    unsafe fn window<S: Simd>(&self, [y, x]: [usize; 2], steps: &Range<usize>, to: *mut i16) {
+    unsafe fn gather<S: Simd>(&mut self, segments: Segments<'_, '_>, steps: Range<usize>) {
         let Dense { q, input, .. } = self.dense;
         let Conv { kernel, stride, dilation, pads, .. } = q.conv;
-        let (shape, zero_point) = (&input.shape, i16::from(q.zero_point));
         let channels = q.conv.channels / q.conv.groups;
-        let offset = self.group * channels;
         let columns = kernel[1] * channels;
-        let left = (x * stride[1]).wrapping_sub(pads[1]);
-        let reach = (kernel[1] - 1) * dilation[1];
-        let lie_on_end = dilation[1] == 1 && shape.channels == channels || kernel[1] == 1;
-        let is_whole = lie_on_end && left.checked_add(reach).is_some_and(|last| last < shape.width);
-        // Writes the elements of the steps from `step` on that are wanted, or zeros.
-        let put = |step: usize, count: usize, elements: Option<&[u8]>| {
-            let (from, end) = (step.max(steps.start), (step + count).min(steps.end));
-            if from >= end {
-                return;
-            }
-            // SAFETY: the caller's; the elements are there.
-            unsafe {
-                let to = to.add(from - steps.start);
-                match elements {
-                    Some(elements) => {
-                        let elements = &elements[from - step..end - step];
-                        S::widen(elements.as_ptr(), elements.len(), zero_point, to);
+        let mut to = self.room;
+        for (y, x) in segments {
+            let count = x.len();
+            for ky in 0..kernel[0] {
+                let line = Line { block: self, ky, x: x.clone(), steps: &steps, to };
+                if ky * columns >= steps.end || (ky + 1) * columns <= steps.start {
+                    continue;
+                }
+                let iy = (y * stride[0] + ky * dilation[0]).wrapping_sub(pads[0]);
+                // SAFETY: the caller's.
+                unsafe {
+                    match iy < input.shape.height {
+                        true => line.widen::<S>(input.row(iy)),
+                        false => line.put::<S>(0..count, 0, columns, None),
                     }
-                    None => to.write_bytes(0, end - from),
                 }
             }
-        };
-        for ky in 0..kernel[0] {
-            let step = ky * columns;
-            let iy = (y * stride[0] + ky * dilation[0]).wrapping_sub(pads[0]);
-            if iy >= shape.height || step >= steps.end || step + columns <= steps.start {
-                put(step, columns, None);
-                continue;
+            let last = kernel[0] * columns;
+            if steps.end > last {
+                for i in 0..count {
+                    // SAFETY: the caller's.
+                    unsafe { to.add(i * self.span + last - steps.start).write(0) }
+                }
             }
-            let row = input.row(iy);
-            if is_whole {
-                put(step, columns, Some(&row[left * shape.channels + offset..][..columns]));
-                continue;
-            }
-            for kx in 0..kernel[1] {
-                let ix = left.wrapping_add(kx * dilation[1]);
-                let elements = (ix < shape.width).then(|| &row[ix * shape.channels + offset..][..channels]);
-                put(step + kx * channels, channels, elements);
-            }
+            to = to.wrapping_add(count * self.span);
         }
-        let last = kernel[0] * columns;
-        put(last, steps.end.saturating_sub(last), None);
     }
 
     /// Makes these panels of all pixels from these steps, which the room holds. Before the last step, sums wait.
@@ -175,60 +179,168 @@ impl Block<'_, '_> {
     /// room for the sums of these panels.
     #[inline(always)]
     unsafe fn make<S: Simd>(&self, run: Range<usize>, steps: Range<usize>, waiting: Option<*mut i32>) {
-        let Dense { q, packed, ref output, .. } = *self.dense;
+        let Dense { q, packed, .. } = *self.dense;
         let panels = q.panels();
-        let is_last = steps.end == panels.stored_steps();
-        let count = self.pixels.len();
-        let tiles = count.div_ceil(S::TILE);
+        let offsets = core::array::from_fn(|i| i * self.span);
+        let (tiles, rest) = (self.count / S::TILE, self.count % S::TILE);
         for (place, panel) in run.enumerate() {
             let within = panel % panels.per_group() * PANEL;
-            let first = self.group * panels.filters + within;
-            let panel = Panel::of(&panels, packed, first);
-            for tile in 0..tiles {
-                let pixels = count * tile / tiles..count * (tile + 1) / tiles;
-                let mut outputs = [core::ptr::null_mut(); MOST_PIXELS];
-                for (i, to) in outputs.iter_mut().enumerate().take(pixels.len()) {
-                    let (y, x) = self.place(self.pixels.start + pixels.start + i);
-                    *to = output.pointer(output.pixel(output.start(y), x) + first, panel.width);
+            let waiting = waiting
+                .map_or(core::ptr::null_mut(), |waiting| waiting.wrapping_add(place * MOST_TILE * PANEL));
+            let work = Tiles {
+                count: tiles,
+                panel: Panel::of(&panels, packed, self.group * panels.filters + within),
+                pixels: self.room,
+                offsets: &offsets,
+                tile: S::TILE * self.span,
+                steps: &steps,
+                is_last: steps.end == panels.stored_steps(),
+                waiting,
+                requantise: q.requantise,
+                outputs: self.outputs.as_ptr(),
+                within,
+            };
+            // SAFETY: the caller's.
+            unsafe {
+                if tiles > 0 {
+                    work.call::<S>(S::TILE);
                 }
-                let work = Tile {
-                    panel,
-                    pixels: self.room.wrapping_add(pixels.start * self.span),
-                    span: self.span,
-                    steps: &steps,
-                    is_last,
-                    waiting: waiting.map_or(core::ptr::null_mut(), |waiting| {
-                        waiting.wrapping_add(place * MOST_PIXELS * PANEL)
-                    }),
-                    requantise: q.requantise,
-                    outputs: &outputs,
-                };
-                // SAFETY: the caller's.
-                unsafe { work.call::<S>(pixels.len()) }
+                if rest > 0 {
+                    let pixels = work.pixels.wrapping_add(tiles * work.tile);
+                    let outputs = work.outputs.wrapping_add(tiles * S::TILE);
+                    Tiles { count: 1, pixels, outputs, ..work }.call::<S>(rest);
+                }
             }
         }
     }
 }
 
-/// Some pixels by the channels of a panel, whose sums are in registers.
+/// A row of the filter by the pixels of a segment.
+struct Line<'l, 'b, 'a> {
+    block: &'l Block<'b, 'a>,
+    ky: usize,
+    /// Columns of the pixels.
+    x: Range<usize>,
+    /// Steps that are wanted.
+    steps: &'l Range<usize>,
+    /// Where those of the first pixel go.
+    to: *mut i16,
+}
+
+impl Line<'_, '_, '_> {
+    /// Widens the pixels' windows of this row of the image.
+    ///
+    /// # Safety
+    /// As [`Block::gather`].
+    #[inline(always)]
+    unsafe fn widen<S: Simd>(&self, row: &[u8]) {
+        let Dense { q, input, .. } = self.block.dense;
+        let Conv { kernel, stride, dilation, pads, .. } = q.conv;
+        let width = input.shape.width;
+        let channels = q.conv.channels / q.conv.groups;
+        let offset = self.block.group * channels;
+        let between = stride[1] * input.shape.channels;
+        let (lie_on_end, wide) = match kernel[1] {
+            1 => (true, channels),
+            taps => (dilation[1] == 1 && input.shape.channels == channels, taps * channels),
+        };
+        // The pixels whose windows lie within the columns.
+        let reach = (kernel[1] - 1) * dilation[1];
+        let left = |x: usize| (x * stride[1]).wrapping_sub(pads[1]);
+        let whole = match lie_on_end {
+            true => {
+                let first = pads[1].div_ceil(stride[1]).clamp(self.x.start, self.x.end);
+                let end = (width + pads[1]).saturating_sub(reach).div_ceil(stride[1]);
+                first..end.clamp(first, self.x.end)
+            }
+            false => self.x.start..self.x.start,
+        };
+        // SAFETY: the caller's; the elements of the slices are there.
+        unsafe {
+            if !whole.is_empty() {
+                let last = (whole.len() - 1) * between + wide;
+                let elements = &row[left(whole.start) * input.shape.channels + offset..][..last];
+                let at = whole.start - self.x.start..whole.end - self.x.start;
+                self.put::<S>(at, 0, wide, Some((elements, between)));
+            }
+            for x in self.x.clone().filter(|x| !whole.contains(x)) {
+                let at = x - self.x.start;
+                for kx in 0..kernel[1] {
+                    let ix = left(x).wrapping_add(kx * dilation[1]);
+                    let elements = (ix < width)
+                        .then(|| (&row[ix * input.shape.channels + offset..][..channels], between));
+                    self.put::<S>(at..at + 1, kx * channels, channels, elements);
+                }
+            }
+        }
+    }
+
+    /// For each of these pixels, writes `count` steps from `first` of the line on, as far as they are wanted: elements, which
+    /// lie so far apart from pixel to pixel, or zeros.
+    ///
+    /// # Safety
+    /// As [`Block::gather`]; there are as many elements.
+    #[inline(always)]
+    unsafe fn put<S: Simd>(
+        &self,
+        pixels: Range<usize>,
+        first: usize,
+        count: usize,
+        elements: Option<(&[u8], usize)>,
+    ) {
+        let q = self.block.dense.q;
+        let step = self.ky * q.conv.kernel[1] * (q.conv.channels / q.conv.groups) + first;
+        let (from, end) = (step.max(self.steps.start), (step + count).min(self.steps.end));
+        if from >= end {
+            return;
+        }
+        let (span, count) = (self.block.span, end - from);
+        let to = self.to.wrapping_add(pixels.start * span + (from - self.steps.start));
+        // SAFETY: the caller's.
+        unsafe {
+            match elements {
+                Some((elements, between)) => {
+                    let from = elements.as_ptr().wrapping_add(from - step);
+                    let zero_point = q.zero_point.into();
+                    let shape = match between == count && span == count {
+                        true => [1, pixels.len() * count],
+                        false => [pixels.len(), count],
+                    };
+                    S::widen((from, between), (to, span), shape, zero_point);
+                }
+                None => {
+                    for i in 0..pixels.len() {
+                        to.add(i * span).write_bytes(0, count);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Tiles of as many pixels each by the channels of a panel.
 #[derive(Clone, Copy)]
-struct Tile<'b> {
+struct Tiles<'b> {
+    count: usize,
     panel: Panel<'b>,
-    /// The first step of the first pixel, and numbers from one pixel to the next.
+    /// The first step of the first pixel.
     pixels: *const i16,
-    span: usize,
+    /// Numbers from the first pixel of a tile to the others, and to the next tile.
+    offsets: &'b [usize; MOST_TILE],
+    tile: usize,
     steps: &'b Range<usize>,
     /// Whether no steps follow.
     is_last: bool,
-    /// Where the sums wait if they do.
+    /// Where the sums of a tile wait if they do.
     waiting: *mut i32,
     requantise: Requantise,
-    /// Where the elements of each pixel go.
-    outputs: &'b [*mut u8; MOST_PIXELS],
+    /// Where the elements of each pixel go, and how far from there the panel's are.
+    outputs: *const *mut u8,
+    within: usize,
 }
 
-impl Tile<'_> {
-    /// Makes it.
+impl Tiles<'_> {
+    /// Makes them.
     ///
     /// # Safety
     /// In [`Job::run`]. There are as many pixels, of as many steps, places for their elements, and for sums that wait.
@@ -260,53 +372,82 @@ impl Tile<'_> {
     }
 }
 
-/// A [`Tile`] of `M` pixels and `N` vectors as a job.
-struct Sized<'b, const M: usize, const N: usize>(Tile<'b>);
+/// [`Tiles`] of `M` pixels and `N` vectors as a job.
+struct Sized<'b, const M: usize, const N: usize>(Tiles<'b>);
 
 impl<const M: usize, const N: usize> Job for Sized<'_, M, N> {
     #[inline(always)]
     fn run<S: Simd>(self) {
-        let Tile { panel, pixels, span, steps, is_last, waiting, requantise, outputs } = self.0;
-        let waiting = waiting.cast::<[[S::Sums; N]; M]>();
+        let Tiles { panel, steps, requantise: how, .. } = self.0;
+        let waiting = self.0.waiting.cast::<[[S::Sums; N]; M]>();
+        let offsets: [usize; M] = core::array::from_fn(|i| self.0.offsets[i]);
         let step = 2 * panel.width;
+        let pairs = steps.len() / 2;
         // SAFETY: this is within a job of this instruction set; the rest is the caller's. Vectors of a narrow panel reach no
         // further beyond it than `Panels::reach` says.
         unsafe {
-            let mut sums = if steps.start == 0 {
-                let biases = panel.bytes.as_ptr();
-                [core::array::from_fn(|v| S::sums(biases.add(4 * LANES * v))); M]
-            } else {
-                waiting.read_unaligned()
-            };
-            let mut weights = panel.weights().as_ptr().add(steps.start / 2 * step);
-            for k in (0..steps.len()).step_by(2) {
-                let w: [S::Pairs; N] = core::array::from_fn(|v| S::weights(weights.add(2 * LANES * v)));
-                for (i, sums) in sums.iter_mut().enumerate() {
-                    let x = S::pair(pixels.add(i * span + k));
-                    for v in 0..N {
-                        sums[v] = S::add_products(sums[v], w[v], x);
+            let first = panel.weights().as_ptr().add(steps.start / 2 * step);
+            let mut scales = [S::scales(panel.multipliers()); N];
+            for (v, scales) in scales.iter_mut().enumerate().skip(1) {
+                *scales = S::scales(panel.multipliers().add(4 * LANES * v));
+            }
+            let ends = S::ends(how);
+            for tile in 0..self.0.count {
+                let mut pixels = self.0.pixels.add(tile * self.0.tile);
+                let mut weights = first;
+                let mut sums = if steps.start == 0 {
+                    let biases = panel.bytes.as_ptr();
+                    let mut sums = [S::sums(biases); N];
+                    for (v, sums) in sums.iter_mut().enumerate().skip(1) {
+                        *sums = S::sums(biases.add(4 * LANES * v));
+                    }
+                    [sums; M]
+                } else {
+                    waiting.read_unaligned()
+                };
+                for _ in 0..pairs {
+                    add_pair::<S, M, N>(&mut sums, weights, pixels, &offsets);
+                    (weights, pixels) = (weights.wrapping_add(step), pixels.wrapping_add(2));
+                }
+                if !self.0.is_last {
+                    return waiting.write_unaligned(sums);
+                }
+                for (i, sums) in sums.iter().enumerate() {
+                    let out = self.0.outputs.add(tile * M + i).read().add(self.0.within);
+                    let mut bytes = [0; PANEL];
+                    let is_whole = panel.width == N * LANES;
+                    let to = if is_whole { out } else { bytes.as_mut_ptr() };
+                    requantise::<S, N>(sums, &scales, &ends, to);
+                    if !is_whole {
+                        out.copy_from_nonoverlapping(bytes.as_ptr(), panel.width);
                     }
                 }
-                weights = weights.wrapping_add(step);
             }
-            if !is_last {
-                return waiting.write_unaligned(sums);
-            }
-            let scales: [S::Scales; N] =
-                core::array::from_fn(|v| S::scales(panel.multipliers().add(4 * LANES * v)));
-            for (sums, &out) in sums.iter().zip(outputs) {
-                let mut bytes = [0; PANEL];
-                let is_whole = panel.width == N * LANES;
-                let to = if is_whole { out } else { bytes.as_mut_ptr() };
-                match (&sums[..], &scales[..]) {
-                    (&[first, second], scales) => {
-                        S::requantise_two([first, second], [scales[0], scales[1]], requantise, to);
-                    }
-                    _ => S::requantise(sums[0], scales[0], requantise, to),
-                }
-                if !is_whole {
-                    out.copy_from_nonoverlapping(bytes.as_ptr(), panel.width);
-                }
+        }
+    }
+}
+
+/// Adds the products of two steps of the pixels at these offsets.
+///
+/// # Safety
+/// In [`Job::run`]. The weights are good for `N` vectors, and each pixel for two steps.
+#[inline(always)]
+unsafe fn add_pair<S: Simd, const M: usize, const N: usize>(
+    sums: &mut [[S::Sums; N]; M],
+    weights: *const u8,
+    pixels: *const i16,
+    offsets: &[usize; M],
+) {
+    // SAFETY: the caller's.
+    unsafe {
+        let mut w = [S::weights(weights); N];
+        for (v, w) in w.iter_mut().enumerate().skip(1) {
+            *w = S::weights(weights.add(2 * LANES * v));
+        }
+        for i in 0..M {
+            let x = S::pair(pixels.add(offsets[i]));
+            for v in 0..N {
+                sums[i][v] = S::add_products(sums[i][v], w[v], x);
             }
         }
     }

@@ -7,6 +7,8 @@
 
 #![allow(unsafe_code, reason = "vector instructions; each block says why it is sound")]
 
+#[cfg(target_arch = "x86_64")]
+mod avx2;
 pub mod binary;
 pub mod cast;
 pub mod conv;
@@ -14,6 +16,8 @@ mod dense;
 mod depthwise;
 pub mod gemm;
 pub(crate) mod integers;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 mod panels;
 pub mod pool;
 pub mod table;

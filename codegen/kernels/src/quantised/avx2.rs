@@ -1,0 +1,254 @@
+//! Integers by AVX2, also where there are longer vectors.
+
+use core::arch::x86_64::*;
+
+use super::super::arch::{Avx2, Avx512};
+use super::Requantise;
+use super::integers::{Integers, LANES};
+
+/// Integers that sums become, as whole numbers of 32 bits, counted from the zero point. What is below all elements stays so.
+#[inline(always)]
+unsafe fn rounded(sums: __m256i, scales: __m256, high: __m256) -> __m256i {
+    // SAFETY: the caller's instructions.
+    unsafe { _mm256_cvtps_epi32(_mm256_min_ps(_mm256_mul_ps(_mm256_cvtepi32_ps(sums), scales), high)) }
+}
+
+/// Which byte of its half goes to each byte of a vector; a zero where the topmost bit is set.
+#[repr(align(32))]
+struct Places([u8; 32]);
+
+/// Each of 16 bytes, which both halves hold, as 16 bits.
+static WIDE: Places = Places::new(2, 0);
+/// Each of the first 8 bytes as 32 bits, and each of the others.
+static FIRST: Places = Places::new(4, 0);
+static SECOND: Places = Places::new(4, 8);
+
+impl Places {
+    /// Byte after byte, counted from `first`, each as so many.
+    const fn new(size: usize, first: u8) -> Self {
+        let mut places = [0x80; 32];
+        let mut i = 0;
+        while i < 32 / size {
+            places[i * size] = first + i as u8;
+            i += 1;
+        }
+        Places(places)
+    }
+
+    #[inline(always)]
+    unsafe fn vector(&self) -> __m256i {
+        // SAFETY: the caller's instructions.
+        unsafe { _mm256_load_si256(self.0.as_ptr().cast()) }
+    }
+}
+
+/// Numbers of 16 bits in a vector.
+const LANES2: usize = 2 * LANES;
+
+/// Writes 16 bytes, each less `zero_point`.
+#[inline(always)]
+unsafe fn widen_16(from: *const u8, zero_point: i16, to: *mut i16) {
+    // SAFETY: the caller's.
+    unsafe {
+        let wide = _mm256_cvtepu8_epi16(_mm_loadu_si128(from.cast()));
+        _mm256_storeu_si256(to.cast(), _mm256_sub_epi16(wide, _mm256_set1_epi16(zero_point)));
+    }
+}
+
+/// Writes 8 bytes, each less `zero_point`.
+#[inline(always)]
+unsafe fn widen_8(from: *const u8, zero_point: i16, to: *mut i16) {
+    // SAFETY: the caller's.
+    unsafe {
+        let wide = _mm_cvtepu8_epi16(_mm_loadl_epi64(from.cast()));
+        _mm_storeu_si128(to.cast(), _mm_sub_epi16(wide, _mm_set1_epi16(zero_point)));
+    }
+}
+
+/// The largest element, counted from the zero point; the zero point; the smallest element.
+#[derive(Clone, Copy)]
+pub(crate) struct Ends {
+    high: __m256,
+    zero_point: __m256i,
+    low: __m128i,
+}
+
+macro_rules! integers {
+    ($set:ty) => {
+        // SAFETY: each method is of instructions of the set, which its caller vouches for.
+        #[allow(
+            unused_unsafe,
+            reason = "some of these functions became safe where their instructions are enabled"
+        )]
+        unsafe impl Integers for $set {
+            type Sums = __m256i;
+            type Pairs = __m256i;
+            type Scales = __m256;
+            type Ends = Ends;
+            const TILE: usize = 6;
+
+            #[inline(always)]
+            unsafe fn sums(p: *const u8) -> Self::Sums {
+                // SAFETY: the caller's.
+                unsafe { _mm256_loadu_si256(p.cast()) }
+            }
+
+            #[inline(always)]
+            unsafe fn scales(p: *const u8) -> Self::Scales {
+                // SAFETY: the caller's.
+                unsafe { _mm256_loadu_ps(p.cast()) }
+            }
+
+            #[inline(always)]
+            unsafe fn weights(p: *const u8) -> Self::Pairs {
+                // SAFETY: the caller's.
+                unsafe { _mm256_cvtepi8_epi16(_mm_loadu_si128(p.cast())) }
+            }
+
+            #[inline(always)]
+            unsafe fn pair(p: *const i16) -> Self::Pairs {
+                // SAFETY: the caller's.
+                unsafe { _mm256_set1_epi32(p.cast::<i32>().read_unaligned()) }
+            }
+
+            type Bytes = __m256i;
+
+            #[inline(always)]
+            unsafe fn bytes<const V: usize>(p: *const u8) -> Self::Bytes {
+                // SAFETY: the caller's.
+                unsafe {
+                    match V {
+                        1 => _mm256_set1_epi64x(p.cast::<i64>().read_unaligned()),
+                        _ => _mm256_broadcastsi128_si256(_mm_loadu_si128(p.cast())),
+                    }
+                }
+            }
+
+            #[inline(always)]
+            unsafe fn pairs<const V: usize>(upper: Self::Bytes, lower: Self::Bytes) -> [Self::Pairs; V] {
+                // SAFETY: the caller's.
+                unsafe {
+                    let mut pairs =
+                        [_mm256_shuffle_epi8(_mm256_unpacklo_epi8(upper, lower), WIDE.vector()); V];
+                    if V == 2 {
+                        pairs[1] = _mm256_shuffle_epi8(_mm256_unpackhi_epi8(upper, lower), WIDE.vector());
+                    }
+                    pairs
+                }
+            }
+
+            #[inline(always)]
+            unsafe fn singles<const V: usize>(bytes: Self::Bytes) -> [Self::Pairs; V] {
+                // SAFETY: the caller's.
+                unsafe {
+                    let mut pairs = [_mm256_shuffle_epi8(bytes, FIRST.vector()); V];
+                    if V == 2 {
+                        pairs[1] = _mm256_shuffle_epi8(bytes, SECOND.vector());
+                    }
+                    pairs
+                }
+            }
+
+            #[inline(always)]
+            unsafe fn weight_pairs<const V: usize>(upper: *const u8, lower: *const u8) -> [Self::Pairs; V] {
+                // SAFETY: the caller's.
+                unsafe {
+                    let mut pairs = Self::pairs::<V>(Self::bytes::<V>(upper), Self::bytes::<V>(lower));
+                    for pair in &mut pairs {
+                        // The sign of the lower byte of each number.
+                        *pair = _mm256_srai_epi16::<8>(_mm256_slli_epi16::<8>(*pair));
+                    }
+                    pairs
+                }
+            }
+
+            #[inline(always)]
+            unsafe fn add_products(sums: Self::Sums, a: Self::Pairs, b: Self::Pairs) -> Self::Sums {
+                // SAFETY: the caller's.
+                unsafe { _mm256_add_epi32(sums, _mm256_madd_epi16(a, b)) }
+            }
+
+            #[inline(always)]
+            unsafe fn ends(how: Requantise) -> Self::Ends {
+                let [_, high] = how.bounds();
+                // SAFETY: the caller's.
+                unsafe {
+                    Ends {
+                        high: _mm256_set1_ps(high),
+                        zero_point: _mm256_set1_epi16(how.zero_point.into()),
+                        low: _mm_set1_epi8(how.low.cast_signed()),
+                    }
+                }
+            }
+
+            #[inline(always)]
+            unsafe fn requantise(sums: Self::Sums, scales: Self::Scales, ends: &Self::Ends, out: *mut u8) {
+                // SAFETY: the caller's.
+                unsafe {
+                    let whole = rounded(sums, scales, ends.high);
+                    let [a, b] = [_mm256_castsi256_si128(whole), _mm256_extracti128_si256::<1>(whole)];
+                    let zero_point = _mm256_castsi256_si128(ends.zero_point);
+                    let counted = _mm_adds_epi16(_mm_packs_epi32(a, b), zero_point);
+                    let bytes = _mm_max_epu8(_mm_packus_epi16(counted, counted), ends.low);
+                    _mm_storel_epi64(out.cast(), bytes);
+                }
+            }
+
+            #[inline(always)]
+            unsafe fn requantise_two(
+                sums: [Self::Sums; 2],
+                scales: [Self::Scales; 2],
+                ends: &Self::Ends,
+                out: *mut u8,
+            ) {
+                // SAFETY: the caller's.
+                unsafe {
+                    let a = rounded(sums[0], scales[0], ends.high);
+                    let b = rounded(sums[1], scales[1], ends.high);
+                    // In four parts: those of `a` and `b`, then again.
+                    let parts = _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_packs_epi32(a, b));
+                    let counted = _mm256_adds_epi16(parts, ends.zero_point);
+                    let [a, b] = [_mm256_castsi256_si128(counted), _mm256_extracti128_si256::<1>(counted)];
+                    _mm_storeu_si128(out.cast(), _mm_max_epu8(_mm_packus_epi16(a, b), ends.low));
+                }
+            }
+
+            #[inline(always)]
+            unsafe fn widen(
+                (from, between): (*const u8, usize),
+                (to, span): (*mut i16, usize),
+                [rows, count]: [usize; 2],
+                zero_point: i16,
+            ) {
+                // SAFETY: the caller's. The last vector of a row ends with the last byte, after some that were there before.
+                unsafe {
+                    for row in 0..rows {
+                        let (from, to) = (from.add(row * between), to.add(row * span));
+                        let whole = count / LANES2 * LANES2;
+                        for at in (0..whole).step_by(LANES2) {
+                            widen_16(from.add(at), zero_point, to.add(at));
+                        }
+                        match count - whole {
+                            0 => {}
+                            _ if whole > 0 => {
+                                widen_16(from.add(count - LANES2), zero_point, to.add(count - LANES2))
+                            }
+                            LANES.. => {
+                                widen_8(from, zero_point, to);
+                                widen_8(from.add(count - LANES), zero_point, to.add(count - LANES));
+                            }
+                            _ => {
+                                for at in 0..count {
+                                    to.add(at).write(i16::from(*from.add(at)) - zero_point);
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    };
+}
+
+integers!(Avx2);
+integers!(Avx512);
