@@ -53,6 +53,8 @@ pub enum Element {
     F32,
     /// 16-bit floats. Kernels widen what they read, sum in 32 bits, and narrow what they store.
     F16,
+    /// 8-bit integers from 0 to 255, with a [`Quantisation`] that says which numbers they stand for.
+    U8,
     /// 64-bit integers: indices.
     I64,
 }
@@ -63,6 +65,7 @@ impl Element {
         match self {
             Element::F32 => 4,
             Element::F16 => 2,
+            Element::U8 => 1,
             Element::I64 => 8,
         }
     }
@@ -73,8 +76,43 @@ impl std::fmt::Display for Element {
         f.write_str(match self {
             Element::F32 => "f32",
             Element::F16 => "f16",
+            Element::U8 => "u8",
             Element::I64 => "i64",
         })
+    }
+}
+
+/// Which numbers the 8-bit integers of a tensor stand for: q stands for `scale · (q − zero_point)`.
+///
+/// A model's tensors of signed integers are stored as unsigned ones. They and their zero point are moved by 128.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Quantisation {
+    /// Distance of neighbouring numbers; positive.
+    pub scale: f32,
+    /// The integer that stands for 0.
+    pub zero_point: u8,
+}
+
+impl Quantisation {
+    /// The number that an integer stands for.
+    ///
+    /// ```
+    /// use csdfc_codegen::format::Quantisation;
+    ///
+    /// let quantisation = Quantisation { scale: 0.5, zero_point: 128 };
+    /// assert_eq!([0, 128, 255].map(|q| quantisation.number(q)), [-64.0, 0.0, 63.5]);
+    /// assert_eq!([-1000.0, 0.25, 0.75, 63.3].map(|x| quantisation.integer(x)), [0, 128, 130, 255]);
+    /// ```
+    pub fn number(self, q: u8) -> f32 {
+        self.scale * (f32::from(q) - f32::from(self.zero_point))
+    }
+
+    /// The integer that stands for the nearest number, of two equally near ones the even one before the zero point is
+    /// added (ONNX, QuantizeLinear). What is beyond the range becomes its end.
+    pub fn integer(self, x: f32) -> u8 {
+        // A conversion to an integer type saturates.
+        ((x / self.scale).round_ties_even() + f32::from(self.zero_point)) as u8
     }
 }
 

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::format::{Element, Format, Layout};
+use crate::format::{Element, Format, Layout, Quantisation};
 use crate::operator::Operator;
 use crate::shape::Shape;
 
@@ -396,6 +396,8 @@ pub struct Tensor {
     pub shape: Shape,
     /// How it lies in memory, and what its elements are. In a file, `layout` and `element`.
     pub format: Format,
+    /// Which numbers its elements stand for, if they are 8-bit integers.
+    pub quantisation: Option<Quantisation>,
     /// Bytes of one row.
     pub row_bytes: u64,
     /// Whether the caller holds a whole copy: a network output, or an input that is delivered whole.
@@ -418,6 +420,8 @@ struct TensorFields {
     shape: Shape,
     layout: Layout,
     element: Element,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    quantisation: Option<Quantisation>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     ring_rows: Option<u64>,
     row_bytes: u64,
@@ -449,6 +453,7 @@ impl TryFrom<TensorFields> for Tensor {
             consumers: fields.consumers,
             shape: fields.shape,
             format: Format { layout: fields.layout, element: fields.element },
+            quantisation: fields.quantisation,
             row_bytes: fields.row_bytes,
             external: fields.external,
             ring,
@@ -466,6 +471,7 @@ impl From<Tensor> for TensorFields {
             shape: tensor.shape,
             layout: tensor.format.layout,
             element: tensor.format.element,
+            quantisation: tensor.quantisation,
             ring_rows: tensor.ring.map(|ring| ring.ring_rows),
             row_bytes: tensor.row_bytes,
             offset: tensor.ring.map(|ring| ring.offset),

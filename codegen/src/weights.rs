@@ -5,7 +5,11 @@ use std::ops::Range;
 use csdfc_kernels::element::F16;
 use csdfc_kernels::span::SpanMut;
 
+<<<<<<< HEAD
 use crate::bind::{self, Call};
+=======
+use crate::bind::{Call, Packing};
+>>>>>>> b7412dd (Integers: import, passes, plan, checker, binding (work in progress))
 use crate::bytes::{Bytes, LINE};
 use crate::format::Element;
 
@@ -64,8 +68,9 @@ pub(crate) fn pack(
     for constant in &call.constants {
         let parameters: Vec<Vec<f32>> = constant.parameters.clone().map(values).collect::<Result<_, _>>()?;
         let packed = &mut packed[constant.range.clone()];
-        match call.elements() {
-            [Element::F16, _] => {
+        match (&constant.packing, call.elements()) {
+            (Packing::Integers(integers), _) => integers.pack(&parameters, packed)?,
+            (_, [Element::F16, _]) => {
                 let mut wide = vec![0.0; constant.packing.len()];
                 constant.packing.pack(&parameters, &mut wide)?;
                 let narrow: &mut [F16] = SpanMut::of_bytes(packed).all();

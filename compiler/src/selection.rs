@@ -257,7 +257,7 @@ impl Costs<'_> {
         let mut is_modelled = false;
         let element = layer.format().element;
         let moves = |primitive: &Primitive| {
-            primitive.floats() == [element; 2] && primitive.computes(&Operator::Convert, &[])
+            primitive.elements() == [element; 2] && primitive.computes(&Operator::Convert, &[])
         };
         for primitive in Primitive::all().filter(moves) {
             let convert = Layer {

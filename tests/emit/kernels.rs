@@ -590,7 +590,7 @@ fn call(network: &Network, id: LayerId) -> Option<Call> {
     let inputs = layer.inputs.iter().map(|operand| (&network.layer(operand.layer).shape, &operand.shape));
     let mut site = Site::whole(&layer.operator, inputs, &layer.shape);
     [_, site.layout] = layer.primitive().layouts();
-    site.floats = layer.primitive().floats();
+    site.elements = layer.primitive().elements();
     site.ring_rows = layer.rows();
     for (operand, read) in site.inputs.iter_mut().zip(&layer.inputs) {
         let read = network.layer(read.layer);

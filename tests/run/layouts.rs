@@ -26,7 +26,7 @@ const NETWORKS: u64 = 200;
 
 /// Primitives of 32-bit floats: `halves` executes those of 16.
 fn of_floats() -> impl Iterator<Item = Primitive> {
-    Primitive::all().filter(|primitive| primitive.floats() == [Element::F32; 2])
+    Primitive::all().filter(|primitive| primitive.elements() == [Element::F32; 2])
 }
 
 /// Chooses a primitive for each layer among those named that compute it: one that was executed least often.

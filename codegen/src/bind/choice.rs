@@ -15,7 +15,7 @@ use super::access::image_rows;
 use super::constants::{Packing, Part};
 use super::kernel::{Form, Kernel, Parameters, RowCall, Site};
 use super::seen::Input;
-use super::typed::{ByElements, ByRows};
+use super::typed::{ByElements, ByRows, Stored};
 
 /// Kernels that see tensors of floats by rows, of 32 bits or of 16.
 pub(super) trait RowFloats: RowKernel + RowKernel<F16, F16> + Parameters + Copy {}
@@ -27,10 +27,35 @@ pub(super) trait ElementFloats: ElementKernel + ElementKernel<F16, F16> + Parame
 
 impl<K: ElementKernel + ElementKernel<F16, F16> + Parameters + Copy> ElementFloats for K {}
 
+/// Kernels that move elements by rows, whatever these are.
+pub(super) trait RowMoves: RowFloats + RowKernel<u8, u8> {}
+
+impl<K: RowFloats + RowKernel<u8, u8>> RowMoves for K {}
+
+/// Kernels that move elements one by one, whatever these are.
+pub(super) trait ElementMoves: ElementFloats + ElementKernel<u8, u8> {}
+
+impl<K: ElementFloats + ElementKernel<u8, u8>> ElementMoves for K {}
+
+/// A kernel in both forms.
+pub(super) struct Forms {
+    pub rows: Kernel<ByRows>,
+    pub elements: Kernel<ByElements>,
+}
+
+impl Forms {
+    /// A kernel that makes elements `O` of elements `I`.
+    pub(super) fn of<O: Stored, I: Stored>(
+        kernel: impl RowKernel<O, I> + ElementKernel<O, I> + Parameters + Copy,
+    ) -> Self {
+        Forms { rows: Kernel::rows::<O, I>(kernel), elements: Kernel::elements::<O, I>(kernel) }
+    }
+}
+
 impl Site<'_> {
     /// A kernel by rows, of the floats that the layer's primitive reads.
     pub(super) fn rows_of(&self, kernel: impl RowFloats) -> Kernel<ByRows> {
-        match self.floats {
+        match self.elements {
             [Element::F16, _] => Kernel::rows::<F16, F16>(kernel),
             _ => Kernel::rows::<f32, f32>(kernel),
         }
@@ -38,9 +63,30 @@ impl Site<'_> {
 
     /// A kernel by elements, of the floats that the layer's primitive reads.
     pub(super) fn elements_of(&self, kernel: impl ElementFloats) -> Kernel<ByElements> {
-        match self.floats {
+        match self.elements {
             [Element::F16, _] => Kernel::elements::<F16, F16>(kernel),
             _ => Kernel::elements::<f32, f32>(kernel),
+        }
+    }
+
+    /// A kernel in both forms, of the floats that the layer's primitive reads.
+    pub(super) fn forms_of(&self, kernel: impl RowFloats + ElementFloats) -> Forms {
+        Forms { rows: self.rows_of(kernel), elements: self.elements_of(kernel) }
+    }
+
+    /// A kernel by rows that moves the elements that the layer's primitive reads.
+    pub(super) fn rows_moved(&self, kernel: impl RowMoves) -> Kernel<ByRows> {
+        match self.elements {
+            [Element::U8, _] => Kernel::rows::<u8, u8>(kernel),
+            _ => self.rows_of(kernel),
+        }
+    }
+
+    /// A kernel by elements that moves the elements that the layer's primitive reads.
+    pub(super) fn elements_moved(&self, kernel: impl ElementMoves) -> Kernel<ByElements> {
+        match self.elements {
+            [Element::U8, _] => Kernel::elements::<u8, u8>(kernel),
+            _ => self.elements_of(kernel),
         }
     }
 }

@@ -24,6 +24,7 @@ use csdfc_kernels::rows::RowShape;
 use crate::operator::{self, Function, Operator};
 use crate::shape::Shape;
 
+use super::integers::Integers;
 use super::seen::View;
 use super::translate::{activation, pre};
 
@@ -93,6 +94,8 @@ pub enum Packing {
         /// Whether there are biases.
         bias: bool,
     },
+    /// Constants of a kernel of 8-bit integers.
+    Integers(Integers),
     /// A constant `[C, H, W]` as rows of pixels.
     Image {
         /// Height, width and channels.
@@ -111,7 +114,7 @@ pub enum Packing {
 }
 
 impl Packing {
-    /// Elements as packed.
+    /// Elements as packed; bytes of [`Packing::Integers`].
     pub fn len(&self) -> usize {
         match self {
             Packing::Conv { conv, .. } => conv.packed_len(),
@@ -121,6 +124,7 @@ impl Packing {
             Packing::Winograd { winograd, .. } => winograd.packed_len(),
             Packing::Fft1d { fft, .. } => fft.packed_len(),
             Packing::Fft2d { fft, .. } => fft.packed_len(),
+            Packing::Integers(integers) => integers.len(),
             Packing::Image { rows } | Packing::Row { rows } => rows.height * rows.row_stride(),
             Packing::Plain { dims } => dims.iter().product(),
         }
@@ -148,10 +152,10 @@ impl Packing {
         View { shape, seen: shape.dims }
     }
 
-    /// Packs parameters, in the order of the operator's documentation, into as many elements as they take.
+    /// Packs parameters, in the order of the operator's documentation, into as many floats as they take.
     ///
     /// # Errors
-    /// When they are not as many as they should be.
+    /// When they are not as many as they should be, or are packed as integers: see [`Integers::pack`].
     pub fn pack(&self, parameters: &[Vec<f32>], packed: &mut [f32]) -> Result<(), String> {
         let none = Vec::new();
         let parameter = |index: usize| parameters.get(index).unwrap_or(&none).as_slice();
@@ -218,6 +222,7 @@ impl Packing {
                 let [weights, bias] = plain(&fft.scenario.conv, *bias)?;
                 fft.pack(weights, bias, packed, &mut vec![0.0; fft.room()]);
             }
+            Packing::Integers(_) => return Err("its parameters are packed as integers: a mistake".into()),
             Packing::Image { rows } => {
                 expect(0, self.len())?;
                 let pixels = rows.height * rows.width;

@@ -8,7 +8,7 @@ use csdfc_kernels::kernel::{ElementKernel, RowKernel};
 use csdfc_kernels::rows::RowShape;
 use serde::Serialize;
 
-use crate::format::{Element, Layout};
+use crate::format::{Element, Layout, Quantisation};
 use crate::operator::Operator;
 use crate::shape::Shape;
 
@@ -28,8 +28,10 @@ pub struct Site<'a> {
     pub output: &'a Shape,
     /// Layout of its output.
     pub layout: Layout,
-    /// Floats that its primitive reads, and floats that this makes.
-    pub floats: [Element; 2],
+    /// Elements that its primitive reads, and elements that this makes.
+    pub elements: [Element; 2],
+    /// Which numbers the elements of its output stand for, if they are 8-bit integers.
+    pub quantisation: Option<Quantisation>,
     /// Rows of the ring that it writes.
     pub ring_rows: usize,
 }
@@ -43,9 +45,13 @@ impl<'a> Site<'a> {
         output: &'a Shape,
     ) -> Self {
         let layout = Layout::Hwc;
-        let operand = |(own, seen): (&'a Shape, _)| Operand { own, seen, layout, ring_rows: own.rows() };
-        let inputs = operands.map(operand).collect();
-        Site { operator, inputs, output, layout, floats: [Element::F32; 2], ring_rows: output.rows() }
+        let operand = |(own, seen): (&'a Shape, _)| {
+            let ring_rows = own.rows();
+            Operand { own, seen, layout, quantisation: None, ring_rows }
+        };
+        let (inputs, elements, ring_rows) =
+            (operands.map(operand).collect(), [Element::F32; 2], output.rows());
+        Site { operator, inputs, output, layout, elements, quantisation: None, ring_rows }
     }
 }
 
@@ -58,6 +64,8 @@ pub struct Operand<'a> {
     pub seen: &'a Shape,
     /// Layout of the tensor.
     pub layout: Layout,
+    /// Which numbers its elements stand for, if they are 8-bit integers.
+    pub quantisation: Option<Quantisation>,
     /// Rows of the ring that it is read from.
     pub ring_rows: usize,
 }

@@ -73,17 +73,19 @@ pub(crate) fn bind_layer(
             None if read.tensor.external && matches!(read.layer.operator, Operator::Input(_)) => read.rows(),
             None => return Err(format!("its operand `{}` is stored nowhere", read.tensor.name)),
         };
-        let (own, layout) = (&read.tensor.shape, read.tensor.format.layout);
-        Ok(Operand { own, seen: cnn.seen(l, operand), layout, ring_rows: rows as usize })
+        let (own, layout, quantisation) =
+            (&read.tensor.shape, read.tensor.format.layout, read.tensor.quantisation);
+        Ok(Operand { own, seen: cnn.seen(l, operand), layout, quantisation, ring_rows: rows as usize })
     };
     let inputs = entry.inputs.iter().enumerate().map(operand).collect::<Result<_, String>>()?;
     let ring_rows = written.first().map_or(room, |&own| stores[own].ring_rows) as usize;
     let name = &entry.layer.primitive;
     let primitive = Primitive::find(name).ok_or_else(|| format!("there is no primitive `{name}`"))?;
     let (operator, output) = (&entry.layer.operator, &entry.tensor.shape);
-    let layout = entry.tensor.format.layout;
-    let floats = primitive.floats();
-    let call = bind(primitive, &Site { operator, inputs, output, layout, floats, ring_rows })?;
+    let (layout, quantisation) = (entry.tensor.format.layout, entry.tensor.quantisation);
+    let elements = primitive.elements();
+    let site = Site { operator, inputs, output, layout, elements, quantisation, ring_rows };
+    let call = bind(primitive, &site)?;
     let follows = |tensor: usize| {
         let rings = read_from(stores, l, tensor).zip(written.first().copied());
         rings.is_some_and(|(read, own)| stores[read].overlaps(&stores[own]))

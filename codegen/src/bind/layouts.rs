@@ -54,7 +54,7 @@ pub(super) fn convert(site: &Site<'_>) -> Result<Choice, String> {
 
 /// From floats of one width to floats of the other, as they lie.
 pub(super) fn cast(site: &Site<'_>) -> Result<Choice, String> {
-    let kernel = match site.floats {
+    let kernel = match site.elements {
         [Element::F32, Element::F16] => Kernel::rows::<F16, f32>(Cast),
         _ => Kernel::rows::<f32, F16>(Cast),
     };

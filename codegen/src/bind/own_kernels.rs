@@ -9,7 +9,7 @@ use csdfc_kernels::elements::{Axes, MAX_RANK};
 use csdfc_kernels::instance_norm::InstanceNorm;
 use csdfc_kernels::lrn::Lrn;
 use csdfc_kernels::mat_mul::MatMul;
-use csdfc_kernels::pad::{Pad, PadElements};
+use csdfc_kernels::pad::{Pad, PadElements, PadMode};
 use csdfc_kernels::reduce::{ReduceElements, ReduceFrame, ReduceRows};
 use csdfc_kernels::rows::RowShape;
 use csdfc_kernels::slice::{Slice, SliceElements};
@@ -20,7 +20,7 @@ use crate::operator::{self, Function, Operator};
 use crate::shape::{Order, Shape};
 
 use super::access::{self, image_rows};
-use super::choice::{Choice, ElementFloats, RowFloats, split};
+use super::choice::{Choice, ElementFloats, Forms, RowFloats, split};
 use super::constants::Packing;
 use super::kernel::{ElementCall, Form, Kernel, Operand, Site};
 use super::translate;
@@ -61,15 +61,15 @@ impl Site<'_> {
         self.images(x, self.rows_of(kernel))
     }
 
-    /// The same, of floats that were chosen.
-    fn images(&self, x: &Operand<'_>, kernel: Kernel<ByRows>) -> Option<Choice> {
+    /// The same, of elements that were chosen.
+    pub(super) fn images(&self, x: &Operand<'_>, kernel: Kernel<ByRows>) -> Option<Choice> {
         Some(Choice::by_rows(kernel, vec![x.image()?], self.image()?))
     }
 
     /// A kernel on rows of `pixels` pixels, if operand and output lie in row-major order.
-    fn by_pixels(&self, x: &Operand<'_>, pixels: usize, kernel: impl RowFloats) -> Option<Choice> {
+    fn by_pixels(&self, x: &Operand<'_>, pixels: usize, kernel: Kernel<ByRows>) -> Option<Choice> {
         let input = x.flat(self.output.rows(), pixels)?;
-        Some(Choice::by_rows(self.rows_of(kernel), vec![input], self.flat(pixels)?))
+        Some(Choice::by_rows(kernel, vec![input], self.flat(pixels)?))
     }
 
     /// A kernel element by element.
@@ -77,11 +77,21 @@ impl Site<'_> {
         self.elements(self.elements_of(kernel))
     }
 
-    /// The same, of floats that were chosen.
-    fn elements(&self, kernel: Kernel<ByElements>) -> Result<Choice, String> {
+    /// The same, of elements that were chosen.
+    pub(super) fn elements(&self, kernel: Kernel<ByElements>) -> Result<Choice, String> {
         let inputs = self.inputs.iter().map(|x| x.elements(self.output)).collect::<Result<_, _>>()?;
         let output = access::elements(self.output, self.output.order, self.output, self.ring_rows)?.shape;
         Ok(Choice::new(Form::Elements(ElementCall { kernel, inputs, output })))
+    }
+
+    /// What padded elements hold: of 8-bit integers, the one that stands for the constant.
+    fn pad_mode(&self, mode: &operator::PadMode) -> PadMode {
+        match (mode, self.quantisation) {
+            (operator::PadMode::Constant { value }, Some(made)) => {
+                PadMode::Constant(f32::from(value.map_or(0, |value| made.integer(value))))
+            }
+            _ => translate::pad_mode(mode),
+        }
     }
 
     /// The row, column and channel of each dimension of an image, by the order of this shape.
@@ -110,34 +120,37 @@ impl Site<'_> {
 
 fn element_wise(site: &Site<'_>, x: &Operand<'_>, function: &Function) -> Result<Choice, String> {
     match function {
-        Function::PRelu { slope } => of_each_element(site, x, PRelu, Some(slope)),
-        _ => of_each_element(site, x, ElementWise { function: translate::activation(Some(function)) }, None),
+        Function::PRelu { slope } => of_each_element(site, x, site.forms_of(PRelu), Some(slope)),
+        _ => {
+            let kernel = ElementWise { function: translate::activation(Some(function)) };
+            of_each_element(site, x, site.forms_of(kernel), None)
+        }
     }
 }
 
 /// A function of each element, with slopes perhaps.
-fn of_each_element(
+pub(super) fn of_each_element(
     site: &Site<'_>,
     x: &Operand<'_>,
-    kernel: impl RowFloats + ElementFloats,
+    kernel: Forms,
     slope: Option<&Vec<usize>>,
 ) -> Result<Choice, String> {
     let with_slopes = |choice: Choice| match slope {
         Some(slope) => choice.constant(site.output, slope).map(|packing| choice.with(packing, 0..1)),
         None => Ok(choice),
     };
-    let by_rows = site.by_rows(x, kernel).filter(|_| x.seen.order == site.output.order);
+    let by_rows = site.images(x, kernel.rows.clone()).filter(|_| x.seen.order == site.output.order);
     let last = site.output.dims.last().copied().unwrap_or(1).max(1);
-    let by_pixels = || site.by_pixels(x, site.output.elements() / last, kernel);
+    let by_pixels = || site.by_pixels(x, site.output.elements() / last, kernel.rows);
     match by_rows.or_else(by_pixels).map(with_slopes) {
         Some(Ok(choice)) => Ok(choice),
-        _ => with_slopes(site.by_elements(kernel)?),
+        _ => with_slopes(site.elements(kernel.elements)?),
     }
 }
 
 fn batch_norm(site: &Site<'_>, x: &Operand<'_>, norm: &operator::BatchNorm) -> Result<Choice, String> {
     let kernel = BatchNorm { activation: translate::fused(norm.activation.as_ref()) };
-    let rank_2 = || site.by_pixels(x, x.seen.dims[0], kernel).filter(|_| x.seen.rank() == 2);
+    let rank_2 = || site.by_pixels(x, x.seen.dims[0], site.rows_of(kernel)).filter(|_| x.seen.rank() == 2);
     let choice = match site.by_rows(x, kernel).or_else(rank_2) {
         Some(choice) => choice,
         None => site.by_elements(kernel)?,
@@ -170,16 +183,27 @@ fn binary(site: &Site<'_>, binary: &operator::Binary) -> Result<Choice, String> 
         };
         choice.with_p_relu(site, binary.activation.as_ref(), usize::from(constant.is_some()))
     };
-    let candidates = [binary_by_rows(site, kernel), binary_by_pixels(site, kernel, constant)];
+    of_two(site, site.forms_of(kernel), constant, finish)
+}
+
+/// A function of two elements, of which one may be that of a constant of these dimensions, in the first form that can be
+/// finished.
+pub(super) fn of_two(
+    site: &Site<'_>,
+    kernel: Forms,
+    constant: Option<&[usize]>,
+    finish: impl Fn(Choice) -> Result<Choice, String>,
+) -> Result<Choice, String> {
+    let candidates = [binary_by_rows(site, &kernel.rows), binary_by_pixels(site, &kernel.rows, constant)];
     for choice in candidates.into_iter().flatten() {
         if let Ok(choice) = finish(choice) {
             return Ok(choice);
         }
     }
-    finish(site.by_elements(kernel)?)
+    finish(site.elements(kernel.elements)?)
 }
 
-fn binary_by_rows(site: &Site<'_>, kernel: Binary) -> Option<Choice> {
+fn binary_by_rows(site: &Site<'_>, kernel: &Kernel<ByRows>) -> Option<Choice> {
     let output = site.image()?;
     let input = |x: &Operand<'_>| {
         let input = x.image().filter(|_| x.seen.order == site.output.order)?;
@@ -191,11 +215,11 @@ fn binary_by_rows(site: &Site<'_>, kernel: Binary) -> Option<Choice> {
         all_fit.then_some(input)
     };
     let inputs = site.inputs.iter().map(input).collect::<Option<_>>()?;
-    Some(Choice::by_rows(site.rows_of(kernel), inputs, output))
+    Some(Choice::by_rows(kernel.clone(), inputs, output))
 }
 
 /// As rows of pixels, cut where every operand is whole or one element on both sides, and in no row of the output.
-fn binary_by_pixels(site: &Site<'_>, kernel: Binary, constant: Option<&[usize]>) -> Option<Choice> {
+fn binary_by_pixels(site: &Site<'_>, kernel: &Kernel<ByRows>, constant: Option<&[usize]>) -> Option<Choice> {
     if site.image().is_some() {
         return None;
     }
@@ -212,17 +236,17 @@ fn binary_by_pixels(site: &Site<'_>, kernel: Binary, constant: Option<&[usize]>)
             split(dims, constant, channels)?;
         }
         let output = site.flat(site.output.elements() / channels)?;
-        Some(Choice::by_rows(site.rows_of(kernel), inputs, output))
+        Some(Choice::by_rows(kernel.clone(), inputs, output))
     })
 }
 
-fn concat(site: &Site<'_>, axis: usize) -> Result<Choice, String> {
+pub(super) fn concat(site: &Site<'_>, axis: usize) -> Result<Choice, String> {
     let by_rows = || {
         let output = site.image()?;
         let axis = Site::image_axis(site.output, axis)?;
         let input = |x: &Operand<'_>| x.image().filter(|_| x.seen.order == site.output.order);
         let inputs = site.inputs.iter().map(input).collect::<Option<_>>()?;
-        Some(Choice::by_rows(site.rows_of(Concat { axis }), inputs, output))
+        Some(Choice::by_rows(site.rows_moved(Concat { axis }), inputs, output))
     };
     let by_pixels = || {
         if site.image().is_some() {
@@ -233,7 +257,7 @@ fn concat(site: &Site<'_>, axis: usize) -> Result<Choice, String> {
             let input = |x: &Operand<'_>| x.flat(x.seen.dims[axis], x.seen.dims[axis]);
             let inputs = site.inputs.iter().map(input).collect::<Option<_>>()?;
             return Some(Choice::by_rows(
-                site.rows_of(Concat { axis: ImageAxis::Rows }),
+                site.rows_moved(Concat { axis: ImageAxis::Rows }),
                 inputs,
                 site.flat(site.output.rows())?,
             ));
@@ -241,17 +265,17 @@ fn concat(site: &Site<'_>, axis: usize) -> Result<Choice, String> {
         let pixels: usize = site.output.dims[..axis].iter().product();
         let rows = site.output.rows();
         let inputs = site.inputs.iter().map(|x| x.flat(rows, pixels)).collect::<Option<_>>()?;
-        let kernel = site.rows_of(Concat { axis: ImageAxis::Channels });
+        let kernel = site.rows_moved(Concat { axis: ImageAxis::Channels });
         Some(Choice::by_rows(kernel, inputs, site.flat(pixels)?))
     };
     match by_rows().or_else(by_pixels) {
         Some(choice) => Ok(choice),
-        None => site.by_elements(ConcatElements { axis }),
+        None => site.elements(site.elements_moved(ConcatElements { axis })),
     }
 }
 
 /// Operators of one operand and no constants.
-fn unary(site: &Site<'_>, x: &Operand<'_>) -> Result<Choice, String> {
+pub(super) fn unary(site: &Site<'_>, x: &Operand<'_>) -> Result<Choice, String> {
     let order = x.seen.order;
     let same_order = order == site.output.order;
     let image_axes = |axes: &[usize]| -> Option<[bool; 3]> {
@@ -265,19 +289,22 @@ fn unary(site: &Site<'_>, x: &Operand<'_>) -> Result<Choice, String> {
     let places = if order == Order::ChannelsFirst { [2, 3, 1] } else { [1, 2, 3] };
     let choice = match site.operator {
         Operator::Pool(pool) => site.by_rows(x, translate::pool(pool)),
-        Operator::Resize(resize) => site.by_rows(x, self::resize(site, x, resize)?),
+        Operator::Resize(resize) => site.images(x, site.rows_moved(self::resize(site, x, resize)?)),
         Operator::Lrn(lrn) => site.images(x, Kernel::rows::<f32, f32>(self::lrn(lrn))),
-        Operator::DepthToSpace(blocks) => site.by_rows(x, depth_to_space(blocks)),
-        Operator::SpaceToDepth(blocks) => site.by_rows(x, SpaceToDepth { block: blocks.block }),
+        Operator::DepthToSpace(blocks) => site.images(x, site.rows_moved(depth_to_space(blocks))),
+        Operator::SpaceToDepth(blocks) => {
+            site.images(x, site.rows_moved(SpaceToDepth { block: blocks.block }))
+        }
         Operator::Slice(slice) if same_order && slice.starts.len() == 4 => {
             let starts = places.map(|axis| slice.starts[axis]);
-            site.by_rows(x, Slice { starts, steps: places.map(|axis| slice.steps[axis]) })
+            let kernel = Slice { starts, steps: places.map(|axis| slice.steps[axis]) };
+            site.images(x, site.rows_moved(kernel))
         }
         Operator::Pad(pad)
             if same_order && pad.before.len() == 4 && pad.before[0] == 0 && pad.after[0] == 0 =>
         {
             let [before, after] = [&pad.before, &pad.after].map(|pads| places.map(|axis| pads[axis]));
-            site.by_rows(x, Pad { mode: translate::pad_mode(&pad.mode), before, after })
+            site.images(x, site.rows_moved(Pad { mode: site.pad_mode(&pad.mode), before, after }))
         }
         Operator::Reduce(reduce) => self::reduce(site, x, reduce, image_axes(&reduce.axes)),
         Operator::ArgMax(arg_max) => {
@@ -360,7 +387,7 @@ fn softmax(
         return by_rows.filter(|_| x.seen.order == site.output.order);
     }
     let pixels = trailing(&x.seen.dims, &softmax.axes)?;
-    site.by_pixels(x, pixels, Softmax { log, columns: false, channels: true })
+    site.by_pixels(x, pixels, site.rows_of(Softmax { log, columns: false, channels: true }))
 }
 
 /// The product of the dimensions before the last, if these axes are the last ones.
@@ -372,19 +399,21 @@ fn trailing(dims: &[usize], axes: &[usize]) -> Option<usize> {
 fn by_elements(site: &Site<'_>, x: &Operand<'_>) -> Result<Choice, String> {
     match site.operator {
         Operator::Pool(pool) => site.by_elements(translate::pool(pool)),
-        Operator::Resize(resize) => site.by_elements(self::resize(site, x, resize)?),
+        Operator::Resize(resize) => site.elements(site.elements_moved(self::resize(site, x, resize)?)),
         Operator::Lrn(lrn) => site.elements(Kernel::elements::<f32, f32>(self::lrn(lrn))),
-        Operator::DepthToSpace(blocks) => site.by_elements(depth_to_space(blocks)),
-        Operator::SpaceToDepth(blocks) => site.by_elements(SpaceToDepth { block: blocks.block }),
-        Operator::Slice(slice) => site.by_elements(SliceElements {
+        Operator::DepthToSpace(blocks) => site.elements(site.elements_moved(depth_to_space(blocks))),
+        Operator::SpaceToDepth(blocks) => {
+            site.elements(site.elements_moved(SpaceToDepth { block: blocks.block }))
+        }
+        Operator::Slice(slice) => site.elements(site.elements_moved(SliceElements {
             starts: per_axis(&slice.starts, 0)?,
             steps: per_axis(&slice.steps, 1)?,
-        }),
-        Operator::Pad(pad) => site.by_elements(PadElements {
-            mode: translate::pad_mode(&pad.mode),
+        })),
+        Operator::Pad(pad) => site.elements(site.elements_moved(PadElements {
+            mode: site.pad_mode(&pad.mode),
             before: per_axis(&pad.before, 0)?,
             after: per_axis(&pad.after, 0)?,
-        }),
+        })),
         Operator::Reduce(reduce) => site.by_elements(ReduceElements {
             function: translate::reduce(&reduce.function),
             axes: axes(&reduce.axes)?,
@@ -394,7 +423,9 @@ fn by_elements(site: &Site<'_>, x: &Operand<'_>) -> Result<Choice, String> {
             let &operator::ArgMax { axis, keep_dims, select_last } = arg_max;
             site.elements(Kernel::elements::<i64, f32>(ArgMaxElements { axis, keep_dims, select_last }))
         }
-        Operator::Transpose(transpose) => site.by_elements(Transpose { perm: per_axis(&transpose.perm, 0)? }),
+        Operator::Transpose(transpose) => {
+            site.elements(site.elements_moved(Transpose { perm: per_axis(&transpose.perm, 0)? }))
+        }
         Operator::Softmax(softmax) => {
             site.by_elements(SoftmaxElements { log: softmax.log, axes: axes(&softmax.axes)? })
         }

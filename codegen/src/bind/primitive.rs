@@ -16,7 +16,7 @@ use crate::shape::Shape;
 use super::choice::Choice;
 use super::kernel::Site;
 use super::scenarios::{self, Member};
-use super::{constants, layouts, own_kernels, products};
+use super::{constants, integers, layouts, own_kernels, products};
 
 /// The most that a primitive of plain sums and products errs by; see [`Primitive::error`].
 pub(super) const ERROR: f64 = 1e-5;
@@ -26,13 +26,13 @@ struct Row {
     name: &'static str,
     /// Layout that it reads, and layout that it writes.
     layouts: [Layout; 2],
-    /// Floats that it reads and keeps as constants, and floats that it makes.
-    floats: [Element; 2],
+    /// Elements that it reads, and elements that it makes.
+    elements: [Element; 2],
     /// Whether it computes an operator of these operands, as seen.
     computes: fn(&Operator, &[&Shape]) -> bool,
     /// Bytes of workspace, for operands as seen and this output.
     workspace: fn(&Operator, &[&Shape], &Shape) -> u64,
-    /// Elements that it keeps of so many parameters.
+    /// Elements that it keeps of so many parameters; bytes if it reads 8-bit integers.
     stored: fn(&Operator, &[&Shape], u64) -> u64,
     /// The kernel, and how it sees its tensors.
     kernel: fn(&Site<'_>) -> Result<Choice, String>,
@@ -46,8 +46,18 @@ impl Row {
         computes: fn(&Operator, &[&Shape]) -> bool,
         kernel: fn(&Site<'_>) -> Result<Choice, String>,
     ) -> Self {
-        let (floats, stored) = ([Element::F32; 2], constants::stored_elements);
-        Row { name, layouts, floats, computes, workspace: |_, _, _| 0, stored, kernel }
+        let (elements, stored) = ([Element::F32; 2], constants::stored_elements);
+        Row { name, layouts, elements, computes, workspace: |_, _, _| 0, stored, kernel }
+    }
+
+    /// The same of tensors in HWC of 8-bit integers.
+    const fn of_integers(
+        name: &'static str,
+        computes: fn(&Operator, &[&Shape]) -> bool,
+        kernel: fn(&Site<'_>) -> Result<Choice, String>,
+    ) -> Self {
+        let (elements, stored) = ([Element::U8; 2], integers::stored_bytes);
+        Row { elements, stored, ..Row::new(name, [Hwc, Hwc], computes, kernel) }
     }
 
     /// The same of images in HWC whose elements, and whose parameters, are 16-bit floats.
@@ -56,7 +66,7 @@ impl Row {
         computes: fn(&Operator, &[&Shape]) -> bool,
         kernel: fn(&Site<'_>) -> Result<Choice, String>,
     ) -> Self {
-        Row { floats: [Element::F16; 2], ..Row::new(name, [Hwc, Hwc], computes, kernel) }
+        Row { elements: [Element::F16; 2], ..Row::new(name, [Hwc, Hwc], computes, kernel) }
     }
 }
 
@@ -110,12 +120,35 @@ static TABLE: &[Row] = &[
     Row::half("gemm-panels-half-hwc-hwc", |operator, _| is_gemm(operator), products::gemm),
     Row::half("own-kernel-half-hwc-hwc", |operator, _| has_own_half_kernel(operator), own_kernels::choose),
     Row {
-        floats: [Element::F32, Element::F16],
+        elements: [Element::F32, Element::F16],
         ..Row::half("convert-narrow-hwc-hwc", is_convert, layouts::cast)
     },
     Row {
-        floats: [Element::F16, Element::F32],
+        elements: [Element::F16, Element::F32],
         ..Row::half("convert-widen-hwc-hwc", is_convert, layouts::cast)
+    },
+    Row::of_integers(
+        "indirect-gemm-int8-hwc-hwc",
+        |operator, inputs| integers::is_conv(operator, inputs) && is_conv(operator, inputs, false),
+        integers::convolution,
+    ),
+    Row::of_integers(
+        "depthwise-direct-int8-hwc-hwc",
+        |operator, inputs| integers::is_conv(operator, inputs) && is_conv(operator, inputs, true),
+        integers::convolution,
+    ),
+    Row::of_integers("gemm-panels-int8-hwc-hwc", integers::is_gemm, integers::gemm),
+    Row::of_integers("own-kernel-int8-hwc-hwc", integers::has_own_kernel, integers::choose),
+    Row::of_integers("convert-requantise-hwc-hwc", is_convert, integers::table),
+    Row {
+        elements: [Element::F32, Element::U8],
+        stored: |_, _, _| 0,
+        ..Row::of_integers("convert-quantise-hwc-hwc", is_convert, integers::cast)
+    },
+    Row {
+        elements: [Element::U8, Element::F32],
+        stored: |_, _, _| 0,
+        ..Row::of_integers("convert-dequantise-hwc-hwc", is_convert, integers::cast)
     },
 ];
 
@@ -238,29 +271,32 @@ impl Primitive {
         }
     }
 
-    /// Floats that it reads and keeps as constants, and floats that it makes. What makes indices makes them whatever the
-    /// floats are.
-    pub fn floats(self) -> [Element; 2] {
+    /// Elements that it reads, and elements that it makes. What makes indices makes them whatever the elements are.
+    pub fn elements(self) -> [Element; 2] {
         match self.0 {
-            Entry::Row(row) => row.floats,
+            Entry::Row(row) => row.elements,
             Entry::Member(_) => [Element::F32; 2],
         }
     }
 
     /// How the tensors lie that it reads.
     pub fn reads(self) -> Format {
-        Format { layout: self.layouts()[0], element: self.floats()[0] }
+        Format { layout: self.layouts()[0], element: self.elements()[0] }
     }
 
     /// How the tensor lies that it makes, as the output of this operator.
     pub fn makes(self, operator: &Operator) -> Format {
-        let element = if operator.makes_indices() { Element::I64 } else { self.floats()[1] };
+        let element = if operator.makes_indices() { Element::I64 } else { self.elements()[1] };
         Format { layout: self.layouts()[1], element }
     }
 
-    /// Bytes of so many parameters of a layer, before they are packed.
-    pub fn parameter_bytes(self, elements: u64) -> u64 {
-        elements * self.floats()[0].bytes()
+    /// Bytes of so many parameters of a layer, before they are packed. Beside weights of 8 bits, biases and scales have 4
+    /// bytes each.
+    pub fn parameter_bytes(self, operator: &Operator, elements: u64) -> u64 {
+        match self.elements()[0] {
+            Element::U8 => integers::parameter_bytes(operator, elements),
+            float => elements * float.bytes(),
+        }
     }
 
     /// Whether it computes an operator of these operands, as seen.
@@ -294,7 +330,12 @@ impl Primitive {
             Entry::Row(row) => (row.stored)(operator, inputs, parameters),
             Entry::Member(member) => member.stored_len(operator, inputs) as u64,
         };
-        self.parameter_bytes(elements).next_multiple_of(LINE as u64)
+        let bytes = match self.elements()[0] {
+            // The row says bytes.
+            Element::U8 => elements,
+            float => elements * float.bytes(),
+        };
+        bytes.next_multiple_of(LINE as u64)
     }
 
     pub(super) fn kernel(self, site: &Site<'_>) -> Result<Choice, String> {

@@ -3,13 +3,15 @@
 use csdfc_kernels::activation::Activation;
 use csdfc_kernels::conv::Conv;
 use csdfc_kernels::kernel::RowKernel;
+use csdfc_kernels::rows::RowShape;
 
 use crate::operator::Operator;
 use crate::shape::Shape;
 
 use super::choice::Choice;
 use super::constants::{self, Packing};
-use super::kernel::{Parameters, Site};
+use super::kernel::{Operand, Parameters, Site};
+use super::seen::Input;
 
 /// A convolution, of all its operands, or a transposed one.
 pub(super) fn convolution(site: &Site<'_>) -> Result<Choice, String> {
@@ -50,25 +52,39 @@ fn is_computed(conv: &Conv) -> bool {
     })
 }
 
+/// How a matrix product by constants sees its tensors, if by rows.
+pub(super) struct ProductRows {
+    pub input: Option<Input<RowShape>>,
+    pub output: Option<RowShape>,
+    /// As in [`Packing::Gemm`].
+    pub image: Option<[usize; 2]>,
+}
+
+/// The rows of a matrix product of so many elements each.
+pub(super) fn rows_of_product(site: &Site<'_>, x: &Operand<'_>, inner: usize) -> ProductRows {
+    let pixels = x.seen.elements() / inner.max(1);
+    let (input, output) = (x.flat(site.output.rows(), pixels), site.flat(pixels));
+    if input.is_some() || pixels != 1 || output.is_none() {
+        return ProductRows { input, output, image: None };
+    }
+    // An image seen as one vector: its elements are taken as they lie, and the weights in the same order.
+    let channels = x.own.channels();
+    ProductRows { input: x.block(1), output, image: Some([channels, x.own.elements() / channels]) }
+}
+
 /// A matrix product by constants.
 pub(super) fn gemm(site: &Site<'_>) -> Result<Choice, String> {
-    let (Operator::Gemm(gemm), [x]) = (site.operator, site.inputs.as_slice()) else {
+    let (Operator::Gemm(attributes), [x]) = (site.operator, site.inputs.as_slice()) else {
         return site.unsupported();
     };
     let Some((mut part, in_place)) = constants::panels(site.operator, &[x.seen]) else {
         return site.unsupported();
     };
-    let pixels = x.seen.elements() / gemm.inner.max(1);
     let Packing::Gemm { gemm, image, .. } = &mut part.packing else { return site.unsupported() };
     let gemm = *gemm;
-    let mut input = x.flat(site.output.rows(), pixels);
-    if input.is_none() && pixels == 1 && site.flat(1).is_some() {
-        // An image seen as one vector: its elements are taken as they lie, and the weights in the same order.
-        let channels = x.own.channels();
-        *image = Some([channels, x.own.elements() / channels]);
-        input = x.block(1);
-    }
-    let choice = match (input, site.flat(pixels)) {
+    let tensors = rows_of_product(site, x, attributes.inner);
+    *image = tensors.image;
+    let choice = match (tensors.input, tensors.output) {
         (Some(input), Some(output)) => Choice::by_rows(site.rows_of(gemm.as_conv()), vec![input], output),
         _ => site.by_elements(gemm)?,
     };

@@ -205,9 +205,18 @@ impl<'a> Bench<'a> {
             for y in read {
                 slots[(first[0] + y) % rings[0] * width..][..width].copy_from_slice(&self.input[y]);
             }
-            let operand = Operand { own: input, seen: input, layout: reads, ring_rows: rings[0] };
-            let (inputs, floats) = (vec![operand], self.primitive.floats());
-            let site = Site { operator, inputs, output, layout: writes, floats, ring_rows: rings[1] };
+            let operand =
+                Operand { own: input, seen: input, layout: reads, quantisation: None, ring_rows: rings[0] };
+            let (inputs, elements) = (vec![operand], self.primitive.elements());
+            let site = Site {
+                operator,
+                inputs,
+                output,
+                layout: writes,
+                elements,
+                quantisation: None,
+                ring_rows: rings[1],
+            };
             let call = bind(self.primitive, &site).unwrap();
             let last = call.constants.last().unwrap().range.end;
             let elements = parameters.iter().map(|parameter| parameter.len() as u64).sum();
@@ -274,7 +283,7 @@ impl<'a> Bench<'a> {
 
 /// Primitives of 32-bit floats. Those of 16 bits share their kernels, whose own tests compare the two.
 fn of_floats() -> impl Iterator<Item = Primitive> {
-    Primitive::all().filter(|primitive| primitive.floats() == [Element::F32; 2])
+    Primitive::all().filter(|primitive| primitive.elements() == [Element::F32; 2])
 }
 
 /// How near to its definition a primitive computes, relative to the sum of the sizes of all products.

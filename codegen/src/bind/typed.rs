@@ -28,6 +28,10 @@ impl Stored for F16 {
     const ELEMENT: Element = Element::F16;
 }
 
+impl Stored for u8 {
+    const ELEMENT: Element = Element::U8;
+}
+
 impl Stored for i64 {
     const ELEMENT: Element = Element::I64;
 }

@@ -57,6 +57,7 @@ mod concurrent;
 mod edges;
 mod families;
 mod index;
+mod integers;
 mod life;
 mod lifetimes;
 mod occupied;

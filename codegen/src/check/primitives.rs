@@ -4,16 +4,16 @@
 //! arena between guards whose released rows hold no numbers (`tests/run/layouts.rs`). Its second part, of primitives that
 //! are families, is `families`.
 
-use crate::format::Element::{F16, F32, I64};
+use crate::format::Element::{F16, F32, I64, U8};
 use crate::format::Layout::{Chw, Hcw, Hwc};
 use crate::format::{Element, Layout};
 use crate::operator::{Conv, Function, Operator};
 use crate::plan::Layer;
 use crate::shape::Shape;
 
-use super::families;
 use super::index::{CnnIndex, Index, LayerIndex};
 use super::{Findings, Violation, parameters};
+use super::{families, integers};
 
 /// A row of the table.
 pub(super) struct Primitive {
@@ -21,8 +21,8 @@ pub(super) struct Primitive {
     pub computes: fn(&Operator, &[&Shape]) -> bool,
     /// Layout that it reads, and layout that it writes.
     pub layouts: [Layout; 2],
-    /// Floats that it reads and keeps, and floats that it writes.
-    pub floats: [Element; 2],
+    /// Elements that it reads, and elements that it writes.
+    pub elements: [Element; 2],
     /// Bytes that it keeps of a layer's parameters, from the shapes of what the layer reads; none beyond 64 bits.
     pub stored: fn(&Operator, &[&Shape]) -> Option<u64>,
     /// Bytes of workspace, from the shapes of what the layer reads and makes; none beyond 64 bits.
@@ -36,14 +36,20 @@ impl Primitive {
         computes: fn(&Operator, &[&Shape]) -> bool,
         layouts: [Layout; 2],
     ) -> Self {
-        let (floats, stored) = ([F32; 2], parameters::stored);
-        Primitive { name, computes, layouts, floats, stored, workspace: |_, _, _| Some(0) }
+        let (elements, stored) = ([F32; 2], parameters::stored);
+        Primitive { name, computes, layouts, elements, stored, workspace: |_, _, _| Some(0) }
     }
 
     /// The same of 16-bit floats, from HWC to HWC.
     const fn half(name: &'static str, computes: fn(&Operator, &[&Shape]) -> bool) -> Self {
-        let (floats, stored) = ([F16; 2], parameters::stored_half);
-        Primitive { floats, stored, ..Primitive::new(name, computes, [Hwc, Hwc]) }
+        let (elements, stored) = ([F16; 2], parameters::stored_half);
+        Primitive { elements, stored, ..Primitive::new(name, computes, [Hwc, Hwc]) }
+    }
+
+    /// The same of 8-bit integers.
+    const fn of_integers(name: &'static str, computes: fn(&Operator, &[&Shape]) -> bool) -> Self {
+        let (elements, stored) = ([U8; 2], integers::stored);
+        Primitive { elements, stored, ..Primitive::new(name, computes, [Hwc, Hwc]) }
     }
 }
 
@@ -68,12 +74,33 @@ const PRIMITIVES: &[Primitive] = &[
     Primitive::half("gemm-panels-half-hwc-hwc", |op, _| op.kind() == "gemm"),
     Primitive::half("own-kernel-half-hwc-hwc", |op, _| OF_HALVES.contains(&op.kind())),
     Primitive {
-        floats: [F32, F16],
+        elements: [F32, F16],
         ..Primitive::half("convert-narrow-hwc-hwc", |op, _| op.kind() == "convert")
     },
     Primitive {
-        floats: [F16, F32],
+        elements: [F16, F32],
         ..Primitive::half("convert-widen-hwc-hwc", |op, _| op.kind() == "convert")
+    },
+    Primitive::of_integers("indirect-gemm-int8-hwc-hwc", |op, inputs| {
+        is_dense(op, inputs) && integers::is_sum(op, inputs)
+    }),
+    Primitive::of_integers("depthwise-direct-int8-hwc-hwc", |op, inputs| {
+        is_depthwise(op, inputs) && integers::is_sum(op, inputs)
+    }),
+    Primitive::of_integers("gemm-panels-int8-hwc-hwc", |op, inputs| {
+        op.kind() == "gemm" && integers::is_sum(op, inputs)
+    }),
+    Primitive::of_integers("own-kernel-int8-hwc-hwc", integers::is_other),
+    Primitive::of_integers("convert-requantise-hwc-hwc", |op, _| op.kind() == "convert"),
+    Primitive {
+        elements: [F32, U8],
+        stored: |_, _| Some(0),
+        ..Primitive::of_integers("convert-quantise-hwc-hwc", |op, _| op.kind() == "convert")
+    },
+    Primitive {
+        elements: [U8, F32],
+        stored: |_, _| Some(0),
+        ..Primitive::of_integers("convert-dequantise-hwc-hwc", |op, _| op.kind() == "convert")
     },
 ];
 
@@ -177,7 +204,7 @@ fn check_layer(cnn: &CnnIndex<'_>, l: usize, wrong: &mut dyn FnMut(String)) {
     if stated != writes {
         wrong(format!("it writes {writes}, but `{}` is stored as {stated}", entry.tensor.name));
     }
-    let makes = if layer.operator.kind() == "arg_max" { I64 } else { primitive.floats[1] };
+    let makes = if layer.operator.kind() == "arg_max" { I64 } else { primitive.elements[1] };
     let stated = entry.tensor.format.element;
     if stated != makes {
         wrong(format!("it makes {makes}, but `{}` has elements {stated}", entry.tensor.name));
@@ -188,9 +215,16 @@ fn check_layer(cnn: &CnnIndex<'_>, l: usize, wrong: &mut dyn FnMut(String)) {
         if stated != reads {
             wrong(format!("it reads {reads}, but `{}` is stored as {stated}", tensor.name));
         }
-        let (floats, stated) = (primitive.floats[0], tensor.format.element);
-        if stated != floats {
-            wrong(format!("it reads {floats}, but `{}` has elements {stated}", tensor.name));
+        let (element, stated) = (primitive.elements[0], tensor.format.element);
+        if stated != element {
+            wrong(format!("it reads {element}, but `{}` has elements {stated}", tensor.name));
+        }
+        let moves = primitive.elements == [U8; 2] && integers::moves(&layer.operator);
+        if moves && tensor.quantisation != entry.tensor.quantisation {
+            let (read, made) = (&tensor.name, &entry.tensor.name);
+            wrong(format!(
+                "it moves integers of `{read}`, which stand for other numbers than those of `{made}`"
+            ));
         }
         if [reads, writes] != [Hwc, Hwc] && input.view.is_some() {
             wrong(format!("it reads `{}` as it lies, not in other dimensions", tensor.name));
@@ -411,7 +445,7 @@ mod tests {
                         let bound = bind::Primitive::find(row.name).unwrap();
                         let computes = (row.computes)(operator, &inputs);
                         assert_eq!(computes, bound.computes(operator, &inputs), "{name}, {}", row.name);
-                        assert_eq!((row.layouts, row.floats), (bound.layouts(), bound.floats()));
+                        assert_eq!((row.layouts, row.elements), (bound.layouts(), bound.elements()));
                     }
                 }
             }

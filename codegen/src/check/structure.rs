@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::format::{Element, Layout};
+use crate::format::{Element, Layout, Quantisation};
 use crate::operator::Operator;
 use crate::plan::{Cnn, FORMAT, Partition, Plan, StorageModel, Tensor};
 use crate::shape::Shape;
@@ -376,8 +376,20 @@ fn check_tensor(index: &Index<'_>, c: usize, l: usize, findings: &mut Findings) 
         let what = if tensor.external { "the caller holds it" } else { "it is no image" };
         wrong(format!("{what}, so that it lies as HWC, not {}", tensor.format.layout));
     }
-    if tensor.external && tensor.format.element == Element::F16 {
-        wrong("the caller holds it, so that its elements are f32, not f16".into());
+    if let element @ (Element::F16 | Element::U8) = tensor.format.element
+        && tensor.external
+    {
+        wrong(format!("the caller holds it, so that its elements are f32, not {element}"));
+    }
+    match (tensor.format.element, tensor.quantisation) {
+        (Element::U8, None) => wrong("its elements are u8, but it has no `quantisation`".into()),
+        (Element::U8, Some(Quantisation { scale, .. })) => {
+            if !(scale.is_normal() && scale > 0.0) {
+                wrong(format!("its scale is {scale}, no positive normal number"));
+            }
+        }
+        (element, Some(_)) => wrong(format!("it has a `quantisation`, but its elements are {element}")),
+        (_, None) => {}
     }
     let is_input = matches!(layer.operator, Operator::Input(_));
     let tensors_model = index.plan.storage_model == StorageModel::Tensors;

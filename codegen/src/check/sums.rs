@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 
+use crate::format::Element;
 use crate::operator::Operator;
 use crate::plan::{Partition, Plan, StorageModel};
 
 use super::index::{Index, LayerIndex};
 use super::lifetimes::Lifetimes;
 use super::store::Store;
-use super::{Findings, Violation, paged, parameters, primitives};
+use super::{Findings, Violation, integers, paged, parameters, primitives};
 
 /// Recomputes every sum of the plan.
 pub(super) fn check(
@@ -90,9 +91,11 @@ fn check_parameters(index: &Index<'_>, findings: &mut Findings) {
             let (operator, inputs) = (&entry.layer.operator, cnn.seen_all(l));
             let elements = parameters::elements(operator, &inputs);
             let primitive = primitives::find(entry.layer, &inputs);
-            let bytes = elements
-                .zip(primitive)
-                .and_then(|(elements, primitive)| elements.checked_mul(primitive.floats[0].bytes()));
+            let bytes =
+                elements.zip(primitive).and_then(|(elements, primitive)| match primitive.elements[0] {
+                    Element::U8 => integers::parameter_bytes(operator, elements),
+                    float => elements.checked_mul(float.bytes()),
+                });
             let what = format!("parameters of layer `{}/{}`", cnn.cnn.name, entry.layer.name);
             findings.sum(what, entry.layer.parameters, bytes);
             let packed = primitive.and_then(|primitive| (primitive.stored)(operator, &inputs));

@@ -114,8 +114,8 @@ fn outputs<'a>(model: &'a Model<'_>) -> Vec<Field<'a>> {
             name: &field.name,
             element: match tensor.format.element {
                 Element::I64 => ["i64", "int64_t"],
-                // No caller holds halves: the checker has seen to it.
-                Element::F32 | Element::F16 => ["f32", "float"],
+                // No caller holds halves or 8-bit integers: the checker has seen to it.
+                Element::F32 | Element::F16 | Element::U8 => ["f32", "float"],
             },
             elements: tensor.shape.elements(),
             described: boundary::describe(field.label, field.seen, &tensor.shape),

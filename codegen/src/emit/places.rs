@@ -100,6 +100,7 @@ fn write_constants(source: &mut Source, model: &Model<'_>, stores: &[usize], par
         number += store.bases.len();
         let ring_type = match element(model, s) {
             Element::F16 => format!("Ring<{part}, F16>"),
+            Element::U8 => format!("Ring<{part}, u8>"),
             _ => format!("Ring<{part}>"),
         };
         match rings.as_slice() {

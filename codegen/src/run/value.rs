@@ -139,6 +139,7 @@ pub(super) fn read(rows: &[u8], element: Element, own: &Shape, seen: &Shape) -> 
             let values: Vec<f32> = rows.as_chunks().0.iter().map(value).collect();
             Data::F32(collect(&values, own, seen))
         }
+        Element::U8 => Data::U8(collect(rows, own, seen)),
         Element::I64 => {
             let values: Vec<i64> =
                 rows.as_chunks().0.iter().map(|bytes| i64::from_ne_bytes(*bytes)).collect();

@@ -370,6 +370,7 @@ impl Builder {
             parameters,
             shape: shape.clone(),
             primitive: None,
+            quantisation: None,
         });
         Ok(Operand { layer, shape })
     }

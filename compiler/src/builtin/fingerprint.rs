@@ -6,7 +6,7 @@ use csdfc_codegen::shape::Shape;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use crate::network::weights::{WeightSource, Weights};
+use crate::network::weights::{Integers, WeightSource, Weights};
 use crate::network::{Network, Operand};
 
 /// SHA-256, in hexadecimal, of everything that determines what the network computes: the outputs, and every layer's
@@ -52,6 +52,10 @@ fn add_weights(hash: &mut Sha256, weights: &Weights) {
         }
         WeightSource::File { path, offset, element } => {
             add_json(hash, &(path.to_string_lossy(), offset, element.bytes()));
+        }
+        WeightSource::Integers(integers) => {
+            let Integers { values, inner, scales, zero_points } = &**integers;
+            add_json(hash, &(values, inner, scales, zero_points));
         }
         WeightSource::Seeded { seed, bound, centre } => add_json(hash, &(seed, bound, centre)),
     }

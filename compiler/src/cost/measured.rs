@@ -140,7 +140,7 @@ pub fn alternatives<'p>(
     let whole = |(name, samples): (&String, &'p Vec<Sample>)| {
         let primitive = Primitive::find(name)?;
         let suits = primitive.layouts() == layouts
-            && primitive.floats() == layer.primitive().floats()
+            && primitive.elements() == layer.primitive().elements()
             && primitive.computes(&layer.operator, &inputs)
             && primitive.error() <= max_error;
         let sample = samples.last()?;

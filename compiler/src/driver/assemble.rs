@@ -274,6 +274,7 @@ impl Parts<'_> {
                     consumers: consumers.collect(),
                     shape: layer.shape.clone(),
                     format: layer.format(),
+                    quantisation: layer.quantisation,
                     row_bytes: layer.row_bytes(),
                     external: is_output || (in_tensors && ring.is_none()),
                     ring,

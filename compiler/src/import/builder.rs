@@ -9,7 +9,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use csdfc_codegen::format::Element;
+use csdfc_codegen::bind::Primitive;
+use csdfc_codegen::format::{Element, Quantisation};
 use csdfc_codegen::operator::{Operator, Transpose};
 use csdfc_codegen::shape::{Order, Shape};
 
@@ -18,7 +19,7 @@ use super::error::{Fault, fault};
 use super::node::{Node, Tensor};
 use crate::network::weights::Weights;
 use crate::network::{Layer, LayerId, Network, Operand};
-use crate::operators;
+use crate::{operators, pass};
 
 /// Most layers of a network, and nodes of a model.
 pub(super) const MAX_LAYERS: usize = 100_000;
@@ -93,6 +94,7 @@ impl Builder {
             output: self.tensors.unique(name),
             shape: shape.clone(),
             primitive: None,
+            quantisation: None,
         };
         Ok(Tensor { operand: Operand { layer: self.network.add(layer), shape }, views: Vec::new() })
     }
@@ -107,7 +109,7 @@ impl Builder {
     ) -> Result<Tensor, Fault> {
         for input in inputs {
             let layer = self.network.layer(input.operand.layer);
-            if layer.format().element != Element::F32 {
+            if layer.format().element == Element::I64 {
                 return fault!("it reads the indices of {}, but csdfc computes with floats only", layer.name);
             }
         }
@@ -119,6 +121,26 @@ impl Builder {
         let first: Vec<Tensor> =
             inputs.iter().map(|input| self.channels_first(node, input)).collect::<Result<_, _>>()?;
         self.add(node.index, operator, &first.iter().collect::<Vec<_>>(), parameters)
+    }
+
+    /// Adds a conversion that stands for `node`, by the primitive of this name, to integers that stand for these numbers
+    /// or to floats.
+    pub fn convert(
+        &mut self,
+        node: &Node,
+        primitive: &str,
+        x: &Tensor,
+        quantisation: Option<Quantisation>,
+    ) -> Result<Tensor, Fault> {
+        let made = self.add(node.index, Operator::Convert, &[x], Vec::new())?;
+        let layer = &mut self.network.layers[made.operand.layer.0];
+        (layer.primitive, layer.quantisation) = (Primitive::find(primitive), quantisation);
+        Ok(made)
+    }
+
+    /// Which numbers the elements of a tensor stand for, if they are 8-bit integers.
+    pub fn quantisation(&self, tensor: &Tensor) -> Option<Quantisation> {
+        self.network.layer(tensor.operand.layer).quantisation
     }
 
     /// Gives a tensor the name that the model has for it, if its layer belongs to the node that was just imported. The
@@ -275,8 +297,28 @@ impl Builder {
             output: self.tensors.unique(output),
             shape: shape.clone(),
             primitive: None,
+            quantisation: None,
         };
+        let layer = self.of_integers(layer, inputs)?;
         Ok(Tensor { operand: Operand { layer: self.network.add(layer), shape }, views: Vec::new() })
+    }
+
+    /// The layer, of 8-bit integers if it reads such: then it only moves them.
+    fn of_integers(&self, layer: Layer, inputs: &[&Tensor]) -> Result<Layer, Fault> {
+        let quantisations: Vec<_> = inputs.iter().map(|input| self.quantisation(input)).collect();
+        let Some(Some(first)) = quantisations.iter().find(|read| read.is_some()).copied() else {
+            return Ok(layer);
+        };
+        if matches!(layer.operator, Operator::Convert) {
+            return Ok(layer);
+        }
+        match pass::of_moved_integers(&layer) {
+            Some(primitive) if quantisations.iter().all(|read| *read == Some(first)) => {
+                Ok(Layer { primitive: Some(primitive), quantisation: Some(first), ..layer })
+            }
+            _ => Err(Fault::new("it reads 8-bit integers, which csdfc only moves here")
+                .help("put a DequantizeLinear before it and a QuantizeLinear after it")),
+        }
     }
 
     fn view(&mut self, node: &Node, tensor: &Tensor, shape: Shape) -> Result<Tensor, Fault> {

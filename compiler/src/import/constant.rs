@@ -22,6 +22,8 @@ pub(super) const MAX_READ: usize = 1 << 27;
 pub(super) struct Constant {
     pub dims: Vec<usize>,
     pub data: Data,
+    /// The type of its elements in the file, if it is stored there.
+    pub stored: Option<DataType>,
 }
 
 /// The elements of a [`Constant`], in row-major order.
@@ -36,21 +38,22 @@ pub(super) enum Data {
 
 impl Constant {
     pub fn floats(dims: impl Into<Vec<usize>>, values: Vec<f32>) -> Self {
-        Constant { dims: dims.into(), data: Data::Floats(WeightSource::Values(values.into())) }
+        Constant { dims: dims.into(), data: Data::Floats(WeightSource::Values(values.into())), stored: None }
     }
 
     pub fn ints(dims: impl Into<Vec<usize>>, values: Vec<i64>) -> Self {
-        Constant { dims: dims.into(), data: Data::Ints(values.into()) }
+        Constant { dims: dims.into(), data: Data::Ints(values.into()), stored: None }
     }
 
     pub fn bools(dims: impl Into<Vec<usize>>, values: Vec<bool>) -> Self {
-        Constant { dims: dims.into(), data: Data::Bools(values.into()) }
+        Constant { dims: dims.into(), data: Data::Bools(values.into()), stored: None }
     }
 
     /// Floats of one value, as many as the dimensions ask for. None of them is stored.
     pub fn filled(dims: Vec<usize>, value: f32) -> Self {
         // Random values within a bound of 0 are all the centre.
-        Constant { dims, data: Data::Floats(WeightSource::Seeded { seed: 0, bound: 0.0, centre: value }) }
+        let source = WeightSource::Seeded { seed: 0, bound: 0.0, centre: value };
+        Constant { dims, data: Data::Floats(source), stored: None }
     }
 
     pub fn elements(&self) -> usize {
@@ -117,7 +120,7 @@ impl Constant {
 
     /// The same elements in other dimensions, as many in all.
     pub fn reshaped(&self, dims: Vec<usize>) -> Self {
-        Constant { dims, data: self.data.clone() }
+        Constant { dims, data: self.data.clone(), stored: self.stored }
     }
 }
 
@@ -177,7 +180,7 @@ pub(super) fn read(tensor: &TensorProto, folder: Option<&Path>) -> Result<Consta
         }
         _ => Data::Ints(integers(tensor, data_type, elements, external, folder)?.into()),
     };
-    Ok(Constant { dims, data })
+    Ok(Constant { dims, data, stored: Some(data_type) })
 }
 
 /// The name of an element type.

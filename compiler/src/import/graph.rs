@@ -10,6 +10,7 @@ use super::builder::{Builder, FROM_FIRST, MAX_LAYERS, NodeName};
 use super::error::{Fault, ImportError, UnsupportedNode};
 use super::inputs::{self, InputSeat};
 use super::node::{Node, Tensor, Value};
+use super::ops::is_onnx;
 use super::{ImportOptions, constant, ops};
 use crate::network::{LayerId, Network, NetworkOutput, Operand};
 
@@ -97,10 +98,6 @@ fn opset(model: &str, proto: &ModelProto) -> Result<i64, ImportError> {
     };
     let help = format!("export it with an opset from {OLDEST_OPSET} to {NEWEST_OPSET}");
     Err(ImportError::Opset { model: model.to_string(), reason, help })
-}
-
-fn is_onnx(domain: Option<&str>) -> bool {
-    matches!(domain, None | Some("" | "ai.onnx"))
 }
 
 /// A node's name, or that of its first output.
@@ -261,8 +258,7 @@ impl<'a> ModelGraph<'a> {
         let mut unsupported: Vec<usize> = order.to_vec();
         unsupported.retain(|index| {
             let node = &self.nodes[*index];
-            !is_onnx(node.domain.as_deref())
-                || !ops::is_supported(node.op_type.as_deref().unwrap_or_default())
+            !ops::is_supported(node.domain.as_deref(), node.op_type.as_deref().unwrap_or_default())
         });
         if unsupported.is_empty() {
             return Ok(());

@@ -8,7 +8,7 @@
 pub mod weights;
 
 use csdfc_codegen::bind::Primitive;
-use csdfc_codegen::format::{Element, Format, Layout};
+use csdfc_codegen::format::{Element, Format, Layout, Quantisation};
 use csdfc_codegen::operator::{InputElement, Operator};
 use csdfc_codegen::shape::Shape;
 
@@ -46,6 +46,8 @@ pub struct Layer {
     pub shape: Shape,
     /// The primitive that was chosen to compute it; the first that does, if none was.
     pub primitive: Option<Primitive>,
+    /// Which numbers the elements of that tensor stand for, if its primitive makes 8-bit integers.
+    pub quantisation: Option<Quantisation>,
 }
 
 /// A tensor as one layer reads it.
@@ -130,6 +132,11 @@ impl Network {
 }
 
 impl Layer {
+    /// Whether it computes on 8-bit integers.
+    pub fn is_of_integers(&self) -> bool {
+        self.primitive.is_some_and(|primitive| primitive.elements() == [Element::U8; 2])
+    }
+
     /// Whether this is a network input.
     pub fn is_input(&self) -> bool {
         matches!(self.operator, Operator::Input(_))
@@ -142,10 +149,11 @@ impl Layer {
 
     /// Bytes of its weights, biases and other constants, in the precision of its primitive.
     pub fn parameter_bytes(&self) -> u64 {
-        // No primitive but a chosen one keeps 16-bit floats.
+        // No primitive but a chosen one keeps other elements than 32-bit floats.
         let elements = self.parameter_elements();
-        self.primitive
-            .map_or(elements * Element::F32.bytes(), |primitive| primitive.parameter_bytes(elements))
+        self.primitive.map_or(elements * Element::F32.bytes(), |primitive| {
+            primitive.parameter_bytes(&self.operator, elements)
+        })
     }
 
     /// The shapes in which it sees its inputs.
@@ -167,7 +175,7 @@ impl Layer {
 
     /// How its output tensor lies in memory, and what its elements are.
     pub fn format(&self) -> Format {
-        // No primitive but a chosen one makes other layouts or 16-bit floats, or needs a workspace.
+        // No primitive but a chosen one makes other layouts or elements, or needs a workspace.
         let element = if self.operator.makes_indices() { Element::I64 } else { Element::F32 };
         let first = Format { layout: Layout::Hwc, element };
         self.primitive.map_or(first, |primitive| primitive.makes(&self.operator))

@@ -42,6 +42,8 @@ pub enum WeightSource {
         /// Their element type.
         element: StoredElement,
     },
+    /// Integers of at most 8 bits, or biases of 32, and the scales of what they stand for.
+    Integers(Arc<Integers>),
     /// Uniform random values of this bound, drawn from this seed.
     Seeded {
         /// Seed of the generator.
@@ -51,6 +53,27 @@ pub enum WeightSource {
         /// The centre.
         centre: f32,
     },
+}
+
+/// Integers that stand for numbers: q stands for `scale · (q − zero_point)`.
+#[derive(Debug)]
+pub struct Integers {
+    /// The integers.
+    pub values: Vec<i32>,
+    /// Elements of the dimensions after the one along which scales and zero points are dealt out.
+    pub inner: usize,
+    /// Scales: one, or one for each index along that dimension.
+    pub scales: Vec<f32>,
+    /// Zero points, as many.
+    pub zero_points: Vec<i32>,
+}
+
+impl Integers {
+    /// The scale and the zero point of an element.
+    fn of(&self, at: usize) -> (f32, i32) {
+        let place = at / self.inner.max(1) % self.scales.len().max(1);
+        (self.scales[place], self.zero_points[place])
+    }
 }
 
 /// Element type of stored weights.
@@ -98,6 +121,32 @@ impl Weights {
         self
     }
 
+    /// The scale of each index along a dimension, if the values are integers from −128 to 127 times such scales.
+    pub fn scales(&self, axis: usize) -> Option<Vec<f32>> {
+        let WeightSource::Integers(integers) = &self.source else { return None };
+        let fits = |(at, &value): (usize, &i32)| {
+            let (_, zero_point) = integers.of(at);
+            (-128..=127).contains(&(i64::from(value) - i64::from(zero_point)))
+        };
+        let size = *self.dims.get(axis)?;
+        let inner: usize = self.dims[axis + 1..].iter().product();
+        let is_dealt_out_so =
+            integers.scales.len() == 1 || (integers.inner, integers.scales.len()) == (inner, size);
+        let factors = match &self.scale {
+            None => None,
+            Some(scale) if scale.axis == axis => Some(&scale.factors),
+            Some(_) => return None,
+        };
+        if !is_dealt_out_so || !integers.values.iter().enumerate().all(fits) {
+            return None;
+        }
+        let scale = |i: usize| {
+            let own = integers.scales[i % integers.scales.len()];
+            factors.map_or(own, |factors| own * factors[i % factors.len()])
+        };
+        Some((0..size).map(scale).collect())
+    }
+
     /// The values, in row-major order.
     ///
     /// # Errors
@@ -113,6 +162,14 @@ impl Weights {
                 let mut bytes = vec![0; self.elements() * element.bytes()];
                 file.read_exact(&mut bytes)?;
                 element.decode(&bytes)
+            }
+            WeightSource::Integers(integers) => {
+                let number = |(at, &value): (usize, &i32)| {
+                    let (scale, zero_point) = integers.of(at);
+                    // 64 bits, since a damaged model may hold anything.
+                    scale * (i64::from(value) - i64::from(zero_point)) as f32
+                };
+                integers.values.iter().enumerate().map(number).collect()
             }
             WeightSource::Seeded { seed, bound, centre } => {
                 let mut random = ChaCha8Rng::seed_from_u64(*seed);

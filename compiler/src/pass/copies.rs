@@ -38,8 +38,18 @@ pub(super) fn copies(network: Network) -> Network {
 
 /// Whether a kernel computes a layer as it sees its operands.
 fn is_bound(network: &Network, layer: &Layer) -> bool {
+    bind::bind(layer.primitive(), &site(network, layer)).is_ok()
+}
+
+/// A layer of which every tensor is stored whole.
+pub(super) fn site<'a>(network: &'a Network, layer: &'a Layer) -> Site<'a> {
     let inputs = layer.inputs.iter().map(|operand| (&network.layer(operand.layer).shape, &operand.shape));
-    bind::bind(layer.primitive(), &Site::whole(&layer.operator, inputs, &layer.shape)).is_ok()
+    let mut site = Site::whole(&layer.operator, inputs, &layer.shape);
+    (site.elements, site.quantisation) = (layer.primitive().elements(), layer.quantisation);
+    for (operand, read) in site.inputs.iter_mut().zip(&layer.inputs) {
+        operand.quantisation = network.layer(read.layer).quantisation;
+    }
+    site
 }
 
 /// Adds a layer that moves an operand of a layer into the shape in which it is seen.
@@ -55,6 +65,7 @@ fn copy(network: &mut Network, names: &mut Names, reader: &Layer, operand: Opera
         parameters: Vec::new(),
         shape: shape.clone(),
         primitive: None,
+        quantisation: None,
     };
     Operand { layer: network.add(layer), shape }
 }
@@ -81,6 +92,7 @@ mod tests {
                 parameters: Vec::new(),
                 shape: shape.clone(),
                 primitive: None,
+                quantisation: None,
             };
             Operand { layer: network.add(layer), shape }
         };

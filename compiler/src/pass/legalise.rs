@@ -14,7 +14,7 @@ use super::names::Names;
 use crate::network::{Layer, LayerId, Network, Operand};
 
 /// The network with conversions wherever a chosen primitive reads another format than its operand has, and before
-/// outputs of the network, which the caller reads as HWC, of 32-bit floats if they are floats.
+/// outputs of the network, which the caller reads as HWC, of 32-bit floats if they are numbers.
 ///
 /// If a layer sees an operand in other dimensions than the tensor has, no primitive of another layout reads it so. The
 /// layer goes back to its first primitive.
@@ -43,7 +43,7 @@ pub fn legalise(network: Network) -> Network {
     for place in 0..result.outputs.len() {
         let made = places[result.outputs[place].operand.layer.0];
         let element = match result.layer(made).format().element {
-            Element::F16 => Element::F32,
+            Element::F16 | Element::U8 => Element::F32,
             other => other,
         };
         let format = Format { layout: Layout::Hwc, element };
@@ -81,6 +81,7 @@ fn convert(
                 parameters: Vec::new(),
                 shape,
                 primitive: Some(primitive),
+                quantisation: None,
             })
         });
     }

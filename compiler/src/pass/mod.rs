@@ -19,6 +19,7 @@ mod before;
 mod copies;
 mod fold;
 mod fuse;
+mod integers;
 mod legalise;
 mod names;
 pub mod order;
@@ -29,6 +30,7 @@ mod reorder;
 mod residual;
 mod rewrite;
 
+pub use integers::of_moved_integers;
 pub use legalise::legalise;
 pub use precision::{half, halve};
 pub use reorder::{PartitionLayers, reorder};
@@ -80,7 +82,7 @@ impl Fusion {
 /// 7. parts: no concat along the channels is read by dense convolutions alone. They read its operands.
 ///
 /// At every level, layers on which no output depends are removed. If no kernel can read an operand as it lies, a layer
-/// of its own moves it.
+/// of its own moves it. Then layers between 8-bit integers compute on these (`integers`).
 pub fn normalise(mut network: Network, fusion: Fusion) -> Network {
     type Pass = fn(Network) -> Network;
     let passes: [(&str, Pass); 7] = [
@@ -101,7 +103,7 @@ pub fn normalise(mut network: Network, fusion: Fusion) -> Network {
         let span = tracing::info_span!("pass", name, layers = network.layers.len());
         network = span.in_scope(|| pass(network));
     }
-    copies::copies(rewrite::drop_dead(network))
+    integers::integers(copies::copies(rewrite::drop_dead(network)))
 }
 
 #[cfg(test)]

@@ -311,6 +311,7 @@ mod tests {
                 output: id.to_string(),
                 shape: shape.clone(),
                 primitive: None,
+                quantisation: None,
             });
         }
         network

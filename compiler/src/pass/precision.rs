@@ -5,6 +5,7 @@
 
 use csdfc_codegen::bind::Primitive;
 use csdfc_codegen::format::Element;
+use csdfc_codegen::operator::Operator;
 use csdfc_codegen::shape::Shape;
 
 use crate::network::{Layer, Network};
@@ -13,18 +14,26 @@ use crate::network::{Layer, Network};
 /// conversions that these need. `is_half` has a truth value for each layer.
 pub fn halve(mut network: Network, is_half: &[bool]) -> Network {
     let chosen =
-        network.layers.iter_mut().zip(is_half).filter(|(layer, is_half)| **is_half && !layer.is_input());
+        network.layers.iter_mut().zip(is_half).filter(|(layer, is_half)| **is_half && is_of_floats(layer));
     for (layer, _) in chosen {
         layer.primitive = half(layer).or(layer.primitive);
     }
     super::legalise(network)
 }
 
+/// Whether a layer computes floats of floats. Conversions follow from the layers around them.
+fn is_of_floats(layer: &Layer) -> bool {
+    !layer.is_input() && !layer.is_of_integers() && !matches!(layer.operator, Operator::Convert)
+}
+
 /// The primitive that computes a layer in half precision, if one does.
 pub fn half(layer: &Layer) -> Option<Primitive> {
+    if !is_of_floats(layer) {
+        return None;
+    }
     let inputs: Vec<&Shape> = layer.inputs.iter().map(|operand| &operand.shape).collect();
     Primitive::all().find(|primitive| {
-        primitive.floats() == [Element::F16; 2] && primitive.computes(&layer.operator, &inputs)
+        primitive.elements() == [Element::F16; 2] && primitive.computes(&layer.operator, &inputs)
     })
 }
 

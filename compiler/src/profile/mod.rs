@@ -114,7 +114,7 @@ pub(crate) fn alternatives<'a>(
     let sees_views = layer.inputs.iter().any(|operand| network.layer(operand.layer).shape != operand.shape);
     let suits = move |primitive: &Primitive| {
         !sees_views
-            && primitive.floats() == first.floats()
+            && primitive.elements() == first.elements()
             && primitive.computes(&layer.operator, &inputs)
             && only.is_none_or(|only| primitive.name().contains(only))
     };

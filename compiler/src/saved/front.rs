@@ -216,7 +216,7 @@ impl SavedFront {
                 let inputs: Vec<&Shape> = layer.inputs.iter().map(|operand| &operand.shape).collect();
                 let suits = |primitive: &Primitive| {
                     primitive.computes(&layer.operator, &inputs)
-                        && primitive.floats() == layer.primitive().floats()
+                        && primitive.elements() == layer.primitive().elements()
                 };
                 if let Some(chosen) = name.and_then(|name| Primitive::find(name)).filter(suits) {
                     layer.primitive = Some(chosen);

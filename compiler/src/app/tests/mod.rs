@@ -56,6 +56,7 @@ fn fake(request: &ModelRequest) -> Result<Loaded, LoadError> {
             output: format!("{name}_out"),
             shape,
             primitive: None,
+            quantisation: None,
         });
     }
     let source = ModelSource { name: request.model.into(), file: None, bytes: 0, sha256: String::new() };

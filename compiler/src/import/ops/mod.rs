@@ -8,6 +8,7 @@ pub(super) mod element_wise;
 mod layout;
 mod normalise;
 mod pool;
+mod quantised;
 pub(super) mod reduce;
 mod reshape;
 mod resize;
@@ -40,8 +41,19 @@ pub(super) fn import(builder: &mut Builder, node: &Node) -> Result<Vec<Value>, F
     }
 }
 
-pub(super) fn is_supported(operator: &str) -> bool {
-    row(operator).is_some()
+/// Whether csdfc imports an operator of this domain.
+pub(super) fn is_supported(domain: Option<&str>, operator: &str) -> bool {
+    let is_known = row(operator).is_some();
+    match domain {
+        // The quantiser of ONNX Runtime writes these.
+        Some("com.microsoft") => is_known && quantised::OF_MICROSOFT.contains(&operator),
+        domain => is_known && is_onnx(domain) && !quantised::ONLY_OF_MICROSOFT.contains(&operator),
+    }
+}
+
+/// Whether this is the domain of ONNX's own operators.
+pub(super) fn is_onnx(domain: Option<&str>) -> bool {
+    matches!(domain, None | Some("" | "ai.onnx"))
 }
 
 /// An operator, the function that adds it to the network, and the function that computes it if all its operands are
@@ -123,6 +135,7 @@ const ROWS: &[OperatorRow] = &[
     tensors("Conv", convolution::conv),
     tensors("ConvTranspose", convolution::conv_transpose),
     tensors("DepthToSpace", layout::depth_to_space),
+    both("DequantizeLinear", quantised::dequantise, quantised::dequantise_constant),
     arithmetic("Div"),
     both("Dropout", reshape::dropout, reshape::dropout_constant),
     function("Elu"),
@@ -164,6 +177,18 @@ const ROWS: &[OperatorRow] = &[
     tensors("PRelu", element_wise::p_relu),
     tensors("Pad", layout::pad),
     arithmetic("Pow"),
+    tensors("QGemm", quantised::gemm),
+    tensors("QLinearAdd", quantised::binary),
+    tensors("QLinearAveragePool", quantised::unary),
+    tensors("QLinearConcat", quantised::concat),
+    tensors("QLinearConv", quantised::conv),
+    tensors("QLinearGlobalAveragePool", quantised::unary),
+    tensors("QLinearLeakyRelu", quantised::unary),
+    tensors("QLinearMatMul", quantised::mat_mul),
+    tensors("QLinearMul", quantised::binary),
+    tensors("QLinearSigmoid", quantised::unary),
+    tensors("QLinearSoftmax", quantised::unary),
+    both("QuantizeLinear", quantised::quantise, quantised::quantise_constant),
     constants("Range", fold::range),
     function("Reciprocal"),
     reduction("ReduceL1"),

@@ -82,7 +82,17 @@ impl Builder {
         let inputs = inputs.into_iter().zip(shapes).map(|(layer, shape)| Operand { layer, shape }).collect();
         let name = self.0.layers.len().to_string();
         let (onnx_nodes, output) = (vec![name.clone()], format!("t{name}"));
-        self.0.add(Layer { name, onnx_nodes, operator, inputs, parameters, output, shape, primitive: None })
+        self.0.add(Layer {
+            name,
+            onnx_nodes,
+            operator,
+            inputs,
+            parameters,
+            output,
+            shape,
+            primitive: None,
+            quantisation: None,
+        })
     }
 
     fn shapes(&self, inputs: &[LayerId]) -> Vec<Shape> {

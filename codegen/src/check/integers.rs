@@ -1,0 +1,102 @@
+//! What layers of 8-bit integers compute, and what they keep.
+
+use crate::operator::{BinaryFunction, Function, Operator, PoolKind, ReduceFunction};
+use crate::shape::{Order, Shape};
+
+/// Kinds of operators that move elements, or put others between two of them.
+const MOVERS: [&str; 7] =
+    ["concat", "slice", "transpose", "depth_to_space", "space_to_depth", "resize", "pad"];
+
+/// Whether an operator's sums of products are of one tensor, with nothing added but biases and at most bounded.
+pub(super) fn is_sum(operator: &Operator, inputs: &[&Shape]) -> bool {
+    let is_plain = match operator {
+        Operator::Conv(conv) => conv.pre.is_none() && !conv.residual,
+        Operator::Gemm(_) => true,
+        _ => false,
+    };
+    is_plain && inputs.len() == 1 && is_bound(operator.activation())
+}
+
+fn is_bound(activation: Option<&Function>) -> bool {
+    matches!(activation, None | Some(Function::Relu | Function::Clip { .. }))
+}
+
+/// Whether an operator of no weights has a kernel of integers.
+pub(super) fn is_other(operator: &Operator, inputs: &[&Shape]) -> bool {
+    let is_slope = |function: Option<&Function>| matches!(function, Some(Function::PRelu { .. }));
+    match operator {
+        Operator::ElementWise(element_wise) => !is_slope(Some(&element_wise.function)),
+        Operator::Binary(binary) => match &binary.constant {
+            Some(constant) => {
+                let is_scalar = constant.dims.iter().all(|&dim| dim == 1);
+                is_scalar && !is_slope(binary.activation.as_ref()) && binary.function != BinaryFunction::Pow
+            }
+            None => {
+                use BinaryFunction::{Add, Mul, Sub};
+                matches!(binary.function, Add | Sub | Mul) && is_bound(binary.activation.as_ref())
+            }
+        },
+        Operator::Pool(pool) => !matches!(pool.kind, PoolKind::Lp { .. }),
+        Operator::Reduce(reduce) => {
+            let is_image =
+                inputs.iter().all(|x| x.rank() == 4 && x.is_image() && x.order == Order::ChannelsFirst);
+            is_image && inputs.len() == 1 && reduce.function == ReduceFunction::Mean && reduce.axes == [2, 3]
+        }
+        operator => MOVERS.contains(&operator.kind()),
+    }
+}
+
+/// Whether what an operator makes are elements of what it reads.
+pub(super) fn moves(operator: &Operator) -> bool {
+    match operator {
+        Operator::Pool(pool) => pool.kind == PoolKind::Max,
+        operator => MOVERS.contains(&operator.kind()),
+    }
+}
+
+/// Bytes of a layer's parameters, from how many weights, biases and constants it has: one of each weight, four of each
+/// bias, of the scale of each output channel, and of each constant.
+pub(super) fn parameter_bytes(operator: &Operator, elements: u64) -> Option<u64> {
+    match channels_and_biases(operator) {
+        Some([channels, biases]) => {
+            let weights = elements.checked_sub(biases)?;
+            weights.checked_add(channels.checked_add(biases)?.checked_mul(4)?)
+        }
+        None => elements.checked_mul(4),
+    }
+}
+
+/// Output channels of sums of products, and how many biases they have.
+fn channels_and_biases(operator: &Operator) -> Option<[u64; 2]> {
+    match operator {
+        Operator::Conv(conv) => Some([conv.filters as u64, if conv.bias { conv.filters as u64 } else { 0 }]),
+        Operator::Gemm(gemm) => Some([gemm.units as u64, if gemm.bias { gemm.units as u64 } else { 0 }]),
+        _ => None,
+    }
+}
+
+/// Bytes that a layer keeps of its parameters, by the rule that the kernels' module `quantised::panels` states: of each
+/// output channel a bias, a multiplier and its weights, which a convolution but a depthwise one, and a matrix product,
+/// keep in pairs; as many zeros as vectors of 8 multipliers read beyond those of a group; rounded up to 64. A function of
+/// one element is a table of 256 bytes.
+pub(super) fn stored(operator: &Operator, inputs: &[&Shape]) -> Option<u64> {
+    let even = |steps: usize| steps.checked_next_multiple_of(2);
+    // Groups, output channels of each, and bytes of the weights of one.
+    let (groups, filters, steps) = match (operator, inputs) {
+        (Operator::Conv(conv), [x]) => {
+            let taps = conv.kernel[0].checked_mul(conv.kernel[1])?;
+            let (channels, groups) = (x.channels(), conv.groups.max(1));
+            match [channels, conv.filters] == [groups; 2] {
+                true => (1, conv.filters, taps),
+                false => (groups, conv.filters / groups, even(taps.checked_mul(channels / groups)?)?),
+            }
+        }
+        (Operator::Gemm(gemm), _) => (1, gemm.units, even(gemm.inner)?),
+        (Operator::ElementWise(_) | Operator::Convert, _) => return Some(256),
+        (Operator::Binary(binary), _) if binary.constant.is_some() => return Some(256),
+        _ => return Some(0),
+    };
+    let all = groups.checked_mul(filters)?.checked_mul(steps.checked_add(8)?)?;
+    let beyond = 4 * (filters.checked_next_multiple_of(8)? - filters);
+    (all.checked_add(beyond)? as u64).checked_next_multiple_of(64)
+}
