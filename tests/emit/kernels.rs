@@ -128,7 +128,7 @@ pub fn constant(
     left: bool,
     activation: Option<Function>,
 ) -> Operator {
-    let constant = Some(ConstantOperand { dims: dims.to_vec(), left });
+    let constant = Some(ConstantOperand { dims: dims.to_vec(), left, quantisation: None });
     Operator::Binary(Binary { function, constant, activation })
 }
 

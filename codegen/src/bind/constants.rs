@@ -139,12 +139,16 @@ impl Packing {
     pub fn rows(&self) -> RowShape {
         match self {
             Packing::Image { rows } | Packing::Row { rows } => *rows,
+            Packing::Integers(Integers::Constant { elements, .. }) => elements.rows(),
             _ => RowShape::dense(1, 1, self.len(), 1),
         }
     }
 
     /// How kernels see it that see tensors element by element: what has no dimensions of its own in one.
     pub fn elements(&self) -> View {
+        if let Packing::Integers(Integers::Constant { elements, .. }) = self {
+            return elements.elements();
+        }
         let shape = match self {
             Packing::Plain { dims } if dims.len() <= MAX_RANK => ElementShape::dense(dims),
             _ => ElementShape::flat(self.len()),

@@ -58,6 +58,13 @@ pub enum Integers {
         /// Scales of what it reads and makes.
         scales: [f32; 2],
     },
+    /// An operand.
+    Constant {
+        /// How its elements lie.
+        elements: Box<Packing>,
+        /// Which numbers the integers stand for.
+        quantisation: Quantisation,
+    },
     /// What a function makes of each integer.
     Table {
         /// The function.
@@ -81,6 +88,11 @@ pub enum Unary {
         /// What becomes of the result.
         activation: Activation,
     },
+    /// The same of a constant that is an integer too.
+    Integers {
+        /// The function, and what its operands stand for.
+        function: QBinary,
+    },
 }
 
 impl Integers {
@@ -89,6 +101,7 @@ impl Integers {
         match self {
             Integers::Conv { conv, .. } => conv.packed_len(),
             Integers::Gemm { gemm, .. } => gemm.packed_len(),
+            Integers::Constant { elements, .. } => elements.len(),
             Integers::Table { .. } => TABLE,
         }
     }
@@ -126,10 +139,15 @@ impl Integers {
                 };
                 gemm.pack(weight, &biases, &multipliers, packed);
             }
+            Integers::Constant { elements, quantisation } => {
+                let mut numbers = vec![0.0; elements.len()];
+                elements.pack(parameters, &mut numbers)?;
+                packed.iter_mut().zip(numbers).for_each(|(to, x)| *to = quantisation.integer(x));
+            }
             Integers::Table { function, quantisations: [read, made] } => {
-                let constant = parameters.first().and_then(|values| values.first()).copied();
+                let constant = parameters.first().and_then(|values| values.first()).copied().unwrap_or(0.0);
                 for (q, to) in (0..=u8::MAX).zip(packed) {
-                    *to = made.integer(function.of(read.number(q), constant.unwrap_or(0.0)));
+                    *to = function.of(q, constant, [*read, *made]);
                 }
             }
         }
@@ -138,15 +156,53 @@ impl Integers {
 }
 
 impl Unary {
-    fn of(self, x: f32, constant: f32) -> f32 {
+    /// What it makes of an integer, and of the constant if there is one.
+    fn of(self, q: u8, constant: f32, [read, made]: [Quantisation; 2]) -> u8 {
+        let x = read.number(q);
         match self {
-            Unary::Function(function) => function.apply(x, 0.0),
+            Unary::Function(function) => made.integer(function.apply(x, 0.0)),
             Unary::Binary { function, left, activation } => {
                 let [a, b] = if left { [constant, x] } else { [x, constant] };
-                activation.apply(of_two(function, a, b), 0.0)
+                made.integer(activation.apply(of_two(function, a, b), 0.0))
             }
+            Unary::Integers { function } => with_constant(&function, q, constant),
         }
     }
+}
+
+/// A function of an integer and of this constant. A sum is rounded as ONNX Runtime rounds that of a tensor and one
+/// element: what does not change first, and then all at once.
+fn with_constant(binary: &QBinary, q: u8, constant: f32) -> u8 {
+    let (of_constant, of_element) = if binary.constant_first { (0, 1) } else { (1, 0) };
+    let [[scale, zero_point], [constant_scale, constant_zero_point]] =
+        [of_element, of_constant].map(|side| [binary.scales[side], f32::from(binary.zero_points[side])]);
+    let [made, made_zero_point] = [binary.scales[2], f32::from(binary.zero_points[2])];
+    let constant =
+        Quantisation { scale: constant_scale, zero_point: binary.zero_points[of_constant] }.integer(constant);
+    let (q, constant) = (f32::from(q), f32::from(constant));
+    let rounded = match binary.function {
+        QFunction::Product => {
+            let product = (q - zero_point) * (constant - constant_zero_point);
+            (product * (binary.scales[0] * binary.scales[1] / made)).round_ties_even() + made_zero_point
+        }
+        QFunction::Sum | QFunction::Difference => {
+            let sign = |side: usize| match binary.function {
+                QFunction::Difference if side == 1 => -1.0,
+                _ => 1.0,
+            };
+            let [ratio, constant_ratio] = [(of_element, scale), (of_constant, constant_scale)]
+                .map(|(side, scale)| sign(side) * (scale / made));
+            // Products of 24 and of 8 bits are exact in 64.
+            let exact = |a: f32, b: f32, c: f32| (f64::from(a) * f64::from(b) + f64::from(c)) as f32;
+            let fixed = match binary.constant_first {
+                true => exact(constant_ratio, constant_zero_point, ratio * zero_point),
+                false => exact(ratio, zero_point, constant_ratio * constant_zero_point),
+            };
+            exact(q, ratio, (made_zero_point - fixed) + constant * constant_ratio).round_ties_even()
+        }
+    };
+    // A conversion to an integer type saturates.
+    (rounded as u8).clamp(binary.low, binary.high)
 }
 
 /// A function of two numbers, but for powers.
@@ -223,11 +279,11 @@ pub(super) fn has_own_kernel(operator: &Operator, inputs: &[&Shape]) -> bool {
     match operator {
         Operator::ElementWise(element_wise) => !matches!(element_wise.function, Function::PRelu { .. }),
         Operator::Binary(binary) => match &binary.constant {
-            Some(constant) => {
+            Some(constant) if constant.quantisation.is_none() => {
                 let is_power = binary.function == BinaryFunction::Pow;
                 !is_power && is_table(constant, binary.activation.as_ref())
             }
-            None => function_of(binary.function).is_some() && bounds_at_most(binary.activation.as_ref()),
+            _ => function_of(binary.function).is_some() && bounds_at_most(binary.activation.as_ref()),
         },
         Operator::Pool(pool) => matches!(pool.kind, PoolKind::Max | PoolKind::Average { .. }),
         Operator::Reduce(reduce) => is_mean_of_image(reduce, inputs),
@@ -244,7 +300,12 @@ pub(super) fn has_own_kernel(operator: &Operator, inputs: &[&Shape]) -> bool {
 
 /// Whether a function of an element and this constant is a function of the element.
 fn is_table(constant: &operator::ConstantOperand, activation: Option<&Function>) -> bool {
-    constant.dims.iter().product::<usize>() == 1 && !matches!(activation, Some(Function::PRelu { .. }))
+    is_one(&constant.dims) && !matches!(activation, Some(Function::PRelu { .. }))
+}
+
+/// Whether a constant of these dimensions is one element.
+fn is_one(dims: &[usize]) -> bool {
+    dims.iter().product::<usize>() == 1
 }
 
 fn is_mean_of_image(reduce: &operator::Reduce, inputs: &[&Shape]) -> bool {
@@ -266,12 +327,20 @@ fn bounds_at_most(activation: Option<&Function>) -> bool {
     matches!(activation, None | Some(Function::Relu | Function::Clip { .. }))
 }
 
-/// Bytes of so many parameters of a layer: a byte of each weight, and four of each bias, scale and constant.
+/// Bytes of so many parameters of a layer: a byte of each weight, and four of each bias, scale and constant that is a
+/// float.
 pub(super) fn parameter_bytes(operator: &Operator, elements: u64) -> u64 {
     match beside_weights(operator) {
         Some(beside) => elements + 3 * beside,
+        None if has_constant_integers(operator) => elements,
         None => elements * Element::F32.bytes(),
     }
+}
+
+/// Whether an operator's constant operand is kept as 8-bit integers.
+fn has_constant_integers(operator: &Operator) -> bool {
+    let Operator::Binary(binary) = operator else { return false };
+    binary.constant.as_ref().is_some_and(|constant| constant.quantisation.is_some())
 }
 
 /// Biases and scales of sums of products.
@@ -285,7 +354,7 @@ fn beside_weights(operator: &Operator) -> Option<u64> {
 }
 
 /// Bytes that a layer's parameters take as packed.
-pub(super) fn stored_bytes(operator: &Operator, inputs: &[&Shape], _: u64) -> u64 {
+pub(super) fn stored_bytes(operator: &Operator, inputs: &[&Shape], elements: u64) -> u64 {
     let requantise = Requantise { zero_point: 0, low: 0, high: 0 };
     match operator {
         Operator::Conv(_) | Operator::Gemm(_) => {
@@ -299,7 +368,10 @@ pub(super) fn stored_bytes(operator: &Operator, inputs: &[&Shape], _: u64) -> u6
             len.unwrap_or(0) as u64
         }
         Operator::ElementWise(_) | Operator::Convert => TABLE as u64,
-        Operator::Binary(binary) if binary.constant.is_some() => TABLE as u64,
+        Operator::Binary(operator::Binary { constant: Some(constant), .. }) if is_one(&constant.dims) => {
+            TABLE as u64
+        }
+        Operator::Binary(operator::Binary { constant: Some(_), .. }) => elements,
         _ => 0,
     }
 }
@@ -378,7 +450,7 @@ pub(super) fn gemm(site: &Site<'_>) -> Result<Choice, String> {
 fn of_each(site: &Site<'_>, function: Unary) -> Result<Choice, String> {
     let Some(x) = site.inputs.first() else { return site.unsupported() };
     let packing = Integers::Table { function, quantisations: site.quantisations()? };
-    let parameters = 0..usize::from(matches!(function, Unary::Binary { .. }));
+    let parameters = 0..usize::from(!matches!(function, Unary::Function(_)));
     let choice = own_kernels::of_each_element(site, x, Forms::of::<u8, u8>(Table {}), None)?;
     Ok(choice.with(Packing::Integers(packing), parameters))
 }
@@ -419,12 +491,18 @@ pub(super) fn choose(site: &Site<'_>) -> Result<Choice, String> {
 }
 
 fn binary(site: &Site<'_>, binary: &operator::Binary) -> Result<Choice, String> {
-    if let Some(constant) = &binary.constant {
-        let (function, left) = (binary.function, constant.left);
+    let constant = binary.constant.as_ref();
+    let of_constant = constant.and_then(|constant| constant.quantisation);
+    let constant_first = constant.is_some_and(|constant| constant.left);
+    if constant.is_some() && of_constant.is_none() {
         let activation = translate::activation(binary.activation.as_ref());
-        return of_each(site, Unary::Binary { function, left, activation });
+        return of_each(site, Unary::Binary { function: binary.function, left: constant_first, activation });
     }
-    let operands: Vec<Quantisation> = site.inputs.iter().filter_map(|x| x.quantisation).collect();
+    let mut operands: Vec<Quantisation> =
+        site.inputs.iter().filter_map(|x| x.quantisation).chain(of_constant).collect();
+    if constant_first {
+        operands.reverse();
+    }
     let (Some(function), &[a, b], Some(made)) =
         (function_of(binary.function), operands.as_slice(), site.quantisation)
     else {
@@ -433,13 +511,21 @@ fn binary(site: &Site<'_>, binary: &operator::Binary) -> Result<Choice, String> 
     let Requantise { zero_point, low, high } = requantise(made, binary.activation.as_ref());
     let kernel = QBinary {
         function,
-        constant_first: false,
+        constant_first,
         scales: [a.scale, b.scale, made.scale],
         zero_points: [a.zero_point, b.zero_point, zero_point],
         low,
         high,
     };
-    own_kernels::of_two(site, Forms::of::<u8, u8>(kernel), None, Ok)
+    let dims = constant.map(|constant| constant.dims.as_slice());
+    if dims.is_some_and(is_one) {
+        return of_each(site, Unary::Integers { function: kernel });
+    }
+    own_kernels::of_two(site, Forms::of::<u8, u8>(kernel), dims, |choice| {
+        let (Some(dims), Some(quantisation)) = (dims, of_constant) else { return Ok(choice) };
+        let elements = Box::new(choice.constant(site.output, dims)?);
+        Ok(choice.with(Packing::Integers(Integers::Constant { elements, quantisation }), 0..1))
+    })
 }
 
 fn pool(site: &Site<'_>, x: &Operand<'_>, pool: &operator::Pool) -> Result<Choice, String> {

@@ -1,7 +1,10 @@
 //! What layers of 8-bit integers compute, and what they keep.
 
-use crate::operator::{BinaryFunction, Function, Operator, PoolKind, ReduceFunction};
+use crate::format::Quantisation;
+use crate::operator::{Binary, BinaryFunction, Function, Operator, PoolKind, ReduceFunction};
 use crate::shape::{Order, Shape};
+
+use super::parameters;
 
 /// Kinds of operators that move elements, or put others between two of them.
 const MOVERS: [&str; 7] =
@@ -27,11 +30,11 @@ pub(super) fn is_other(operator: &Operator, inputs: &[&Shape]) -> bool {
     match operator {
         Operator::ElementWise(element_wise) => !is_slope(Some(&element_wise.function)),
         Operator::Binary(binary) => match &binary.constant {
-            Some(constant) => {
+            Some(constant) if constant.quantisation.is_none() => {
                 let is_scalar = constant.dims.iter().all(|&dim| dim == 1);
                 is_scalar && !is_slope(binary.activation.as_ref()) && binary.function != BinaryFunction::Pow
             }
-            None => {
+            _ => {
                 use BinaryFunction::{Add, Mul, Sub};
                 matches!(binary.function, Add | Sub | Mul) && is_bound(binary.activation.as_ref())
             }
@@ -55,15 +58,22 @@ pub(super) fn moves(operator: &Operator) -> bool {
 }
 
 /// Bytes of a layer's parameters, from how many weights, biases and constants it has: one of each weight, four of each
-/// bias, of the scale of each output channel, and of each constant.
+/// bias, of the scale of each output channel, and of each constant that is a float.
 pub(super) fn parameter_bytes(operator: &Operator, elements: u64) -> Option<u64> {
     match channels_and_biases(operator) {
         Some([channels, biases]) => {
             let weights = elements.checked_sub(biases)?;
             weights.checked_add(channels.checked_add(biases)?.checked_mul(4)?)
         }
+        None if constant(operator).is_some() => Some(elements),
         None => elements.checked_mul(4),
     }
+}
+
+/// What the elements of an operator's constant operand stand for, if they are kept as 8-bit integers.
+pub(super) fn constant(operator: &Operator) -> Option<Quantisation> {
+    let Operator::Binary(binary) = operator else { return None };
+    binary.constant.as_ref()?.quantisation
 }
 
 /// Output channels of sums of products, and how many biases they have.
@@ -78,7 +88,7 @@ fn channels_and_biases(operator: &Operator) -> Option<[u64; 2]> {
 /// Bytes that a layer keeps of its parameters, by the rule that the kernels' module `quantised::panels` states: of each
 /// output channel a bias, a multiplier and its weights, which a convolution but a depthwise one, and a matrix product,
 /// keep in pairs; as many zeros as vectors of 8 multipliers read beyond those of a group; rounded up to 64. A function of
-/// one element is a table of 256 bytes.
+/// one element is a table of 256 bytes. Other constants are a byte for each element.
 pub(super) fn stored(operator: &Operator, inputs: &[&Shape]) -> Option<u64> {
     let even = |steps: usize| steps.checked_next_multiple_of(2);
     // Groups, output channels of each, and bytes of the weights of one.
@@ -93,7 +103,11 @@ pub(super) fn stored(operator: &Operator, inputs: &[&Shape]) -> Option<u64> {
         }
         (Operator::Gemm(gemm), _) => (1, gemm.units, even(gemm.inner)?),
         (Operator::ElementWise(_) | Operator::Convert, _) => return Some(256),
-        (Operator::Binary(binary), _) if binary.constant.is_some() => return Some(256),
+        (Operator::Binary(Binary { constant: Some(constant), .. }), _) => {
+            let is_table = constant.dims.iter().all(|&dim| dim == 1);
+            let bytes = if is_table { 256 } else { parameters::elements(operator, inputs)? };
+            return bytes.checked_next_multiple_of(64);
+        }
         _ => return Some(0),
     };
     let all = groups.checked_mul(filters)?.checked_mul(steps.checked_add(8)?)?;

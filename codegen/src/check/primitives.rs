@@ -204,6 +204,17 @@ fn check_layer(cnn: &CnnIndex<'_>, l: usize, wrong: &mut dyn FnMut(String)) {
     if stated != writes {
         wrong(format!("it writes {writes}, but `{}` is stored as {stated}", entry.tensor.name));
     }
+    if let Some(quantisation) = integers::constant(&layer.operator) {
+        if primitive.elements != [U8; 2] {
+            wrong(format!(
+                "its constant is kept as 8-bit integers, which `{}` does not read",
+                primitive.name
+            ));
+        }
+        if !(quantisation.scale.is_normal() && quantisation.scale > 0.0) {
+            wrong(format!("the scale of its constant is {}, no positive normal number", quantisation.scale));
+        }
+    }
     let makes = if layer.operator.kind() == "arg_max" { I64 } else { primitive.elements[1] };
     let stated = entry.tensor.format.element;
     if stated != makes {

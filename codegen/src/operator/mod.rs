@@ -9,6 +9,7 @@ pub use windows::{
 
 use serde::{Deserialize, Serialize};
 
+use crate::format::Quantisation;
 use crate::shape::Shape;
 
 /// What a layer computes. Shapes are those of ONNX; `[y, x]` pairs are height first; `pads` are
@@ -237,6 +238,9 @@ pub struct ConstantOperand {
     pub dims: Vec<usize>,
     /// Whether it is the left operand.
     pub left: bool,
+    /// Which numbers its elements stand for, if they are kept as 8-bit integers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quantisation: Option<Quantisation>,
 }
 
 /// A function of two elements.

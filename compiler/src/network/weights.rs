@@ -7,6 +7,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use csdfc_codegen::format::Quantisation;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -145,6 +146,21 @@ impl Weights {
             factors.map_or(own, |factors| own * factors[i % factors.len()])
         };
         Some((0..size).map(scale).collect())
+    }
+
+    /// Which numbers 8-bit integers stand for, if the values are such numbers. Signed integers are moved by 128.
+    pub fn quantisation(&self) -> Option<Quantisation> {
+        let WeightSource::Integers(integers) = &self.source else { return None };
+        let (&[scale], &[zero_point], None) =
+            (integers.scales.as_slice(), integers.zero_points.as_slice(), &self.scale)
+        else {
+            return None;
+        };
+        let moved = [0, 128].into_iter().find(|moved| {
+            let all = integers.values.iter().chain([&zero_point]);
+            all.copied().all(|q| q.checked_add(*moved).is_some_and(|q| (0..=255).contains(&q)))
+        })?;
+        Some(Quantisation { scale, zero_point: (zero_point + moved) as u8 })
     }
 
     /// The values, in row-major order.

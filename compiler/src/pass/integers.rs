@@ -12,7 +12,7 @@
 
 use csdfc_codegen::bind::{self, Primitive};
 use csdfc_codegen::format::{Element, Quantisation};
-use csdfc_codegen::operator::{Operator, PoolKind};
+use csdfc_codegen::operator::{BinaryFunction, Operator, PoolKind};
 use csdfc_codegen::shape::Shape;
 
 use super::names::Names;
@@ -127,6 +127,7 @@ impl Pass {
         let quantise = self.sole_quantise(id);
         let own = quantise.and_then(|reader| self.source.layer(reader).quantisation);
         let mut by = Layer { inputs: integers, ..layer.clone() };
+        quantise_constant(&mut by);
         by.primitive = primitive(&by);
         by.primitive?;
         by.quantisation = if moves(&by.operator) {
@@ -216,6 +217,16 @@ fn moves(operator: &Operator) -> bool {
         | Operator::Resize(_)
         | Operator::Pad(_) => true,
         _ => false,
+    }
+}
+
+/// Lets a constant operand be 8-bit integers, if the model has it so and there is a kernel.
+fn quantise_constant(layer: &mut Layer) {
+    if let (Operator::Binary(binary), [values]) = (&mut layer.operator, layer.parameters.as_slice())
+        && let BinaryFunction::Add | BinaryFunction::Sub | BinaryFunction::Mul = binary.function
+        && let Some(constant) = &mut binary.constant
+    {
+        constant.quantisation = values.quantisation();
     }
 }
 

@@ -27,7 +27,8 @@ pub enum QFunction {
 /// With `a` and `b` the elements of left and right, and `s` and `z` the scales and zero points:
 ///
 /// - *Sum.* `clamp(round_half_even(fixed + a·ra + b·rb), low, high)`, where `ra = s0 / s2`, `rb = s1 / s2` and
-///   `fixed = z2 − (ra·z0 + rb·z1)`: floats, each operation rounded, from left to right. So does ONNX Runtime.
+///   `fixed = z2 − (ra·z0 + rb·z1)`: floats, each operation rounded, from left to right, but for `ra·z0`, which only the
+///   sum rounds. So does ONNX Runtime.
 /// - *Difference.* The same with −`rb` for `rb`.
 /// - *Product.* As [`Requantise`] makes an element of `(a − z0)·(b − z1)`, with the multiplier `s0·s1 / s2`.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -65,8 +66,10 @@ impl QBinary {
         let sign = if self.function == QFunction::Difference { -1.0 } else { 1.0 };
         let [left, right] = [a / c, sign * (b / c)];
         let [za, zb, zc] = self.zero_points.map(f32::from);
+        // The product is exact in 64 bits.
+        let zeros = (f64::from(left) * f64::from(za) + f64::from(right * zb)) as f32;
         let how = Requantise { zero_point: 0, low: self.low, high: self.high };
-        Sum { fixed: zc - (left * za + right * zb), left, right, how }
+        Sum { fixed: zc - zeros, left, right, how }
     }
 
     /// The function where it is a product.

@@ -175,7 +175,8 @@ fn products() {
 
 #[test]
 fn element_by_element() {
-    let constant = |dims: &[usize]| Some(ConstantOperand { dims: dims.to_vec(), left: false });
+    let constant =
+        |dims: &[usize]| Some(ConstantOperand { dims: dims.to_vec(), left: false, quantisation: None });
     let add =
         |constant| Operator::Binary(Binary { function: BinaryFunction::Add, constant, activation: None });
     assert_eq!(made(&add(None), &[&[2, 1, 4], &[3, 1]]), Some(vec![2, 3, 4]));
@@ -204,7 +205,8 @@ fn order_is_kept() {
     let last = Shape { dims: vec![1, 3, 4, 2], order: Order::ChannelsLast };
     let first = Shape::new([1, 3, 4, 2]);
     let add = |constant: Option<&[usize]>, inputs: &[&Shape]| {
-        let constant = constant.map(|dims| ConstantOperand { dims: dims.to_vec(), left: false });
+        let constant =
+            constant.map(|dims| ConstantOperand { dims: dims.to_vec(), left: false, quantisation: None });
         let add = Operator::Binary(Binary { function: BinaryFunction::Add, constant, activation: None });
         output_shape(&add, inputs, &last).unwrap().order
     };

@@ -58,7 +58,7 @@ fn pair(
         }
     };
     let weights = constant.weights()?;
-    let constant = Some(ConstantOperand { dims: weights.dims.clone(), left: is_left });
+    let constant = Some(ConstantOperand { dims: weights.dims.clone(), left: is_left, quantisation: None });
     let operator = Operator::Binary(Binary { function, constant, activation: None });
     builder.layer(node, operator, &[tensor], vec![weights])
 }

@@ -65,7 +65,8 @@ pub(super) fn gemm(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> 
         None => Ok(product),
         Some(Value::Constant(c)) => {
             let weights = scaled(c, beta)?;
-            let constant = Some(ConstantOperand { dims: weights.dims.clone(), left: false });
+            let constant =
+                Some(ConstantOperand { dims: weights.dims.clone(), left: false, quantisation: None });
             let operator = Operator::Binary(Binary { constant, ..add });
             builder.layer(node, operator, &[&product], vec![weights])
         }
@@ -248,7 +249,7 @@ fn times(builder: &mut Builder, node: &Node, tensor: Tensor, factor: f32) -> Res
     if factor == 1.0 {
         return Ok(tensor);
     }
-    let constant = Some(ConstantOperand { dims: Vec::new(), left: false });
+    let constant = Some(ConstantOperand { dims: Vec::new(), left: false, quantisation: None });
     let operator = Operator::Binary(Binary { function: BinaryFunction::Mul, constant, activation: None });
     builder.layer(node, operator, &[&tensor], vec![Weights::of([], vec![factor])])
 }

@@ -50,7 +50,7 @@ impl Builder {
 
     /// With a constant of these dimensions.
     fn constant(&mut self, function: BinaryFunction, x: LayerId, dims: &[usize], left: bool) -> LayerId {
-        let constant = Some(ConstantOperand { dims: dims.to_vec(), left });
+        let constant = Some(ConstantOperand { dims: dims.to_vec(), left, quantisation: None });
         self.add(Operator::Binary(Binary { function, constant, activation: None }), &[x])
     }
 
