@@ -5,11 +5,7 @@ use std::ops::Range;
 use csdfc_kernels::element::F16;
 use csdfc_kernels::span::SpanMut;
 
-<<<<<<< HEAD
-use crate::bind::{self, Call};
-=======
-use crate::bind::{Call, Packing};
->>>>>>> b7412dd (Integers: import, passes, plan, checker, binding (work in progress))
+use crate::bind::{self, Call, Packing};
 use crate::bytes::{Bytes, LINE};
 use crate::format::Element;
 

@@ -53,13 +53,13 @@ impl Slicing {
         if !SLICED.contains(&primitive.name()) {
             return None;
         }
-        let floats = primitive.floats();
-        let site = Site { floats, ..Site::whole(operator, operands.iter().copied(), output) };
+        let elements = primitive.elements();
+        let site = Site { elements, ..Site::whole(operator, operands.iter().copied(), output) };
         let call = super::bind(primitive, &site).ok()?;
         call.slice(operator, 1)?;
         let (conv, beside) = panels(&call)?;
-        let element = floats[0].bytes();
-        let [each, beside] = [conv.packed_each(), beside].map(|elements| elements as u64 * element);
+        let element = elements[0].bytes();
+        let [each, beside] = [conv.packed_each(), beside].map(|count| count as u64 * element);
         Some(Slicing { filters: conv.filters as u64, each, beside, element })
     }
 
