@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use csdfc::app::partition::Partition;
 use csdfc::app::resolve::{Application, Cnn, RowsChoice};
-use csdfc::network::{LayerId, Network, NetworkOutput, Operand};
+use csdfc::network::{Layer, LayerId, Network, NetworkOutput, Operand};
 use csdfc_codegen::bind::{self, Call, Form, Literal, Primitive, Site};
+use csdfc_codegen::format::Quantisation;
 use csdfc_codegen::operator::{
     ArgMax, BatchNorm, Binary, BinaryFunction, Concat, ConstantOperand, Conv, ConvTranspose, Coordinates,
     DepthToSpace, ElementWise, Function, Gemm, InstanceNorm, Lrn, Operator, Pad, PadMode, Pool, PoolKind,
@@ -16,6 +17,7 @@ use csdfc_codegen::plan::StorageModel;
 use csdfc_codegen::shape::{Order, Shape};
 use csdfc_kernels::sources::SOURCES;
 use csdfc_tests::generate;
+use csdfc_tests::quantised::quantised;
 
 /// The forms in which kernels see tensors.
 const ROWS: &str = "rows";
@@ -24,9 +26,7 @@ const ELEMENTS: &str = "elements";
 /// Every kernel with the forms that it has, from the kernels' sources: the test fails until a network calls a new one.
 fn kernels() -> BTreeSet<(String, &'static str)> {
     let mut all = BTreeSet::new();
-    // Nothing is bound to kernels of bytes yet.
-    let texts = SOURCES.iter().filter(|(path, _)| !path.starts_with("quantised/"));
-    for line in texts.flat_map(|(_, text)| text.lines()) {
+    for line in SOURCES.iter().flat_map(|(_, text)| text.lines()) {
         for (kind, form) in [("RowKernel", ROWS), ("ElementKernel", ELEMENTS)] {
             // `impl<E: Element> RowKernel<E, E> for Conv {`
             let Some((start, name)) = line.split_once(" for ") else { continue };
@@ -550,6 +550,31 @@ fn network(group: &Group, through: bool) -> Network {
     network
 }
 
+/// An image that is quantised as a vector, which becomes numbers as an image.
+fn views_of_integers() -> Network {
+    let mut network = Network::default();
+    let mut operand = generate::input(&mut network, image());
+    let to = Quantisation { scale: 0.031, zero_point: 129 };
+    let vector = Shape::new([1, image().elements()]);
+    let steps = [("quantise", vector, Some(to)), ("dequantise", image(), None)];
+    for (name, shape, quantisation) in steps {
+        let layer = network.add(Layer {
+            name: name.into(),
+            onnx_nodes: Vec::new(),
+            operator: Operator::Convert,
+            inputs: vec![Operand { shape: shape.clone(), ..operand }],
+            parameters: Vec::new(),
+            output: format!("{name}:0"),
+            shape: shape.clone(),
+            primitive: Primitive::find(&format!("convert-{name}-hwc-hwc")),
+            quantisation,
+        });
+        operand = Operand { layer, shape };
+    }
+    network.outputs.push(NetworkOutput { name: "y".into(), operand });
+    network
+}
+
 /// All layers that the networks are made of.
 pub fn groups() -> Vec<Group> {
     [windows(), products(), arithmetic(), layout(), reductions(), lines()].concat()
@@ -563,7 +588,13 @@ pub fn application() -> Application {
     for (c, group) in groups.iter().enumerate() {
         let network = network(group, c % 2 == 1);
         let halved = csdfc::pass::halve(network.clone(), &vec![true; network.layers.len()]);
-        for (name, network) in [(group.name.to_owned(), network), (format!("{}_16", group.name), halved)] {
+        // Numbers from −4 to 4, in steps that no tensor is made of.
+        let to = Some(Quantisation { scale: 0.031, zero_point: 129 });
+        let quantisations: Vec<_> =
+            network.layers.iter().map(|layer| to.filter(|_| !layer.operator.makes_indices())).collect();
+        let integers = csdfc::pass::integers(quantised(&network, &quantisations));
+        let all = [(String::new(), network), ("_16".into(), halved), ("_8".into(), integers)];
+        for (name, network) in all.map(|(end, network)| (format!("{}{end}", group.name), network)) {
             for id in network.ids() {
                 let all = network.layer(id).rows();
                 rows.insert((cnns.len(), id), [1, 2, all][c % 3].min(all) as u64);
@@ -573,10 +604,11 @@ pub fn application() -> Application {
             cnns.push(generate::of_network(&name, network, vec![whole]));
         }
     }
-    let network = by_primitives();
-    let layers = network.ids().collect();
-    let whole = Partition { name: "primitives".into(), layers, processor: "cpu".into(), schedule: None };
-    cnns.push(generate::of_network("primitives", network, vec![whole]));
+    for (name, network) in [("primitives", by_primitives()), ("views_8", views_of_integers())] {
+        let layers = network.ids().collect();
+        let whole = Partition { name: name.into(), layers, processor: "cpu".into(), schedule: None };
+        cnns.push(generate::of_network(name, network, vec![whole]));
+    }
     let parallel = cnns.iter().map(|cnn| vec![cnn.name.clone()]).collect();
     generate::of_cnns(cnns, parallel, StorageModel::Tensors, RowsChoice::Layers(rows))
 }
@@ -591,10 +623,11 @@ fn call(network: &Network, id: LayerId) -> Option<Call> {
     let mut site = Site::whole(&layer.operator, inputs, &layer.shape);
     [_, site.layout] = layer.primitive().layouts();
     site.elements = layer.primitive().elements();
-    site.ring_rows = layer.rows();
+    (site.ring_rows, site.quantisation) = (layer.rows(), layer.quantisation);
     for (operand, read) in site.inputs.iter_mut().zip(&layer.inputs) {
         let read = network.layer(read.layer);
         (operand.layout, operand.ring_rows) = (read.format().layout, read.rows());
+        operand.quantisation = read.quantisation;
     }
     Some(bind::bind(layer.primitive(), &site).expect("a kernel"))
 }

@@ -184,6 +184,7 @@ fn compute(layer: &Layer, operands: &[Tensor<'_>]) -> Vec<f64> {
                 _ => unreachable!("no test has another reduction"),
             }
         }),
+        Operator::Convert => operands[0].data.to_vec(),
         Operator::Concat(concat) => each(out, |o| {
             let mut index = o.to_vec();
             for operand in operands {

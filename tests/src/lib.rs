@@ -7,6 +7,7 @@ pub mod crates;
 pub mod generate;
 pub mod hostile;
 pub mod moments;
+pub mod quantised;
 pub mod together;
 
 use std::io::Write;

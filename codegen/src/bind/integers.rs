@@ -436,9 +436,7 @@ pub(super) fn gemm(site: &Site<'_>) -> Result<Choice, String> {
     let gemm = csdfc_kernels::gemm::Gemm { activation: Activation::None, ..gemm };
     let product = QGemm { gemm, zero_point: read.zero_point, requantise };
     let choice = match input.zip(output) {
-        Some((input, output)) => {
-            Choice::by_rows(Kernel::rows::<u8, u8>(product.as_conv()), vec![input], output)
-        }
+        Some((input, output)) => Choice::by_rows(Kernel::rows::<u8, u8>(product), vec![input], output),
         None => site.elements(Kernel::elements::<u8, u8>(product))?,
     };
     let scales = [read.scale, made.scale];
@@ -451,7 +449,7 @@ fn of_each(site: &Site<'_>, function: Unary) -> Result<Choice, String> {
     let Some(x) = site.inputs.first() else { return site.unsupported() };
     let packing = Integers::Table { function, quantisations: site.quantisations()? };
     let parameters = 0..usize::from(!matches!(function, Unary::Function(_)));
-    let choice = own_kernels::of_each_element(site, x, Forms::of::<u8, u8>(Table {}), None)?;
+    let choice = own_kernels::of_each_element(site, x, Forms::of::<u8, u8>(Table), None)?;
     Ok(choice.with(Packing::Integers(packing), parameters))
 }
 

@@ -21,7 +21,7 @@ use crate::network::weights::Weights;
 use crate::network::{Layer, LayerId, Network, Operand};
 
 /// Lets layers compute on integers where they can. Other networks stay as they are.
-pub(super) fn integers(network: Network) -> Network {
+pub fn integers(network: Network) -> Network {
     if network.layers.iter().all(|layer| layer.quantisation.is_none()) {
         return network;
     }

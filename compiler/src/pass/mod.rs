@@ -30,7 +30,7 @@ mod reorder;
 mod residual;
 mod rewrite;
 
-pub use integers::of_moved_integers;
+pub use integers::{integers, of_moved_integers};
 pub use legalise::legalise;
 pub use precision::{half, halve};
 pub use reorder::{PartitionLayers, reorder};

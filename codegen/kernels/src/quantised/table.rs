@@ -9,7 +9,7 @@ use super::super::rows::{Rows, RowsMut};
 /// A function of each element: element `q` becomes byte `q` of the constant, which has 256.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
-pub struct Table {}
+pub struct Table;
 
 /// Bytes of a table.
 const SIZE: usize = 256;

@@ -124,8 +124,8 @@ fn tables() {
             output: size,
             want: &want.data,
         };
-        case.by_rows(&mut random, &Table {}, |_, y| y..y + 1);
-        case.by_elements(&mut random, &Table {});
+        case.by_rows(&mut random, &Table, |_, y| y..y + 1);
+        case.by_elements(&mut random, &Table);
     }
 }
 

@@ -1,0 +1,135 @@
+//! Layers of 8-bit integers, executed. Random networks whose tensors are quantised make the same bytes however they are
+//! planned. A layer alone makes what the textbook says of the numbers that its integers stand for, rounded once.
+
+use std::collections::BTreeMap;
+
+use csdfc::network::{Network, NetworkOutput, Operand};
+use csdfc::pass::integers;
+use csdfc_codegen::bind::Primitive;
+use csdfc_codegen::format::{Element, Quantisation};
+use csdfc_codegen::plan::StorageModel;
+use csdfc_tests::quantised::{quantisation, quantised};
+use csdfc_tests::{generate, random};
+use rand::RngExt;
+use rand_chacha::ChaCha8Rng;
+
+use super::layouts::outputs;
+use super::{bits, floats, inputs, textbook};
+
+/// Networks drawn.
+const NETWORKS: u64 = 100;
+
+/// A random network.
+fn drawn(random: &mut ChaCha8Rng) -> Network {
+    let bytes: Vec<u8> = (0..random.random_range(20..200)).map(|_| random.random()).collect();
+    generate::application(&bytes, StorageModel::Tensors).cnns[0].network.clone()
+}
+
+/// The tensors of a network, as the textbook has them.
+fn tensors(network: &Network) -> Vec<Vec<f64>> {
+    let inputs = inputs(network, 0);
+    let inputs: Vec<Vec<f64>> =
+        inputs.iter().map(|input| floats(input).iter().copied().map(f64::from).collect()).collect();
+    textbook::evaluate(network, &inputs)
+}
+
+/// A quantisation for each tensor that is one of numbers: one that reaches from its least to its largest element, or not
+/// quite.
+fn quantisations(network: &Network, random: &mut ChaCha8Rng) -> Vec<Option<Quantisation>> {
+    let ends = |tensor: &Vec<f64>, share: f64| {
+        let end = |best: fn(f64, f64) -> f64| share * tensor.iter().copied().fold(0.0, best);
+        [end(f64::min), end(f64::max)]
+    };
+    let tensors = tensors(network);
+    let of = |(layer, tensor): (&csdfc::network::Layer, &Vec<f64>)| {
+        let share = [1.0, 0.8][random.random_range(0..2)];
+        let ends = ends(tensor, share);
+        let is_finite = ends.iter().all(|end| end.is_finite() && end.abs() < 1e30);
+        (is_finite && !layer.operator.makes_indices()).then(|| quantisation(ends))
+    };
+    network.layers.iter().zip(&tensors).map(of).collect()
+}
+
+fn counts() -> BTreeMap<&'static str, u64> {
+    let of_integers = |primitive: &Primitive| primitive.elements().contains(&Element::U8);
+    Primitive::all().filter(of_integers).map(|primitive| (primitive.name(), 0)).collect()
+}
+
+#[test]
+fn integers_are_the_same_however_they_are_planned() {
+    let mut executed = counts();
+    for stream in 0..NETWORKS {
+        let random = &mut random(stream);
+        let drawn = drawn(random);
+        let mut quantisations = quantisations(&drawn, random);
+        if random.random_range(0..2) == 0 {
+            // Some layers stay with floats.
+            quantisations.iter_mut().for_each(|to| *to = to.filter(|_| random.random_range(0..4) > 0));
+        }
+        let network = integers(quantised(&drawn, &quantisations));
+        for layer in &network.layers {
+            executed.entry(layer.primitive().name()).and_modify(|count| *count += 1);
+        }
+        let outputs = outputs(&network);
+        for (i, found) in outputs.iter().enumerate() {
+            assert_eq!(bits(&outputs[0]), bits(found), "stream {stream}, plan {i}");
+        }
+    }
+    assert!(executed.values().all(|count| *count > 2), "{executed:?}");
+}
+
+/// A network of this layer alone, which reads inputs of its operands' shapes; none if it reads something in other
+/// dimensions than it has.
+fn alone(network: &Network, layer: usize) -> Option<Network> {
+    let mut layer = network.layers[layer].clone();
+    (layer.name, layer.output) = ("alone".into(), "alone:0".into());
+    let mut alone = Network::default();
+    for operand in &mut layer.inputs {
+        if network.layer(operand.layer).shape != operand.shape {
+            return None;
+        }
+        *operand = generate::input(&mut alone, operand.shape.clone());
+    }
+    let operand = Operand { shape: layer.shape.clone(), layer: alone.add(layer) };
+    alone.outputs.push(NetworkOutput { name: "y".into(), operand });
+    Some(alone)
+}
+
+#[test]
+fn a_layer_rounds_once() {
+    let mut executed = counts();
+    let mut compared = 0;
+    for stream in 0..3 * NETWORKS {
+        let random = &mut random(stream);
+        let drawn = drawn(random);
+        let layers = (0..drawn.layers.len()).filter(|&l| !drawn.layers[l].is_input());
+        for l in layers {
+            let Some(alone) = alone(&drawn, l) else { continue };
+            let mut to = quantisations(&alone, random);
+            let Some(made) = to.last().copied().flatten() else { continue };
+            // Inputs are sixteenths from −2 to 2 at most, so that they are what integers stand for.
+            let count = to.len() - 1;
+            to[..count].fill(Some(Quantisation { scale: 0.0625, zero_point: 128 }));
+            let rounded = quantised(&alone, &to);
+            let network = integers(rounded.clone());
+            let Some(layer) = network.layers.iter().find(|layer| layer.is_of_integers()) else { continue };
+            executed.entry(layer.primitive().name()).and_modify(|count| *count += 1);
+            // The textbook computes with the weights as they were rounded, and passes over conversions.
+            let all = tensors(&rounded);
+            let of = rounded.layers.len() - 3;
+            let got = &outputs(&network)[0][0][0];
+            let [low, high] = [0, u8::MAX].map(|q| f64::from(made.number(q)));
+            let scale = f64::from(made.scale);
+            for (want, got) in all[of].iter().zip(floats(got)) {
+                let error = (want.clamp(low, high) - f64::from(*got)).abs();
+                // Half a step, as much of a bias, which is an integer too, and what floats of 32 bits round.
+                let most = 0.5 * (scale + 0.0625 / 127.0) + 1e-4 * (scale + want.abs());
+                assert!(error <= most, "stream {stream}: {got}, not {want} ± {scale}: {:?}", alone.layers);
+            }
+            compared += 1;
+        }
+    }
+    assert!(compared > 200, "{compared}");
+    let kernels = executed.iter().filter(|(name, _)| name.contains("int8"));
+    assert!(kernels.clone().all(|(_, count)| *count > 2), "{executed:?}");
+}

@@ -1,0 +1,83 @@
+//! Networks as a quantised model states them: each tensor is rounded to 8-bit integers and back.
+
+use std::sync::Arc;
+
+use csdfc::network::weights::{Integers, WeightSource, Weights};
+use csdfc::network::{Layer, LayerId, Network, Operand};
+use csdfc_codegen::bind::Primitive;
+use csdfc_codegen::format::Quantisation;
+use csdfc_codegen::operator::Operator;
+
+/// The network with a conversion to integers and one back after each layer that has a quantisation, and with the weights
+/// and the constant operands of these layers as integers. Layers do not compute on them yet.
+///
+/// # Panics
+/// When weights cannot be read.
+pub fn quantised(network: &Network, quantisations: &[Option<Quantisation>]) -> Network {
+    let mut result = Network::default();
+    let mut places: Vec<LayerId> = Vec::new();
+    for (layer, quantisation) in network.layers.iter().zip(quantisations) {
+        let mut layer = layer.clone();
+        layer.inputs.iter_mut().for_each(|operand| operand.layer = places[operand.layer.0]);
+        if quantisation.is_some() {
+            quantise_parameters(&mut layer);
+        }
+        let mut made = result.add(layer.clone());
+        if let Some(quantisation) = quantisation {
+            let to = [("quantise", Some(*quantisation)), ("dequantise", None)];
+            for (how, quantisation) in to {
+                made = result.add(Layer {
+                    name: format!("{}_{how}", layer.name),
+                    output: format!("{}_{how}", layer.output),
+                    onnx_nodes: Vec::new(),
+                    operator: Operator::Convert,
+                    inputs: vec![Operand { layer: made, shape: layer.shape.clone() }],
+                    parameters: Vec::new(),
+                    shape: layer.shape.clone(),
+                    primitive: Primitive::find(&format!("convert-{how}-hwc-hwc")),
+                    quantisation,
+                });
+            }
+        }
+        places.push(made);
+    }
+    result.outputs.clone_from(&network.outputs);
+    for output in &mut result.outputs {
+        output.operand.layer = places[output.operand.layer.0];
+    }
+    result
+}
+
+/// Which numbers integers may stand for that reach from `low` to `high`, and 0.
+pub fn quantisation([low, high]: [f64; 2]) -> Quantisation {
+    let (low, high) = (low.min(0.0), high.max(0.0));
+    let scale = ((high - low) / 255.0).max(1e-6) as f32;
+    Quantisation { scale, zero_point: (-low / f64::from(scale)).round() as u8 }
+}
+
+/// Weights as integers with a scale for each output channel, a constant operand with one for all.
+fn quantise_parameters(layer: &mut Layer) {
+    let axis = match &layer.operator {
+        Operator::Conv(_) => Some(0),
+        Operator::Gemm(gemm) => Some(usize::from(!gemm.transposed)),
+        Operator::Binary(_) => None,
+        _ => return,
+    };
+    let Some(weights) = layer.parameters.first_mut() else { return };
+    let values = weights.values().expect("weights of a test");
+    let (inner, channels) = match axis {
+        Some(axis) => (weights.dims[axis + 1..].iter().product::<usize>(), weights.dims[axis]),
+        None => (1, 1),
+    };
+    let mut scales = vec![0.0_f32; channels];
+    for (i, value) in values.iter().enumerate() {
+        let scale = &mut scales[i / inner % channels];
+        *scale = scale.max(value.abs() / 127.0);
+    }
+    scales.iter_mut().for_each(|scale| *scale = scale.max(1e-6));
+    let integer = |(i, value): (usize, &f32)| (value / scales[i / inner % channels]).round() as i32;
+    let values = values.iter().enumerate().map(integer).collect();
+    let zero_points = vec![0; channels];
+    let source = WeightSource::Integers(Arc::new(Integers { values, inner, scales, zero_points }));
+    *weights = Weights { dims: weights.dims.clone(), source, scale: None };
+}
