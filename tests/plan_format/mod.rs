@@ -11,16 +11,18 @@ use csdfc::app::partition::Partition;
 use csdfc::app::resolve::{Application, Paged, RowsChoice};
 use csdfc::app::spec::{Method, RowsSpec};
 use csdfc::network::{Network, NetworkOutput};
-use csdfc::pass::legalise;
+use csdfc::pass::{integers, legalise};
 use csdfc::units::MemoryGoal;
 use csdfc_codegen::bind::Primitive;
 use csdfc_codegen::check;
+use csdfc_codegen::format::{Element, Quantisation};
 use csdfc_codegen::operator::{Conv, Operator};
 use csdfc_codegen::plan::{
     Buffer, FiringName, Layer, LayerInput, PagedWeights, Plan, Step, StorageModel, Tensor,
 };
 use csdfc_codegen::shape::Shape;
 use csdfc_tests::generate::{self, application};
+use csdfc_tests::quantised::quantised;
 use csdfc_tests::together::pushed;
 use csdfc_tests::{app, outcome, root};
 use rand::{RngExt, SeedableRng};
@@ -241,9 +243,18 @@ fn every_primitive_is_as_the_page_says() {
             let mut network = Network::default();
             let x = generate::input(&mut network, image.clone());
             let operand = generate::push(&mut network, conv.clone(), vec![x]).unwrap();
-            network.layers[operand.layer.0].primitive = Some(primitive);
+            if primitive.elements()[0] != Element::U8 {
+                network.layers[operand.layer.0].primitive = Some(primitive);
+            }
             network.outputs.push(NetworkOutput { name: "out".into(), operand });
-            let network = legalise(network);
+            let network = match primitive.elements() {
+                [Element::U8, _] => {
+                    let to = Some(Quantisation { scale: 0.03, zero_point: 100 });
+                    integers(quantised(&network, &vec![to; network.layers.len()]))
+                }
+                _ => legalise(network),
+            };
+            assert!(network.layers.iter().any(|layer| layer.primitive() == primitive), "{name}");
             let (layers, processor) = (network.ids().collect(), "cpu".into());
             let whole = Partition { name: "p".into(), layers, processor, schedule: None };
             let cnns = vec![generate::of_network("cnn", network, vec![whole])];
@@ -319,16 +330,44 @@ fn broken(plan: &Plan, random: &mut ChaCha8Rng) -> Plan {
     plan
 }
 
+/// Changes what the integers of a tensor stand for.
+fn requantised(plan: &Plan, random: &mut ChaCha8Rng) -> Plan {
+    let mut plan = plan.clone();
+    let place = random.random_range(0..plan.tensors.len());
+    let tensor = &mut plan.tensors[place];
+    tensor.quantisation = match (tensor.quantisation, random.random_range(0..3)) {
+        (Some(_), 0) => None,
+        (Some(own), 1) => Some(Quantisation { scale: -own.scale, ..own }),
+        (own, _) => Some(Quantisation { scale: 0.25, zero_point: own.map_or(1, |own| own.zero_point ^ 1) }),
+    };
+    plan
+}
+
 /// Plans of random networks, packed otherwise and broken: the replay accepts what the checker does, and nothing else.
 #[test]
 fn the_replay_and_the_checker_agree() {
-    let (mut accepted, mut refused) = (0, 0);
+    let (mut accepted, mut refused, mut of_integers) = (0, 0, 0);
     for seed in 0..250 {
         for storage in [StorageModel::Tensors, StorageModel::Edges] {
             let mut random = ChaCha8Rng::seed_from_u64(seed);
             let drawn = application(&bytes(seed), storage);
             let plan = outcome(&drawn).plan;
             let mut plans = vec![plan.clone()];
+            let network = &drawn.cnns[0].network;
+            if drawn.cnns.len() == 1 && drawn.cnns[0].partitions.len() == 1 && seed % 2 == 0 {
+                let to = Quantisation { scale: 0.03, zero_point: 100 };
+                let to = |layer: &csdfc::network::Layer| Some(to).filter(|_| !layer.operator.makes_indices());
+                let to: Vec<_> = network.layers.iter().map(to).collect();
+                let network = integers(quantised(network, &to));
+                let (layers, processor) = (network.ids().collect(), "cpu".into());
+                let whole = Partition { name: "p".into(), layers, processor, schedule: None };
+                let cnns = vec![generate::of_network("cnn", network, vec![whole])];
+                let application = generate::of_cnns(cnns, vec![vec!["p".into()]], storage, RowsChoice::All);
+                let plan = outcome(&application).plan;
+                of_integers += 1;
+                plans.extend((0..3).map(|_| requantised(&plan, &mut random)));
+                plans.push(plan);
+            }
             if storage == StorageModel::Tensors {
                 let paged = outcome(&Application { paged: Some(Paged::default()), ..drawn }).plan;
                 plans.extend((0..2).map(|_| broken(&paged, &mut random)));
@@ -353,7 +392,7 @@ fn the_replay_and_the_checker_agree() {
         }
     }
     println!("{accepted} plans accepted, {refused} refused");
-    assert!(accepted > 500 && refused > 500, "{accepted}, {refused}");
+    assert!(accepted > 500 && refused > 500 && of_integers > 50, "{accepted}, {refused}, {of_integers}");
 }
 
 /// CNN `b` runs beside the middle one of three partitions. What the first of them makes for the last is then not b's.

@@ -12,7 +12,7 @@
 
 use csdfc_codegen::bind::{self, Primitive};
 use csdfc_codegen::format::{Element, Quantisation};
-use csdfc_codegen::operator::{BinaryFunction, Operator, PoolKind};
+use csdfc_codegen::operator::{BinaryFunction, Operator, PadMode, PoolKind, ResizeMode};
 use csdfc_codegen::shape::Shape;
 
 use super::names::Names;
@@ -135,6 +135,9 @@ impl Pass {
             let first = by.inputs.first().and_then(|x| self.quantisation(x));
             let is_one = by.inputs.iter().all(|x| self.quantisation(x) == first);
             let all = own.filter(|_| by.inputs.len() > 1).or(first.filter(|_| is_one))?;
+            if rounds(&by.operator) && own != Some(all) {
+                return None;
+            }
             for at in 0..by.inputs.len() {
                 by.inputs[at] = self.requantised(by.inputs[at].clone(), all);
             }
@@ -198,6 +201,15 @@ fn primitive(layer: &Layer) -> Option<Primitive> {
     Primitive::all().find(|primitive| {
         primitive.elements() == [Element::U8; 2] && primitive.computes(&layer.operator, &inputs)
     })
+}
+
+/// Whether an operator that moves elements puts others between two of them, or around them, which are rounded.
+fn rounds(operator: &Operator) -> bool {
+    match operator {
+        Operator::Resize(resize) => resize.mode == ResizeMode::Linear,
+        Operator::Pad(pad) => matches!(pad.mode, PadMode::Constant { value } if value != Some(0.0)),
+        _ => false,
+    }
 }
 
 /// The primitive that computes a layer that only moves elements on integers, if one does.

@@ -90,7 +90,11 @@ fn convert(
 
 /// The fewest primitives that lead from one format to another, in turn; none for the same.
 fn chain(from: Format, to: Format) -> Vec<Primitive> {
-    let steps = || Primitive::all().filter(|primitive| primitive.computes(&Operator::Convert, &[]));
+    // Which integers stand for numbers, a model says, and no conversion that is added.
+    let steps = || {
+        let all = Primitive::all().filter(|primitive| primitive.computes(&Operator::Convert, &[]));
+        all.filter(|primitive| primitive.makes(&Operator::Convert).element != Element::U8)
+    };
     let mut chains = vec![(from, Vec::new())];
     let mut next = 0;
     while let Some((format, chain)) = chains.get(next).cloned() {
@@ -105,7 +109,7 @@ fn chain(from: Format, to: Format) -> Vec<Primitive> {
         }
         next += 1;
     }
-    unreachable!("the primitives that convert connect all formats of floats, as a test sees to")
+    unreachable!("the primitives that convert lead to all formats of floats, as a test sees to")
 }
 
 #[cfg(test)]
@@ -129,6 +133,8 @@ mod tests {
             ["convert-gather-chw-hcw", "convert-swap-hcw-hwc", "convert-narrow-hwc-hwc"]
         );
         assert_eq!(names(half, hcw), ["convert-widen-hwc-hwc", "convert-swap-hwc-hcw"]);
+        let integers = Format { element: Element::U8, ..hwc };
+        assert_eq!(names(integers, half), ["convert-dequantise-hwc-hwc", "convert-narrow-hwc-hwc"]);
         assert_eq!(names(hwc, hcw), ["convert-swap-hwc-hcw"]);
         assert_eq!(names(hcw, hwc), ["convert-swap-hcw-hwc"]);
         assert_eq!(names(hwc, chw), ["convert-swap-hwc-hcw", "convert-scatter-hcw-chw"]);

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use csdfc_codegen::bind::Primitive;
+use csdfc_codegen::format::Element;
 use csdfc_codegen::operator::Operator;
 use csdfc_codegen::plan::{Cnn, Plan};
 use csdfc_codegen::shape::{Order, Shape};
@@ -104,7 +105,12 @@ fn with_primitives(cnn: &Cnn, mut network: Network) -> Network {
         let planned = cnn.layers.iter().find(|planned| planned.name == layer.name);
         let chosen = planned.and_then(|planned| Primitive::find(&planned.primitive));
         let inputs: Vec<&Shape> = layer.inputs.iter().map(|operand| &operand.shape).collect();
-        let chosen = chosen.filter(|chosen| chosen.computes(&layer.operator, &inputs));
+        // Which layers compute on integers, the model says.
+        let is_of_integers = |primitive: Primitive| primitive.elements().contains(&Element::U8);
+        let chosen = chosen.filter(|chosen| {
+            chosen.computes(&layer.operator, &inputs)
+                && is_of_integers(*chosen) == is_of_integers(layer.primitive())
+        });
         if chosen.is_some_and(|chosen| chosen != layer.primitive()) {
             layer.primitive = chosen;
         }

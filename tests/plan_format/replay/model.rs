@@ -455,16 +455,21 @@ fn element_bytes(tensor: &Value) -> Result<u64, Refusal> {
     match text(tensor, "element")? {
         "f32" => Ok(4),
         "f16" => Ok(2),
+        "u8" => Ok(1),
         "i64" => Ok(8),
         element => Err(format!("no element `{element}`")),
     }
 }
 
-/// The floats that a primitive reads and keeps, and those that it makes.
+/// The elements that a primitive reads, and those that it makes.
 pub fn floats(primitive: &str) -> [&'static str; 2] {
     match primitive {
         "convert-narrow-hwc-hwc" => ["f32", "f16"],
         "convert-widen-hwc-hwc" => ["f16", "f32"],
+        "convert-quantise-hwc-hwc" => ["f32", "u8"],
+        "convert-dequantise-hwc-hwc" => ["u8", "f32"],
+        "convert-requantise-hwc-hwc" => ["u8", "u8"],
+        name if name.contains("-int8-") => ["u8", "u8"],
         name if name.contains("-half-") => ["f16", "f16"],
         _ => ["f32", "f32"],
     }
@@ -473,6 +478,7 @@ pub fn floats(primitive: &str) -> [&'static str; 2] {
 fn layers(plan: &Value, cnn: &Value, partitions: &BTreeMap<&str, usize>) -> Result<Vec<Layer>, Refusal> {
     let mut layers: Vec<Layer> = Vec::new();
     let mut elements: BTreeMap<String, String> = BTreeMap::new();
+    let mut quantisations: BTreeMap<String, Value> = BTreeMap::new();
     let tensors = list(plan, "tensors")?;
     for (l, stated) in list(cnn, "layers")?.iter().enumerate() {
         let name = text(stated, "name")?.to_owned();
@@ -542,16 +548,29 @@ fn layers(plan: &Value, cnn: &Value, partitions: &BTreeMap<&str, usize>) -> Resu
         let op = text(stated, "op")?;
         let [reads, makes] = floats(primitive);
         let made = if op == "arg_max" { "i64" } else { makes };
-        if text(tensor, "element")? != made || made == "f16" && tensor["external"] == true {
+        let is_held = tensor["external"] == true;
+        if text(tensor, "element")? != made || ["f16", "u8"].contains(&made) && is_held {
             return Err(format!("{name} makes {made}"));
         }
+        let quantisation = &tensor["quantisation"];
+        let scale = quantisation["scale"].as_f64().filter(|scale| *scale > 0.0);
+        if (made == "u8") != scale.is_some() || quantisation.is_null() != scale.is_none() {
+            return Err(format!("{name} makes {made}, but `quantisation` is {quantisation}"));
+        }
+        let moves = ["concat", "slice", "pad", "resize", "transpose", "depth_to_space", "space_to_depth"];
+        let is_max = op == "pool" && stated["attributes"]["kind"] == "max";
+        let moves_integers = reads == "u8" && makes == "u8" && (moves.contains(&op) || is_max);
         for operand in list(stated, "inputs")? {
             let read = text(operand, "tensor")?;
             if elements.get(read).is_none_or(|element| element != reads) {
                 return Err(format!("{name} reads {reads}, which `{read}` has not"));
             }
+            if moves_integers && quantisations.get(read) != Some(quantisation) {
+                return Err(format!("{name} moves integers of `{read}`, which stand for other numbers"));
+            }
         }
         elements.insert(text(tensor, "name")?.to_owned(), made.to_owned());
+        quantisations.insert(text(tensor, "name")?.to_owned(), quantisation.clone());
         let mut layer = Layer {
             op: op.to_owned(),
             primitive: primitive.to_owned(),

@@ -20,11 +20,7 @@ pub fn check(plan: &Plan<'_>) -> Result<(), Refusal> {
     check_external(plan)?;
 
     for layer in layers() {
-        same(
-            &format!("parameters of {}", layer.name),
-            layer.parameters,
-            width(layer) * parameters(plan, layer)?,
-        )?;
+        same(&format!("parameters of {}", layer.name), layer.parameters, parameter_bytes(plan, layer)?)?;
     }
     same("parameters", stated("parameters")?, layers().map(|layer| layer.parameters).sum())?;
     let kept = layers().map(|layer| stored(plan, layer)).sum::<Result<u64, _>>()?;
@@ -125,8 +121,7 @@ fn check_buffers(plan: &Plan<'_>) -> Result<(), Refusal> {
     }
     places.sort_unstable();
     let end = places.last().map_or(0, |place| place.1);
-    if places.windows(2).any(|pair| pair[1].0 < pair[0].1) || end > number(&plan.value["memory"], "buffers")?
-    {
+    if places.windows(2).any(|pair| pair[1].0 < pair[0].1) || end > number(&plan.value["memory"], "arena")? {
         return Err("buffers overlap, or lie beyond the arena".into());
     }
     Ok(())
@@ -200,6 +195,66 @@ fn parameters(_: &Plan<'_>, layer: &Layer) -> Result<u64, Refusal> {
     Ok(own + slopes(layer)?.map_or(Ok(0), product)?)
 }
 
+/// Whether a layer's weights are integers.
+fn is_of_integers(layer: &Layer) -> bool {
+    floats(&layer.primitive)[0] == "u8"
+}
+
+/// Output channels of a layer that has weights.
+fn units(layer: &Layer) -> Option<u64> {
+    let field = match layer.op.as_str() {
+        "conv" => "filters",
+        "gemm" => "units",
+        _ => return None,
+    };
+    layer.attributes[field].as_u64()
+}
+
+/// Bytes of weights and the like of a layer.
+fn parameter_bytes(plan: &Plan<'_>, layer: &Layer) -> Result<u64, Refusal> {
+    let numbers = parameters(plan, layer)?;
+    if !is_of_integers(layer) {
+        return Ok(width(layer) * numbers);
+    }
+    let has_integers = !layer.attributes["constant"]["quantisation"].is_null();
+    Ok(match units(layer) {
+        Some(units) => {
+            let biases = if layer.attributes["bias"] == true { units } else { 0 };
+            numbers - biases + 4 * biases + 4 * units
+        }
+        None if has_integers => numbers,
+        None => 4 * numbers,
+    })
+}
+
+/// Bytes that a layer of integers keeps.
+fn stored_integers(plan: &Plan<'_>, layer: &Layer) -> Result<u64, Refusal> {
+    let a = &layer.attributes;
+    let pairs = |count: u64| count.next_multiple_of(2);
+    let sums = |groups: u64, filters: u64, products: u64| {
+        groups * filters * (products + 8) + 4 * (filters.next_multiple_of(8) - filters)
+    };
+    let bytes = match layer.op.as_str() {
+        "conv" => {
+            let (groups, filters, window) =
+                (number(a, "groups")?, number(a, "filters")?, product(&a["kernel"])?);
+            match channels(layer) == groups && filters == groups {
+                true => sums(1, filters, window),
+                false => sums(groups, filters / groups, pairs(window * channels(layer) / groups)),
+            }
+        }
+        "gemm" => sums(1, number(a, "units")?, pairs(number(a, "inner")?)),
+        "element_wise" => 256,
+        "convert" if layer.primitive.starts_with("convert-requantise") => 256,
+        "binary" if !a["constant"].is_null() => match product(&a["constant"]["dims"])? {
+            1 => 256,
+            _ => parameters(plan, layer)?,
+        },
+        _ => 0,
+    };
+    Ok(bytes.next_multiple_of(64))
+}
+
 /// Bytes of a number that a layer keeps.
 fn width(layer: &Layer) -> u64 {
     if floats(&layer.primitive)[0] == "f16" { 2 } else { 4 }
@@ -268,6 +323,9 @@ fn stored(plan: &Plan<'_>, layer: &Layer) -> Result<u64, Refusal> {
 fn of_attributes(plan: &Plan<'_>, layer: &Layer, a: &Value) -> Result<u64, Refusal> {
     if let Some(bytes) = families::stored(layer)? {
         return Ok(bytes);
+    }
+    if is_of_integers(layer) {
+        return stored_integers(plan, layer);
     }
     if layer.primitive.starts_with("winograd") {
         let Tiles { high, v, .. } = tiles(&layer.primitive)?;
