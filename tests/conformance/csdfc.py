@@ -8,6 +8,7 @@ import subprocess
 import threading
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import unquote
 
 import numpy as np
 
@@ -71,6 +72,20 @@ class Csdfc:
         if code != 0:
             raise Failed(f"run ends with {code}: {words}")
         return [np.load(folder / "out" / file_name(name)) for name in names]
+
+    def dump(self, plan, feeds, folder):
+        """The tensors of all layers, by name. The plan makes each in one firing."""
+        folder.mkdir(parents=True, exist_ok=True)
+        options = []
+        for name, array in feeds.items():
+            file = folder / f"in-{file_name(name)}"
+            np.save(file, array)
+            options += ["--input", f"{name}={file}"]
+        shutil.rmtree(folder / "dump", ignore_errors=True)
+        code, words = self._run("run", plan, *options, "--dump", folder / "dump")
+        if code != 0:
+            raise Failed(f"run --dump ends with {code}: {words}")
+        return {unquote(file.stem): np.load(file) for file in (folder / "dump").glob("*.npy")}
 
     def run_crate(self, plan, arrays, folder):
         """The outputs of the plan's crate, emitted anew: files in the order of its inputs, and so its outputs."""

@@ -134,12 +134,13 @@ pub(in crate::import) fn cast(builder: &mut Builder, node: &Node) -> Result<Cons
         | DataType::UINT32
         | DataType::UINT64 => {
             builder.charge(x.elements())?;
-            match &x.data {
+            let cast = match &x.data {
                 Data::Floats(_) => {
-                    Ok(Constant::ints(dims, x.to_floats()?.iter().map(|value| *value as i64).collect()))
+                    Constant::ints(dims, x.to_floats()?.iter().map(|value| *value as i64).collect())
                 }
-                _ => Ok(Constant::ints(dims, x.to_ints()?.into_iter().map(|v| narrowed(v, to)).collect())),
-            }
+                _ => Constant::ints(dims, x.to_ints()?.into_iter().map(|v| narrowed(v, to)).collect()),
+            };
+            Ok(Constant { stored: Some(to), ..cast })
         }
         _ => fault!("a constant cannot become {}", type_name(to)),
     }

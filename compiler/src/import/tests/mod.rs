@@ -11,6 +11,7 @@ mod layers;
 mod models;
 mod operators;
 mod products;
+mod quantised;
 mod selection;
 mod stored;
 mod views;

@@ -1,0 +1,103 @@
+"""Models that ONNX Runtime's quantiser made, beside ONNX Runtime: integer for integer."""
+
+import re
+
+import numpy as np
+import onnx
+from onnx import helper, version_converter
+from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
+
+import models
+from csdfc import Failed, Refused
+from summary import FAILED, PASSED, REFUSED
+
+# How a model is quantised: format, type of activations, whether weights have a scale for each channel. Weights have 7 bits:
+# of 8, ONNX Runtime's products saturate on processors without instructions for them.
+SCHEMES = {
+    "qdq-u8": (QuantFormat.QDQ, QuantType.QUInt8, True),
+    "qdq-i8": (QuantFormat.QDQ, QuantType.QInt8, True),
+    "operators-u8": (QuantFormat.QOperator, QuantType.QUInt8, False),
+}
+FRAMES = 4
+# The least share of all 8-bit elements that are the same; the others differ by a step at most.
+SAME = 0.999
+# What makes integers whose layer csdfc runs under the same name.
+MAKERS = {"QuantizeLinear", "QLinearConv", "QLinearAdd", "QLinearMul", "QLinearMatMul", "QGemm"}
+
+
+class Frames(CalibrationDataReader):
+    """Frames as those that models are compared with."""
+
+    def __init__(self, session):
+        self.frames = iter([models.draw_inputs(session, seed) for seed in range(100, 100 + FRAMES)])
+
+    def get_next(self):
+        return next(self.frames, None)
+
+
+def run(tool, summary, folder, only, seed):
+    for file in sorted(folder.glob("*.onnx")):
+        for name, scheme in SCHEMES.items():
+            case = f"{file.stem}, {name}"
+            if not re.search(only, case):
+                continue
+            try:
+                summary.add("quantised", case, PASSED, notes=[f"{case}: {beside_runtime(tool, file, name, scheme, seed)}"])
+            except Refused as why:
+                summary.add("quantised", case, REFUSED, str(why))
+            except Failed as why:
+                summary.add("quantised", case, FAILED, str(why))
+
+
+def quantise(tool, file, name, scheme):
+    """The model as ONNX Runtime's quantiser writes it."""
+    form, activations, per_channel = scheme
+    model = onnx.load(file)
+    if model.opset_import[0].version < 13:
+        model = version_converter.convert_version(model, 13)
+    source, made = tool.work / f"{file.stem}.13.onnx", tool.work / f"{file.stem}.{name}.onnx"
+    onnx.save(model, source)
+    quantize_static(str(source), str(made), Frames(models.start(source)), quant_format=form, reduce_range=True,
+                    activation_type=activations, weight_type=QuantType.QInt8, per_channel=per_channel)
+    return made
+
+
+def beside_runtime(tool, file, name, scheme, seed):
+    made = quantise(tool, file, name, scheme)
+    session = models.start(made)
+    feeds = models.draw_inputs(session, seed)
+    names = [output.name for output in session.get_outputs()]
+    plan = tool.work / "quantised.json"
+    first = None
+    for rows in models.ROWS:
+        tool.plan(made, rows, plan)
+        outputs = tool.run(plan, feeds, names, tool.work / "quantised")
+        first = first or outputs
+        if any(one.tobytes() != other.tobytes() for one, other in zip(first, outputs, strict=True)):
+            raise Failed(f"{' '.join(rows)}: not byte for byte what other rows give")
+    tool.plan(made, ["--rows", "none"], plan)
+    ours = tool.dump(plan, feeds, tool.work / "quantised")
+    same = total = 0
+    for tensor, theirs in integers(made, feeds, set(ours)).items():
+        own = ours[tensor].astype(int).reshape(theirs.shape)
+        difference = np.abs(own - theirs.astype(int) - (128 if theirs.dtype == np.int8 else 0))
+        if difference.max() > 1:
+            raise Failed(f"{tensor} differs by {difference.max()} steps")
+        same, total = same + np.count_nonzero(difference == 0), total + difference.size
+    if not total or same < SAME * total:
+        raise Failed(f"{total - same} of {total} 8-bit elements differ")
+    for one, output, theirs in zip(first, names, session.run(names, feeds), strict=True):
+        if not np.array_equal(one.argmax(-1), theirs.argmax(-1)):
+            raise Failed(f"the greatest element of {output} is another")
+    return f"{total - same} of {total} 8-bit elements differ, by one step"
+
+
+def integers(made, feeds, known):
+    """The tensors of integers that csdfc has too, as ONNX Runtime computes each from what it computed before."""
+    model = onnx.load(made)
+    wanted = [out for node in model.graph.node if node.op_type in MAKERS for out in node.output if out in known]
+    for tensor in wanted:
+        model.graph.output.append(helper.make_empty_tensor_value_info(tensor))
+    session = models.start(model.SerializeToString())
+    found = dict(zip(wanted, session.run(wanted, feeds), strict=True))
+    return {name: array for name, array in found.items() if array.dtype in (np.uint8, np.int8)}
