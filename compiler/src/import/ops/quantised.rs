@@ -344,7 +344,7 @@ fn zero_points(stated: &Constant) -> Result<Vec<i32>, Fault> {
         }
     }
     let values = values.into_iter().map(i32::try_from).collect::<Result<Vec<_>, _>>();
-    values.or_else(|_| fault!("a zero point has more than 32 bits"))
+    values.map_err(|_| Fault::new("a zero point has more than 32 bits"))
 }
 
 /// The range of 8-bit integers.
