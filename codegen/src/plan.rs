@@ -80,6 +80,9 @@ pub struct Device {
 pub struct Store {
     /// Its size: the slices of all layers whose weights are paged, one after another.
     pub bytes: u64,
+    /// How many bytes a second the device reads of it, as modelled; none if its profile does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes_per_second: Option<u64>,
 }
 
 /// How storage is shared (DESIGN.md, section 3).
@@ -175,6 +178,10 @@ pub struct Cnn {
     /// Bytes of weights that a frame reads from the store; none if it reads none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes_read: Option<u64>,
+    /// Modelled nanoseconds of a frame in which they are read; none if the device's profile does not say how fast its store
+    /// is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_ns: Option<u64>,
     /// Names of the layers that deliver the network's inputs.
     pub inputs: Vec<String>,
     /// The network's outputs.

@@ -433,6 +433,7 @@ pub fn of_cnns(
         primitives: Primitives::default(),
         max_error: 1e-4,
         paged: None,
+        may_be_paged: None,
         prefer: Prefer::default(),
     }
 }

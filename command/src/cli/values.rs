@@ -56,6 +56,7 @@ const PRECISIONS: Names<Precision> = &[
 ];
 
 const WEIGHTS: Names<WeightsPlace> = &[
+    (WeightsPlace::Auto, "auto", "In memory where they fit; those that do not fit are paged"),
     (WeightsPlace::Resident, "resident", "In memory, all the time"),
     (
         WeightsPlace::Paged,

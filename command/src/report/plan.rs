@@ -6,7 +6,7 @@ use csdfc::search::{Rate, Shortfall};
 use csdfc::suggest;
 use csdfc::units::{self, grouped};
 use csdfc_codegen::operator::Operator;
-use csdfc_codegen::plan::{Layer, Plan, StorageModel, TimeBasis};
+use csdfc_codegen::plan::{Layer, PagedWeights, Plan, StorageModel, TimeBasis};
 
 use crate::report::limits;
 use crate::report::table::table;
@@ -90,6 +90,15 @@ fn memory(plan: &Plan) -> String {
     table(&rows, &[1])
 }
 
+/// How often a layer reads.
+fn loads(paged: &PagedWeights) -> usize {
+    let of = |run: &str| match run.split_once('*') {
+        Some((times, _)) => times.parse().unwrap_or(1),
+        None => 1,
+    };
+    paged.slices.split(',').map(of).sum()
+}
+
 /// Where the parameters are that are not in memory.
 fn paged(plan: &Plan) -> String {
     let Some(store) = &plan.store else { return String::new() };
@@ -121,11 +130,23 @@ fn cnn_table(plan: &Plan) -> String {
     }
     let mut text = table(&rows, &[1, 2, 3, 4, 5]);
     for (cnn, read) in plan.cnns.iter().filter_map(|cnn| Some((cnn, cnn.bytes_read?))) {
-        let name = &cnn.name;
-        text += &format!(
-            "each frame of {name} reads {} of weights from the store; the times above do not count that\n",
-            units::bytes(read)
-        );
+        text += &format!("each frame of {} reads {} of weights from the store", cnn.name, units::bytes(read));
+        let bandwidth = plan.store.as_ref().and_then(|store| store.bytes_per_second);
+        text += &match (cnn.read_ns, bandwidth) {
+            (Some(ns), Some(bandwidth)) => {
+                let loads =
+                    cnn.layers.iter().filter_map(|layer| layer.paged.as_ref()).map(loads).sum::<usize>();
+                let computing = cnn.latency_ns.saturating_sub(ns);
+                let bound = if ns > computing { "the store" } else { "computing" };
+                format!(
+                    ": {} in {loads} reads at {} MB/s, and {} of computing in turn with them; most of it is {bound}\n",
+                    units::time(ns),
+                    bandwidth / 1_000_000,
+                    units::time(computing)
+                )
+            }
+            _ => "; the times above do not count that, since the device's profile has no store\n".into(),
+        };
     }
     text + &primitives(plan)
 }

@@ -57,6 +57,8 @@ pub struct Application {
     pub max_error: f64,
     /// Whose weights are paged; nobody's if there is nothing.
     pub paged: Option<Paged>,
+    /// Whose weights may be paged where they do not fit.
+    pub may_be_paged: Option<Paged>,
     /// What the best of the plans that meet the constraints has most or least of.
     pub prefer: Prefer,
 }
@@ -179,7 +181,8 @@ fn bind(
         search: spec.search.clone(),
         storage,
         rows: bind_rows(&spec.rows, &cnns)?,
-        paged: bind_weights(spec, storage, &cnns)?,
+        paged: bind_weights(spec, storage, &cnns)?.filter(|_| spec.weights == WeightsPlace::Paged),
+        may_be_paged: bind_weights(spec, storage, &cnns)?.filter(|_| spec.weights == WeightsPlace::Auto),
         fusion,
         threads: spec.threads,
         primitives: spec.primitives,
@@ -519,7 +522,7 @@ fn bind_rows(spec: &RowsSpec, cnns: &[Cnn]) -> Result<RowsChoice, AppFault> {
     Ok(RowsChoice::Layers(bound))
 }
 
-/// Whose weights are paged.
+/// Whose weights are paged, or may be.
 fn bind_weights(spec: &AppSpec, storage: StorageModel, cnns: &[Cnn]) -> Result<Option<Paged>, AppFault> {
     let mut paged = Paged::default();
     for (i, name) in spec.resident.iter().enumerate() {
@@ -527,8 +530,10 @@ fn bind_weights(spec: &AppSpec, storage: StorageModel, cnns: &[Cnn]) -> Result<O
             find_in_application(name, cnns, &["resident".into(), i.into()], "resident weights of")?;
         paged.resident.insert((cnn, cnns[cnn].network.layer(layer).name.clone()));
     }
-    if spec.weights == WeightsPlace::Resident {
-        return Ok(None);
+    match spec.weights {
+        WeightsPlace::Resident => return Ok(None),
+        WeightsPlace::Auto if storage == StorageModel::Edges => return Ok(None),
+        WeightsPlace::Auto | WeightsPlace::Paged => {}
     }
     if storage == StorageModel::Edges {
         let message = "paged weights need storage model `tensors`, not `edges`";

@@ -152,8 +152,10 @@ pub enum Primitives {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase", rename = "weights")]
 pub enum WeightsPlace {
-    /// In memory, all the time.
+    /// In memory where the constraints are met so. Where memory has too little room for them, some are paged.
     #[default]
+    Auto,
+    /// In memory, all the time.
     Resident,
     /// In a store, from which each frame reads them into the arena.
     Paged,

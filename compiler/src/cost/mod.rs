@@ -12,6 +12,7 @@
 //!   bandwidth of memory that cores share is divided by the number of cores that may be busy.
 
 pub mod measured;
+pub mod store;
 pub mod timing;
 
 use std::collections::BTreeMap;
@@ -23,6 +24,7 @@ use csdfc_codegen::operator::Operator;
 use serde::{Deserialize, Serialize};
 
 use self::measured::Measured;
+use self::store::Store;
 use crate::frame::lower;
 use crate::frame::occupancy;
 use crate::network::{LayerId, Network};
@@ -78,6 +80,9 @@ pub struct DeviceProfile {
     pub origin: Option<Origin>,
     /// Processors by the name that partitions use.
     pub processors: BTreeMap<String, Processor>,
+    /// What paged weights are read from. If it is not given, the time of reading is not modelled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub store: Option<Store>,
 }
 
 /// How a profile was measured.
@@ -242,7 +247,8 @@ pub fn host_path() -> Option<PathBuf> {
 impl DeviceProfile {
     /// A profile of these processors, which were not measured here.
     pub fn new(name: &str, basis: &str, processors: BTreeMap<String, Processor>) -> Self {
-        DeviceProfile { format: format(), name: name.into(), basis: basis.into(), origin: None, processors }
+        let (format, name, basis) = (format(), name.into(), basis.into());
+        DeviceProfile { format, name, basis, origin: None, processors, store: None }
     }
 
     /// The profile of this name, or in this file (relative paths are from `folder`).

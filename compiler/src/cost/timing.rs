@@ -31,6 +31,7 @@ use csdfc_codegen::plan::{self, StorageModel, TimeBasis};
 
 use crate::app::resolve::Application;
 use crate::cost::measured::{self, Sample};
+use crate::cost::store::Store;
 use crate::cost::{DeviceError, DeviceProfile, LayerTime, Processor, Seat};
 use crate::frame::task::CnnTask;
 use crate::network::LayerId;
@@ -46,6 +47,8 @@ pub struct Timing<'d> {
     samples: Vec<&'d [Sample]>,
     /// Runs of partitions that are pipelines; those of different runs follow each other, frame by frame.
     pipelines: Vec<Range<usize>>,
+    /// What paged weights are read from, if that is known.
+    store: Option<&'d Store>,
     /// Whether no other CNN runs at the same time, and nothing on another processor.
     is_alone: bool,
     /// For each double buffer whose writer and reader are not neighbours: the stages from the writer to the reader. At
@@ -73,6 +76,7 @@ impl<'d> Timing<'d> {
             deadline_ns: None,
             samples: Vec::new(),
             pipelines: std::iter::once(0..1).collect(),
+            store: None,
             is_alone: true,
             spans: Vec::new(),
         }
@@ -132,7 +136,8 @@ impl<'d> Timing<'d> {
                     }
                 }
             }
-            Ok(Timing { seats, deadline_ns, samples, pipelines, is_alone, spans })
+            let store = device.store.as_ref();
+            Ok(Timing { seats, deadline_ns, samples, pipelines, store, is_alone, spans })
         };
         (0..tasks.len()).map(of_cnn).collect()
     }
@@ -226,15 +231,33 @@ impl<'d> Timing<'d> {
         measured::time(samples, &self.seats[partition].undisturbed(), task.network, id, rows)
     }
 
-    /// One frame with these rows per firing, where these layers make them one by one at a price.
+    /// Nanoseconds in which the weights of a layer are read, in slices of so many bytes; 0 if the store is not known.
+    pub fn read_ns(&self, slices: &[u64]) -> f64 {
+        self.store.map_or(0.0, |store| slices.iter().map(|bytes| store.read_ns(*bytes)).sum())
+    }
+
+    /// One frame with these rows per firing, where these layers make them one by one at a price. Paged weights are read
+    /// at once, layer by layer.
     pub fn frame(&self, task: &CnnTask<'_>, rows: &[u64], one_by_one: &[LayerId]) -> FrameTime {
+        let read = |id: LayerId| task.paging(id).map_or(0.0, |paging| self.read_ns(&[paging.stored]));
+        self.frame_with(task, rows, one_by_one, read)
+    }
+
+    /// The same where it takes so long to read the weights of a layer. Nothing is computed meanwhile.
+    pub fn frame_with(
+        &self,
+        task: &CnnTask<'_>,
+        rows: &[u64],
+        one_by_one: &[LayerId],
+        read_ns: impl Fn(LayerId) -> f64,
+    ) -> FrameTime {
         let mut times = Vec::new();
         let mut works = Vec::new();
         for (p, partition) in task.partitions.iter().enumerate() {
             let (mut wall_ns, mut core_ns) = (0.0, 0.0);
             for id in &partition.layers {
                 let time = self.layer(task, p, *id, rows[id.0], one_by_one.binary_search(id).is_ok());
-                wall_ns += time.wall_ns;
+                wall_ns += time.wall_ns + read_ns(*id);
                 core_ns += time.core_ns;
             }
             times.push(wall_ns);
@@ -319,7 +342,8 @@ mod tests {
         let seat = Seat { processor, workers, busy: stages * workers };
         let seats = vec![seat; stages as usize];
         let pipelines = std::iter::once(0..stages as usize).collect();
-        Timing { seats, deadline_ns: None, samples: Vec::new(), pipelines, is_alone: true, spans: Vec::new() }
+        let (samples, spans) = (Vec::new(), Vec::new());
+        Timing { seats, deadline_ns: None, samples, pipelines, store: None, is_alone: true, spans }
     }
 
     #[test]

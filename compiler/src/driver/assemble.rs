@@ -6,6 +6,7 @@ use csdfc_codegen::bind::Primitive;
 use csdfc_codegen::plan;
 use csdfc_codegen::shape::Shape;
 
+use super::blocks;
 use crate::app::resolve::Application;
 use crate::cost::DeviceProfile;
 use crate::cost::timing::Timing;
@@ -51,6 +52,7 @@ pub fn assemble(parts: Parts<'_>) -> plan::Plan {
     let tensors: Vec<plan::Tensor> =
         (0..parts.tasks.len()).flat_map(|cnn| parts.tensors(cnn, &items)).collect();
     let memory = parts.memory(&items, &tensors);
+    let bytes_per_second = parts.device.store.as_ref().map(|store| store.bytes_per_second);
     let mut read = 0;
     let mut cnns = Vec::new();
     for cnn in 0..parts.tasks.len() {
@@ -71,7 +73,7 @@ pub fn assemble(parts: Parts<'_>) -> plan::Plan {
         constraints: plan::Constraints { memory: parts.memory_limit, fps, latency_ns, met },
         threads: application.threads,
         parallel: application.parallel.clone(),
-        store: (read > 0).then_some(plan::Store { bytes: read }),
+        store: (read > 0).then_some(plan::Store { bytes: read, bytes_per_second }),
         cnns,
         partitions: (0..parts.tasks.len()).flat_map(|cnn| parts.partitions(cnn)).collect(),
         buffers: parts.buffers(&items),
@@ -128,6 +130,10 @@ impl Parts<'_> {
             fps: variant.fps(),
             latency_ns: variant.latency(),
             bytes_read: (*read > start).then_some(*read - start),
+            read_ns: (*read > start && self.device.store.is_some()).then(|| {
+                let read = blocks::read_ns(&self.tasks[cnn], &self.timings[cnn], &variant.execution);
+                read.iter().sum::<f64>().round() as u64
+            }),
             inputs: inputs.map(|layer| layer.name.clone()).collect(),
             outputs: outputs.collect(),
             layers,
@@ -195,23 +201,14 @@ impl Parts<'_> {
         read: &mut u64,
     ) -> Option<plan::PagedWeights> {
         let task = &self.tasks[cnn];
-        let paging = task.paging(id)?;
+        task.paging(id)?;
         let execution = &self.chosen[cnn].execution;
         let of_layer = |(_, item): &(usize, &Item<'_>)| {
             item.cnn == cnn && item.request.kind == RequestKind::Block && item.request.tensor == id
         };
         let (place, item) = items.iter().enumerate().find(of_layer)?;
         let bytes = item.request.bytes;
-        let slicing = task.slicing(id, execution.rows[id.0]);
-        let (filters, slices) = match slicing {
-            None => (None, vec![paging.stored]),
-            Some(slicing) => {
-                let filters = slicing.within(bytes);
-                let starts = (0..slicing.filters).step_by(filters as usize);
-                let of = |start: u64| slicing.bytes(filters.min(slicing.filters - start));
-                (Some(filters), starts.map(of).collect())
-            }
-        };
+        let (filters, slices) = task.slices(id, execution.rows[id.0], bytes);
         let at = *read;
         *read += slices.iter().sum::<u64>();
         let start = item.request.live.0;
@@ -230,11 +227,7 @@ impl Parts<'_> {
         let source = &self.application.cnns[cnn];
         let network = self.network(cnn);
         let orders = &self.chosen[cnn].execution.orders;
-        let frame = self.timings[cnn].frame(
-            &self.tasks[cnn],
-            &self.chosen[cnn].execution.rows,
-            &self.chosen[cnn].execution.one_by_one,
-        );
+        let frame = blocks::frame(&self.tasks[cnn], &self.timings[cnn], &self.chosen[cnn].execution);
         let partition =
             |((partition, run), load): ((&crate::app::partition::Partition, &FiringOrder), f64)| {
                 let names: Vec<&str> = run.layers.iter().map(|id| network.layer(*id).name.as_str()).collect();

@@ -3,8 +3,10 @@
 //! The search counts the smallest slices, of one panel of output channels. So it finds the least memory, but it would read
 //! a few kilobytes at a time. Here slices grow, as far as the arena does not.
 
+use crate::cost::timing::{FrameTime, Timing};
 use crate::frame::execution::Execution;
 use crate::frame::request::RequestKind;
+use crate::frame::task::CnnTask;
 use crate::network::LayerId;
 use crate::search::Variant;
 use crate::search::subject::Subject;
@@ -14,6 +16,22 @@ use csdfc_codegen::bind::Slicing;
 
 /// Shares of the room beside a block that are tried, one in so many.
 const SHARES: [u64; 4] = [1, 2, 4, 8];
+
+/// Modelled nanoseconds in which the weights of each layer are read.
+pub(super) fn read_ns(task: &CnnTask<'_>, timing: &Timing<'_>, execution: &Execution) -> Vec<f64> {
+    let mut read = vec![0.0; task.network.layers.len()];
+    for request in execution.requests.iter().filter(|request| request.kind == RequestKind::Block) {
+        let LayerId(layer) = request.tensor;
+        read[layer] = timing.read_ns(&task.slices(request.tensor, execution.rows[layer], request.bytes).1);
+    }
+    read
+}
+
+/// The times of a frame with slices as they are in the end.
+pub(super) fn frame(task: &CnnTask<'_>, timing: &Timing<'_>, execution: &Execution) -> FrameTime {
+    let read = read_ns(task, timing, execution);
+    timing.frame_with(task, &execution.rows, &execution.one_by_one, |id| read[id.0])
+}
 
 /// Makes the blocks of sliced layers larger, and arranges all anew. The arena stays as it is or gets smaller.
 pub(super) fn grow(subject: &Subject<'_>, variants: &mut [Variant], arrangement: Arrangement) -> Arrangement {

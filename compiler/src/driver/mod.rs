@@ -14,6 +14,7 @@
 //! Each step that takes long has a tracing span.
 
 pub mod assemble;
+mod auto;
 mod blocks;
 mod finish;
 mod planner;
@@ -80,20 +81,30 @@ pub fn plan_from(
     let plan = |start: &Start, application: &Application| {
         plan_as_is(start, application, device, model_paths.clone(), watch, judge)
     };
-    if let Some(limit) = limit(application) {
+    let with_primitives = |start: &Start, application: &Application| {
+        if let Primitives::Named(name) = application.primitives {
+            // Choices of old plans are for other layers.
+            let named = primitives::named(application, name, device);
+            return plan(&Start::default(), &named);
+        }
+        let planned = plan(start, application)?;
+        if application.paged.is_some() {
+            // What chooses primitives knows nothing of blocks of weights yet.
+            return Ok(planned);
+        }
+        primitives::improved(planned, start, application, device, watch, &plan)
+    };
+    let mut planned = with_primitives(start, application)?;
+    if let (Some(limit), Some(paged)) = (limit(application), &application.may_be_paged)
+        && planned.plan.memory.total > limit
+        && let Some(fitting) = auto::paged(application, paged, limit, &with_primitives)?
+    {
+        planned = fitting;
+    }
+    if let Some(limit) = limit(application).filter(|_| !planned.plan.constraints.met) {
         warn_of_parameters(&task::tasks(application), limit);
     }
-    if let Primitives::Named(name) = application.primitives {
-        // Choices of old plans are for other layers.
-        let named = primitives::named(application, name, device);
-        return plan(&Start::default(), &named);
-    }
-    let planned = plan(start, application)?;
-    if application.paged.is_some() {
-        // What chooses primitives knows nothing of blocks of weights yet.
-        return Ok(planned);
-    }
-    primitives::improved(planned, start, application, device, watch, &plan)
+    Ok(planned)
 }
 
 /// The plans with which that of [`plan_from`] is compared where primitives are chosen.

@@ -65,6 +65,18 @@ impl CnnTask<'_> {
         self.paging(id).filter(|_| makes_all)?.slicing
     }
 
+    /// The slices of a layer that makes so many rows at a time, in a block of so many bytes: output channels of each but the
+    /// last, if there are several, and the bytes of all.
+    pub fn slices(&self, id: LayerId, rows: u64, block: u64) -> (Option<u64>, Vec<u64>) {
+        let Some(slicing) = self.slicing(id, rows) else {
+            return (None, self.paging(id).map(|paging| paging.stored).into_iter().collect());
+        };
+        let filters = slicing.within(block);
+        let starts = (0..slicing.filters).step_by(filters as usize);
+        let of = |start: u64| slicing.bytes(filters.min(slicing.filters - start));
+        (Some(filters), starts.map(of).collect())
+    }
+
     /// Bytes of the least block for the weights of a layer that makes so many rows at a time; 0 if they are not paged.
     pub fn block_bytes(&self, id: LayerId, rows: u64) -> u64 {
         let stored = self.paging(id).map_or(0, |paging| paging.stored);

@@ -74,6 +74,7 @@ impl<'p> Trial<'p> {
             primitives: Primitives::Fixed,
             max_error: application.max_error,
             paged: None,
+            may_be_paged: None,
             prefer: Default::default(),
         };
         let planned =

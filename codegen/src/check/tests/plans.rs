@@ -99,6 +99,7 @@ impl Plan {
             fps: 12.5,
             latency_ns: 80_000_000,
             bytes_read: None,
+            read_ns: None,
             inputs: Vec::new(),
             outputs: Vec::new(),
             layers: Vec::new(),
