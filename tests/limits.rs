@@ -88,7 +88,7 @@ fn a_budget_to_the_byte_of_the_last_placement() {
 /// Nothing is searched for where the fastest plan takes exactly the budget, and only its plan is asked for.
 #[test]
 fn the_fastest_plan_settles_a_budget_to_the_byte() {
-    let mut application = application("(cnns: [(model: \"builtin:lenet5\")])");
+    let mut application = application("(cnns: [(model: \"builtin:lenet5\")], weights: resident)");
     let device = DeviceProfile::find("generic", Path::new("")).unwrap();
     let watch = Watch { scope: Scope::Plan, ..Watch::unwatched() };
     let mut settled = |memory: Option<u64>| {

@@ -35,6 +35,38 @@ fn networks_take_a_fraction_of_their_weights() {
     }
 }
 
+/// Where weights do not fit, some are paged, and no more than must be. Loads overlap computing.
+#[test]
+fn weights_that_do_not_fit_are_paged() {
+    let within = |memory: u64| {
+        let mut opened = csdfc_tests::app("mobilenet_v2.ron");
+        opened.spec.constraints.memory = Some(MemoryGoal::Bytes(memory));
+        plan(&opened.resolve().unwrap())
+    };
+    let [small, large] = [2_000_000, 8_000_000].map(within);
+    for plan in [&small, &large] {
+        let memory = &plan.memory;
+        let limit = plan.constraints.memory.unwrap();
+        assert!(plan.constraints.met && memory.total <= limit, "{}", memory.total);
+        // A weight of the largest layers is all that would not fit beside the rest.
+        assert!(memory.total > limit / 10 * 9 && memory.parameters_resident > Some(0), "{}", memory.total);
+        let cnn = &plan.cnns[0];
+        let (read, computing) = (cnn.read_ns.unwrap(), cnn.computing_ns.unwrap());
+        assert!(
+            cnn.latency_ns < read + computing && cnn.latency_ns >= read.max(computing),
+            "{}",
+            cnn.latency_ns
+        );
+        let is_doubled = |layer: &csdfc_codegen::plan::Layer| {
+            layer.paged.as_ref().is_some_and(|paged| paged.blocks.len() == 2)
+        };
+        assert!(cnn.layers.iter().any(is_doubled));
+    }
+    assert!(large.cnns[0].bytes_read < small.cnns[0].bytes_read && large.cnns[0].fps > small.cnns[0].fps);
+    let roomy = within(20_000_000);
+    assert!(roomy.store.is_none() && roomy.cnns[0].bytes_read.is_none());
+}
+
 /// What is named stays in memory, and the rest is paged.
 #[test]
 fn layers_stay_resident_by_name() {

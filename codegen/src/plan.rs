@@ -182,6 +182,9 @@ pub struct Cnn {
     /// is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_ns: Option<u64>,
+    /// Modelled nanoseconds of a frame in which something is computed; none where `read_ns` is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub computing_ns: Option<u64>,
     /// Names of the layers that deliver the network's inputs.
     pub inputs: Vec<String>,
     /// The network's outputs.

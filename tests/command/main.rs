@@ -158,8 +158,10 @@ fn unmet_constraints_name_the_nearest_and_write_the_plan() {
         ("unmet_both", &["--mem", "262kB", "--fps", "1000000"]),
         ("unmet_by_parameters", &["--mem", "100kB"]),
     ] {
-        let ended =
-            run(folder.path(), &[&["plan", "builtin:lenet5", "-o", "plan.json"], constraints].concat());
+        let ended = run(
+            folder.path(),
+            &[&["plan", "builtin:lenet5", "--weights", "resident", "-o", "plan.json"], constraints].concat(),
+        );
         assert_eq!(ended.code, 2, "{name}");
         fits_a_screen(&ended.stderr);
         insta::assert_snapshot!(name, ended.stderr);
@@ -176,7 +178,8 @@ fn unmet_constraints_name_the_nearest_and_write_the_plan() {
 fn constraints_may_be_met_exactly() {
     let folder = folder();
     let lenet5 = |words: &[&str]| {
-        run(folder.path(), &[&["plan", "builtin:lenet5", "--format", "json"], words].concat())
+        let plan = ["plan", "builtin:lenet5", "--weights", "resident", "--format", "json"];
+        run(folder.path(), &[&plan, words].concat())
     };
     let least = Plan::from_json(&lenet5(&["--mem", "min"]).stdout).unwrap().memory.total;
     let fastest = Plan::from_json(&lenet5(&[]).stdout).unwrap().cnns.remove(0);

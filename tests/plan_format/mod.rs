@@ -280,7 +280,8 @@ fn broken(plan: &Plan, random: &mut ChaCha8Rng) -> Plan {
         let firings = paged[layer].firings;
         let names: Vec<String> = paged.iter().map(|layer| layer.name.clone()).collect();
         if let Some(weights) = &mut paged[layer].paged {
-            let block = &mut weights.blocks[0];
+            let block = random.random_range(0..weights.blocks.len());
+            let block = &mut weights.blocks[block];
             match random.random_range(0..3) {
                 0 => block.offset = step(block.offset, 4, random),
                 1 => {

@@ -136,13 +136,15 @@ fn cnn_table(plan: &Plan) -> String {
             (Some(ns), Some(bandwidth)) => {
                 let loads =
                     cnn.layers.iter().filter_map(|layer| layer.paged.as_ref()).map(loads).sum::<usize>();
-                let computing = cnn.latency_ns.saturating_sub(ns);
-                let bound = if ns > computing { "the store" } else { "computing" };
+                let computing = cnn.computing_ns.unwrap_or(0);
+                let slower = if ns > computing { "the store" } else { "computing" };
                 format!(
-                    ": {} in {loads} reads at {} MB/s, and {} of computing in turn with them; most of it is {bound}\n",
+                    ": {} in {loads} reads at {} MB/s, and {} of computing, of which {} overlap; {slower} bounds the \
+                     rate\n",
                     units::time(ns),
                     bandwidth / 1_000_000,
-                    units::time(computing)
+                    units::time(computing),
+                    units::time((ns + computing).saturating_sub(cnn.latency_ns))
                 )
             }
             _ => "; the times above do not count that, since the device's profile has no store\n".into(),

@@ -231,6 +231,11 @@ impl<'d> Timing<'d> {
         measured::time(samples, &self.seats[partition].undisturbed(), task.network, id, rows)
     }
 
+    /// Whether it is known how fast weights are read.
+    pub fn has_store(&self) -> bool {
+        self.store.is_some()
+    }
+
     /// Nanoseconds in which the weights of a layer are read, in slices of so many bytes; 0 if the store is not known.
     pub fn read_ns(&self, slices: &[u64]) -> f64 {
         self.store.map_or(0.0, |store| slices.iter().map(|bytes| store.read_ns(*bytes)).sum())

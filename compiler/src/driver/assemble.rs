@@ -11,7 +11,7 @@ use crate::app::resolve::Application;
 use crate::cost::DeviceProfile;
 use crate::cost::timing::Timing;
 use crate::frame::lower;
-use crate::frame::request::{FiringOrder, RequestKind};
+use crate::frame::request::{FiringOrder, Request, RequestKind};
 use crate::frame::task::CnnTask;
 use crate::network::{Layer, LayerId, Network};
 use crate::pass;
@@ -134,6 +134,12 @@ impl Parts<'_> {
                 let read = blocks::read_ns(&self.tasks[cnn], &self.timings[cnn], &variant.execution);
                 read.iter().sum::<f64>().round() as u64
             }),
+            computing_ns: (*read > start && self.device.store.is_some()).then(|| {
+                let execution = &variant.execution;
+                let (task, timing) = (&self.tasks[cnn], &self.timings[cnn]);
+                let frame = timing.frame_with(task, &execution.rows, &execution.one_by_one, |_| 0.0);
+                frame.latency_ns.round() as u64
+            }),
             inputs: inputs.map(|layer| layer.name.clone()).collect(),
             outputs: outputs.collect(),
             layers,
@@ -206,20 +212,24 @@ impl Parts<'_> {
         let of_layer = |(_, item): &(usize, &Item<'_>)| {
             item.cnn == cnn && item.request.kind == RequestKind::Block && item.request.tensor == id
         };
-        let (place, item) = items.iter().enumerate().find(of_layer)?;
-        let bytes = item.request.bytes;
+        let own: Vec<(usize, &Item<'_>)> = items.iter().enumerate().filter(of_layer).collect();
+        let bytes = own.first()?.1.request.bytes;
         let (filters, slices) = task.slices(id, execution.rows[id.0], bytes);
         let at = *read;
         *read += slices.iter().sum::<u64>();
-        let start = item.request.live.0;
-        let is_first = execution.windows.iter().any(|window| window.start == start);
-        let after = start.checked_sub(1).filter(|_| !is_first).and_then(|before| {
+        let after = |start: usize| {
+            let is_first = execution.windows.iter().any(|window| window.start == start);
+            let before = start.checked_sub(1).filter(|_| !is_first)?;
             let order = || execution.orders.iter().flat_map(FiringOrder::order);
             let layer = order().nth(before)?;
             let firing = order().take(before).filter(|other| *other == layer).count() as u64;
             Some(plan::FiringName { layer: self.network(cnn).layer(layer).name.clone(), firing })
-        });
-        let blocks = vec![plan::Block { offset: self.arrangement.offsets[place], bytes, after }];
+        };
+        let block = |(place, item): &(usize, &Item<'_>)| {
+            let Request { bytes, live, .. } = item.request;
+            plan::Block { offset: self.arrangement.offsets[*place], bytes: *bytes, after: after(live.0) }
+        };
+        let blocks = own.iter().map(block).collect();
         Some(plan::PagedWeights { at, filters, slices: Rates::from_sequence(&slices).to_string(), blocks })
     }
 
@@ -359,10 +369,18 @@ impl Parts<'_> {
         };
         let tensor = |stored: &Stored| {
             let Item { cnn, request } = items[stored.item];
+            let of = cnn;
             let (cnn, layer) = (&self.application.cnns[cnn].name, self.network(cnn).layer(request.tensor));
             match request.kind {
                 RequestKind::Workspace => format!("workspace of {cnn}/{}", layer.name),
-                RequestKind::Block => format!("block 0 of {cnn}/{}", layer.name),
+                RequestKind::Block => {
+                    let is_one = |item: &&Item<'_>| {
+                        let (one, this) = (item.request, request);
+                        item.cnn == of && one.kind == this.kind && one.tensor == this.tensor
+                    };
+                    let before = items[..stored.item].iter().filter(is_one).count();
+                    format!("block {before} of {cnn}/{}", layer.name)
+                }
                 RequestKind::Ring => format!("{cnn}/{}", layer.output),
             }
         };

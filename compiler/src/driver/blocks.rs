@@ -3,6 +3,8 @@
 //! The search counts the smallest slices, of one panel of output channels. So it finds the least memory, but it would read
 //! a few kilobytes at a time. Here slices grow, as far as the arena does not.
 
+use tracing::info;
+
 use crate::cost::timing::{FrameTime, Timing};
 use crate::frame::execution::Execution;
 use crate::frame::request::RequestKind;
@@ -12,16 +14,26 @@ use crate::search::Variant;
 use crate::search::subject::Subject;
 use crate::storage::{Arrangement, Effort, Storage};
 
+use super::loads;
+
 use csdfc_codegen::bind::Slicing;
 
 /// Shares of the room beside a block that are tried, one in so many.
 const SHARES: [u64; 4] = [1, 2, 4, 8];
+
+/// How early loads may start, and in how many sixteenths of the room: blocks that live long leave little to packing.
+const TRIED: [(f64, u64); 9] =
+    [(1.0, 16), (1.0, 15), (1.0, 14), (0.5, 16), (0.5, 14), (0.25, 15), (0.1, 15), (0.0, 16), (0.0, 14)];
 
 /// Modelled nanoseconds in which the weights of each layer are read.
 pub(super) fn read_ns(task: &CnnTask<'_>, timing: &Timing<'_>, execution: &Execution) -> Vec<f64> {
     let mut read = vec![0.0; task.network.layers.len()];
     for request in execution.requests.iter().filter(|request| request.kind == RequestKind::Block) {
         let LayerId(layer) = request.tensor;
+        if read[layer] > 0.0 {
+            // Another block of the same slices.
+            continue;
+        }
         read[layer] = timing.read_ns(&task.slices(request.tensor, execution.rows[layer], request.bytes).1);
     }
     read
@@ -30,7 +42,60 @@ pub(super) fn read_ns(task: &CnnTask<'_>, timing: &Timing<'_>, execution: &Execu
 /// The times of a frame with slices as they are in the end.
 pub(super) fn frame(task: &CnnTask<'_>, timing: &Timing<'_>, execution: &Execution) -> FrameTime {
     let read = read_ns(task, timing, execution);
-    timing.frame_with(task, &execution.rows, &execution.one_by_one, |id| read[id.0])
+    let in_turn = timing.frame_with(task, &execution.rows, &execution.one_by_one, |id| read[id.0]);
+    let simulated = loads::simulated(task, timing, execution).filter(|_| !task.paging.is_empty());
+    match simulated.map(|simulated| simulated.ns.max(1.0)) {
+        Some(ns) if ns < in_turn.period_ns => {
+            let shorter = in_turn.period_ns / ns;
+            let busier = in_turn.loads.iter().map(|load| load * shorter).collect();
+            FrameTime { period_ns: ns, latency_ns: ns, loads: busier }
+        }
+        _ => in_turn,
+    }
+}
+
+/// Lets loads overlap computing, in an arena of no more than `budget` bytes: the fastest that is found of [`TRIED`].
+pub(super) fn overlap(
+    subject: &Subject<'_>,
+    variants: &mut [Variant],
+    arrangement: Arrangement,
+    budget: u64,
+) -> Arrangement {
+    if subject.elements.iter().any(|element| element.len() > 1) {
+        return arrangement;
+    }
+    let storage = Storage {
+        executions: variants.iter().map(|variant| &variant.execution).collect(),
+        elements: subject.elements,
+    };
+    let each = || subject.tasks.iter().zip(subject.timings).enumerate();
+    let ns = |executions: &[&Execution]| -> f64 {
+        each().map(|(cnn, (task, timing))| frame(task, timing, executions[cnn]).period_ns).sum()
+    };
+    let mut best = (ns(&storage.executions), None);
+    for (share, part) in TRIED {
+        let within = |(cnn, (task, timing)): (usize, (&CnnTask<'_>, &Timing<'_>))| {
+            loads::overlap(task, timing, &storage, cnn, budget / 16 * part, share)
+        };
+        let Some(overlapping) = each().map(within).collect::<Option<Vec<Execution>>>() else {
+            return arrangement;
+        };
+        let executions: Vec<&Execution> = overlapping.iter().collect();
+        let ns = ns(&executions);
+        if ns >= best.0 {
+            continue;
+        }
+        let again = subject.arrange(&Storage { executions, elements: subject.elements }, Effort::Front);
+        info!(share, part, bytes = again.bytes, budget, ns, "overlaps");
+        if again.bytes <= budget {
+            best = (ns, Some((overlapping, again)));
+        }
+    }
+    let (_, Some((overlapping, again))) = best else { return arrangement };
+    for (variant, execution) in variants.iter_mut().zip(overlapping) {
+        variant.execution = execution;
+    }
+    again
 }
 
 /// Makes the blocks of sliced layers larger, and arranges all anew. The arena stays as it is or gets smaller.

@@ -34,6 +34,9 @@ impl Finish<'_> {
         let mut arrangement = info_span!("arrange").in_scope(|| subject.arrange(&storage, Effort::Final));
         if application.paged.is_some() {
             arrangement = info_span!("blocks").in_scope(|| blocks::grow(subject, &mut variants, arrangement));
+            let room = limit.map(|limit| limit.saturating_sub(subject.parameters));
+            let budget = room.unwrap_or(0).max(arrangement.bytes);
+            arrangement = blocks::overlap(subject, &mut variants, arrangement, budget);
             for ((variant, task), timing) in variants.iter_mut().zip(tasks).zip(timings) {
                 let frame = blocks::frame(task, timing, &variant.execution);
                 (variant.period_ns, variant.latency_ns) = (frame.period_ns, frame.latency_ns);

@@ -17,6 +17,7 @@ pub mod assemble;
 mod auto;
 mod blocks;
 mod finish;
+mod loads;
 mod planner;
 mod primitives;
 mod variants;

@@ -140,6 +140,22 @@ impl<'a> Storage<'a> {
         moments[first.saturating_sub(1)..].iter().map(|moment| moment.bytes).max().unwrap_or(0)
     }
 
+    /// The bytes that are in use at each firing of a CNN's frame.
+    pub fn profile(&self, cnn: usize) -> Vec<u64> {
+        let items = self.items();
+        let own: Vec<usize> = (0..items.len()).filter(|i| items[*i].cnn == cnn).collect();
+        let end = self.executions[cnn].windows.last().map_or(0, |window| window.end);
+        let mut profile = vec![0; end];
+        let moments = self.line(&items, cnn, RowByRow::Chosen).moments(&own, &(0..usize::MAX));
+        for (i, moment) in moments.iter().enumerate() {
+            let next = moments.get(i + 1).map_or(end, |next| next.firing).min(end);
+            if let Some(stretch) = profile.get_mut(moment.firing..next) {
+                stretch.fill(moment.bytes);
+            }
+        }
+        profile
+    }
+
     /// The same bound, if only the chosen ones go one by one of the layers for which that costs time.
     pub fn bound_as_chosen(&self, items: &[Item<'_>]) -> u64 {
         self.peak(items, RowByRow::Chosen, |_| true).bytes

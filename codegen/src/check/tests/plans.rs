@@ -100,6 +100,7 @@ impl Plan {
             latency_ns: 80_000_000,
             bytes_read: None,
             read_ns: None,
+            computing_ns: None,
             inputs: Vec::new(),
             outputs: Vec::new(),
             layers: Vec::new(),
