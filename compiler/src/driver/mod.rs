@@ -103,7 +103,11 @@ pub fn plan_from(
         planned = fitting;
     }
     if let Some(limit) = limit(application).filter(|_| !planned.plan.constraints.met) {
-        warn_of_parameters(&task::tasks(application), limit);
+        let why = match application.may_be_paged {
+            Some(_) => "with some of them paged, no plan meets the constraints",
+            None => "no plan can fit",
+        };
+        warn_of_parameters(&task::tasks(application), limit, why);
     }
     Ok(planned)
 }
@@ -211,8 +215,8 @@ fn limit(application: &Application) -> Option<u64> {
     }
 }
 
-/// Warns where no plan can fit, since the parameters alone take more than is asked for.
-fn warn_of_parameters(tasks: &[CnnTask<'_>], limit: u64) {
+/// Warns where no plan fits, since the parameters alone take more than is asked for.
+fn warn_of_parameters(tasks: &[CnnTask<'_>], limit: u64, why: &str) {
     let parameters = assemble::parameters_resident(tasks);
     if parameters > limit {
         let half = assemble::parameters_stored_at_half(tasks);
@@ -220,8 +224,6 @@ fn warn_of_parameters(tasks: &[CnnTask<'_>], limit: u64) {
             true => format!("; at half precision (--precision half) they take {half}"),
             false => String::new(),
         };
-        warn!(
-            "the parameters alone take {parameters} bytes, more than the {limit} asked for: no plan can fit{help}"
-        );
+        warn!("the parameters alone take {parameters} bytes, more than the {limit} asked for: {why}{help}");
     }
 }
