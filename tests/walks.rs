@@ -122,7 +122,7 @@ fn each_search_goes_as_it_went() {
             &TASKS,
         ),
         (
-            r#"(name: "too-large", cnns: [(name: "a", model: "builtin:resnet8")], constraints: (memory: "300kB"))"#,
+            r#"(name: "too-large", cnns: [(name: "a", model: "builtin:resnet8")], constraints: (memory: "300kB"), weights: resident)"#,
             &[Method::Extended, Method::Paper],
             &TASKS,
         ),

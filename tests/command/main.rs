@@ -241,7 +241,9 @@ fn the_smallest_plan_is_where_mem_0_points() {
     assert_eq!(smallest.code, 0);
     let total = Plan::from_json(&smallest.stdout).unwrap().memory.total;
     let limit = |bytes: u64| {
-        run(folder.path(), &["plan", "builtin:lenet5", "--mem", &bytes.to_string(), "--format", "json"]).code
+        let bytes = bytes.to_string();
+        let resident = ["--weights", "resident", "--format", "json"];
+        run(folder.path(), &[&["plan", "builtin:lenet5", "--mem", &bytes][..], &resident].concat()).code
     };
     assert_eq!((limit(total), limit(total - 1)), (0, 2));
 }

@@ -1,4 +1,4 @@
-//! Vectors of integers.
+//! Vectors of integers: what they do, and portably how. Those of instruction sets are in `super::avx2` and `super::neon`.
 
 use super::super::arch::Portable;
 use super::Requantise;
