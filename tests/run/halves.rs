@@ -82,6 +82,6 @@ fn halves_are_the_same_however_they_are_planned() {
             }
         }
     }
-    assert!(executed.values().all(|count| *count > 10), "{executed:?}");
+    assert!(executed.values().all(|count| *count > 2), "{executed:?}");
     assert!(compared > 10, "{compared}");
 }
