@@ -286,7 +286,8 @@ fn dealt_out(
     if zero_points.len() != scales.len() {
         return fault!("it has {} zero points, but {} scales", zero_points.len(), scales.len());
     }
-    if let Some(scale) = scales.iter().find(|scale| !is_scale(**scale)) {
+    // Of channels whose weights are all but zero, quantisers write numbers below the normal ones.
+    if let Some(scale) = scales.iter().find(|scale| !(scale.is_finite() && **scale > 0.0)) {
         return fault!("a scale is {scale}; it must be a positive number");
     }
     if scales.len() == 1 {
@@ -308,8 +309,8 @@ fn stated(node: &Node, index: usize) -> Result<Quantisation, Fault> {
             return fault!("{} scales of a tensor; one for all of it is supported", scale.elements());
         }
     };
-    if !is_scale(scale) {
-        return fault!("its scale is {scale}; it must be a positive number");
+    if !(scale.is_normal() && scale > 0.0) {
+        return fault!("its scale is {scale}; it must be a positive normal number");
     }
     let stated = node.optional(index + 1, "zero point")?;
     let zero_point = match stated.map(zero_points).transpose()?.as_deref() {
@@ -327,11 +328,6 @@ fn stated(node: &Node, index: usize) -> Result<Quantisation, Fault> {
     // Between 0 and 255: the zero point is in the range of its type.
     let [low, _] = range(element)?;
     Ok(Quantisation { scale, zero_point: (i64::from(zero_point) - low) as u8 })
-}
-
-/// Whether numbers may be so far from each other.
-fn is_scale(scale: f32) -> bool {
-    scale.is_normal() && scale > 0.0
 }
 
 /// Zero points, which are in the range of their type.

@@ -165,6 +165,8 @@ fn impossible_scales_and_zero_points_are_refused() {
     };
     let zeros = |count: i64| stored("zw", DataType::INT8, &[count], &vec![0; count as usize]);
     let axis = || vec![int("axis", 0)];
+    refused(&weights(&[0.5, 0.0], zeros(2), axis()), "a scale is 0");
+    assert!(weights(&[0.5, 3e-39], zeros(2), axis()).import().is_ok());
     refused(&weights(&[0.5, 0.25, 1.0], zeros(3), axis()), "3 scales for 2 indices of dimension 0");
     refused(&weights(&[0.5, 0.25], zeros(3), axis()), "3 zero points, but 2 scales");
     refused(
