@@ -9,6 +9,7 @@ mod offload;
 mod onnx;
 mod pack;
 mod profile;
+mod quantised;
 mod select;
 
 use std::io::{Read, Write};

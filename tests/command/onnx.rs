@@ -10,7 +10,7 @@ use rten_onnx::onnx::{
 /// A node as operator, inputs and output; it is named after its output.
 pub type Node<'a> = (&'a str, &'a [&'a str], &'a str);
 
-/// A model with the input `x`, 1×3×16×16, and the output `y`; filters `w` have these dimensions.
+/// A model with the input `x`, 1×3×16×16, and the output `y`; filters `w` have these dimensions, and a scale `s` is ½.
 pub fn model(filters: &[i64], nodes: &[Node<'_>]) -> Vec<u8> {
     let weights = (0..filters.iter().product::<i64>()).flat_map(|i| (i as f32).to_le_bytes()).collect();
     let node = |(operator, inputs, output): &Node<'_>| NodeProto {
@@ -23,13 +23,7 @@ pub fn model(filters: &[i64], nodes: &[Node<'_>]) -> Vec<u8> {
     let graph = GraphProto {
         input: vec![value("x", &[1, 3, 16, 16])],
         output: vec![value("y", &[])],
-        initializer: vec![TensorProto {
-            name: Some("w".into()),
-            dims: filters.to_vec(),
-            data_type: Some(DataType::FLOAT),
-            raw_data: Some(RefCell::new(weights)),
-            ..Default::default()
-        }],
+        initializer: vec![constant("w", filters, weights), constant("s", &[], 0.5f32.to_le_bytes().into())],
         node: nodes.iter().map(node).collect(),
         ..Default::default()
     };
@@ -40,6 +34,28 @@ pub fn model(filters: &[i64], nodes: &[Node<'_>]) -> Vec<u8> {
         ..Default::default()
     };
     proto.write_buf().unwrap()
+}
+
+/// An activation between 8-bit integers.
+pub fn quantised() -> Vec<u8> {
+    let nodes: [Node<'_>; 5] = [
+        ("QuantizeLinear", &["x", "s"], "q"),
+        ("DequantizeLinear", &["q", "s"], "d"),
+        ("Sigmoid", &["d"], "h"),
+        ("QuantizeLinear", &["h", "s"], "p"),
+        ("DequantizeLinear", &["p", "s"], "y"),
+    ];
+    model(&[4, 3, 3, 3], &nodes)
+}
+
+fn constant(name: &str, dims: &[i64], floats: Vec<u8>) -> TensorProto {
+    TensorProto {
+        name: Some(name.into()),
+        dims: dims.to_vec(),
+        data_type: Some(DataType::FLOAT),
+        raw_data: Some(RefCell::new(floats)),
+        ..Default::default()
+    }
 }
 
 /// A convolution, an activation and a pool.

@@ -21,17 +21,14 @@ SCHEMES = {
     "operators-i8": (QuantFormat.QOperator, QuantType.QInt8, True),
 }
 FRAMES = 4
-# The least share of all 8-bit elements that are the same, and the most steps by which others differ: by one, or by another
-# one behind a layer of floats that spreads it. csdfc moves signed zero points
-# by 128, so that of a sum with a constant that lies between two integers, another may be nearer.
-SAME = 0.995
-STEPS = 2
-# Known shortfalls: where more elements differ, and by more steps, because of what.
-SAME_APART = 0.98
+# The least share of all 8-bit elements that are the same; the others differ by a step at most.
+SAME = 0.999
+# Where more differ, the share that must be the same, and why. What differs once spreads through all that follows.
 APART = {
-    "ocr_det, operators-u8": "transposed convolutions of floats, whose sums cancel",
-    "ocr_det, operators-i8": "transposed convolutions of floats, whose sums cancel",
-    "ocr_rec, qdq-u8": "scales below the normal floats: csdfc makes biases anew from what they stand for",
+    "ocr_cls, operators-i8": (0.995, "sums with one constant that lie between two integers: csdfc moves signed zero points by 128"),
+    "ocr_det, operators-u8": (0.98, "ONNX Runtime's ConvTranspose is 5e-3 from the exact sum here, and csdfc's is not"),
+    "ocr_det, operators-i8": (0.98, "as operators-u8"),
+    "ocr_rec, qdq-u8": (0.98, "averages that lie between two integers: ONNX Runtime sums them as floats"),
 }
 # What makes integers whose layer csdfc runs under the same name.
 MAKERS = {"QuantizeLinear", "QLinearConv", "QLinearAdd", "QLinearMul", "QLinearMatMul", "QGemm"}
@@ -79,7 +76,7 @@ def quantise(tool, file, name, scheme):
 
 
 def beside_runtime(tool, file, name, scheme, seed):
-    made = quantise(tool, file, name, scheme)
+    case, made = f"{file.stem}, {name}", quantise(tool, file, name, scheme)
     session = models.start(made)
     feeds = models.draw_inputs(session, seed)
     names = [output.name for output in session.get_outputs()]
@@ -98,17 +95,17 @@ def beside_runtime(tool, file, name, scheme, seed):
         own = ours[tensor].astype(int).reshape(theirs.shape)
         difference = np.abs(own - theirs.astype(int) - (128 if theirs.dtype == np.int8 else 0))
         most = max(most, int(difference.max()))
-        if most > STEPS and f"{file.stem}, {name}" not in APART:
+        if difference.max() > 1 and case not in APART:
             raise Failed(f"{tensor} differs by {difference.max()} steps")
         same, total = same + np.count_nonzero(difference == 0), total + difference.size
-    least = SAME_APART if f"{file.stem}, {name}" in APART else SAME
+    least, why = APART.get(case, (SAME, ""))
     if not total or same < least * total:
         raise Failed(f"{total - same} of {total} 8-bit elements differ")
     for one, output, theirs in zip(first, names, session.run(names, feeds), strict=True):
         # Of many places, some have scores that 8 bits do not tell apart.
         if theirs.ndim <= 2 and not np.array_equal(one.argmax(-1), theirs.argmax(-1)):
             raise Failed(f"the greatest element of {output} is another")
-    return f"{total - same} of {total} 8-bit elements differ, by {most} steps at most"
+    return f"{total - same} of {total} 8-bit elements differ, by {most} steps at most" + (why and f" ({why})")
 
 
 def integers(made, feeds, known):

@@ -18,7 +18,7 @@ use super::layouts::outputs;
 use super::{bits, floats, inputs, textbook};
 
 /// Networks drawn.
-const NETWORKS: u64 = 150;
+const NETWORKS: u64 = 250;
 
 /// The most that an output may differ, as a share of the largest of its tensor and of those before it.
 const TOLERANCE: f64 = 2e-2;
@@ -82,6 +82,6 @@ fn halves_are_the_same_however_they_are_planned() {
             }
         }
     }
-    assert!(executed.values().all(|count| *count > 2), "{executed:?}");
+    assert!(executed.values().all(|count| *count > 10), "{executed:?}");
     assert!(compared > 10, "{compared}");
 }

@@ -24,7 +24,7 @@ use csdfc_kernels::rows::RowShape;
 use crate::operator::{self, Function, Operator};
 use crate::shape::Shape;
 
-use super::integers::Integers;
+use super::integer_constants::Integers;
 use super::seen::View;
 use super::translate::{activation, pre};
 

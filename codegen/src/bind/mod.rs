@@ -14,6 +14,7 @@ mod access;
 mod choice;
 mod constants;
 mod fire;
+mod integer_constants;
 mod integers;
 mod kernel;
 mod layer;
@@ -32,7 +33,7 @@ mod typed;
 
 pub use constants::{Packing, Part};
 pub use fire::{Slots, Source, Target};
-pub use integers::{Integers, Unary};
+pub use integer_constants::{Integers, Unary};
 pub use kernel::{Call, Constant, ElementCall, Form, Kernel, Operand, Parameters, RowCall, Site};
 pub use layer::bind;
 pub(crate) use layer::{bind_layer, read_from, workspace_of, written_by};

@@ -126,8 +126,22 @@ fn adapt(module: &str, text: &str, needed: &BTreeSet<&str>) -> String {
         let name = name.and_then(|name| name.trim_end().strip_suffix(';'));
         name.is_some_and(|name| !needed.contains(format!("{module}/{name}").as_str()))
     };
-    let is_kept = |line: &&str| !line.starts_with("#[cfg_attr(feature = \"serde\"") && !is_absent(line);
-    text.split_inclusive('\n').filter(is_kept).collect()
+    let mut kept = String::new();
+    // A condition goes with the module below it.
+    let mut condition = "";
+    for line in text.split_inclusive('\n').filter(|line| !line.starts_with("#[cfg_attr(feature = \"serde\""))
+    {
+        if line.starts_with("#[cfg(") {
+            kept += std::mem::replace(&mut condition, line);
+            continue;
+        }
+        let above = std::mem::take(&mut condition);
+        if !is_absent(line) {
+            kept += above;
+            kept += line;
+        }
+    }
+    kept + condition
 }
 
 /// The text without the modules of its tests, in the file or beside it.
@@ -185,5 +199,12 @@ mod tests {
         let head = heads(&["conv/kn2"]);
         assert!(head.contains("\npub mod kn2;\n") && head.contains("\nmod dense;\n"));
         assert!(!head.contains("mod mec;") && !head.contains("mod tests;"));
+        // A module that is not there leaves no condition behind, which would be that of what follows.
+        let sums =
+            adapt("quantised", "#[cfg(a)]\nmod avx2;\n#[cfg(b)]\nmod dense;\nfn f() {}\n", &BTreeSet::new());
+        assert_eq!(sums, "fn f() {}\n");
+        let dense = BTreeSet::from(["quantised/dense"]);
+        let sums = adapt("quantised", "#[cfg(a)]\nmod avx2;\n#[cfg(b)]\nmod dense;\nfn f() {}\n", &dense);
+        assert_eq!(sums, "#[cfg(b)]\nmod dense;\nfn f() {}\n");
     }
 }

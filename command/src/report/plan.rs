@@ -290,7 +290,7 @@ pub fn shortfall(plan: &Plan, nearest: &Shortfall) -> String {
         match &nearest.rates_in_memory {
             Some(found) => lines.push(format!("within {}: {}", units::bytes(limit), rates(found))),
             None if plan.store.is_none() && plan.memory.parameters_stored > limit => lines.push(format!(
-                "nothing fits {}: the parameters alone take {}",
+                "nothing fits {} with all parameters in memory: they alone take {}",
                 units::bytes(limit),
                 units::bytes(plan.memory.parameters_stored)
             )),

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use csdfc_codegen::bind::Primitive;
-use csdfc_codegen::format::Element;
+use csdfc_codegen::format::{Element, Quantisation};
 use csdfc_codegen::operator::Operator;
 use csdfc_codegen::plan::{Cnn, Plan};
 use csdfc_codegen::shape::{Order, Shape};
@@ -27,7 +27,7 @@ pub struct Networks(Vec<Network>);
 /// When a model cannot be read, is not the one that the plan was made from, or has other layers than the plan.
 pub fn reload(plan: &Plan, folder: &Path) -> Result<Networks, Error> {
     let network = |cnn: &Cnn| {
-        load(cnn, folder)?.map_err(|differences| {
+        load(plan, cnn, folder)?.map_err(|differences| {
             let more = match differences.len() {
                 0 | 1 => String::new(),
                 count => format!(", and {} more differences", count - 1),
@@ -39,8 +39,8 @@ pub fn reload(plan: &Plan, folder: &Path) -> Result<Networks, Error> {
     plan.cnns.iter().map(network).collect::<Result<_, _>>().map(Networks)
 }
 
-/// Compares the layers of a plan that lies in `folder` with those of its models: names, operators, attributes, operands
-/// and shapes. Returns the differences, each with the layer and both values. Two things may differ: how an input is
+/// Compares the layers of a plan that lies in `folder` with those of its models: names, operators, attributes, operands,
+/// shapes and quantisations. Returns the differences, each with the layer and both values. Two things may differ: how an input is
 /// handed over, which the application decides, and for which nodes a layer stands, which is only a remark.
 ///
 /// # Errors
@@ -48,7 +48,7 @@ pub fn reload(plan: &Plan, folder: &Path) -> Result<Networks, Error> {
 pub fn differences(plan: &Plan, folder: &Path) -> Result<Vec<String>, Error> {
     let mut all = Vec::new();
     for cnn in &plan.cnns {
-        all.extend(load(cnn, folder)?.err().unwrap_or_default());
+        all.extend(load(plan, cnn, folder)?.err().unwrap_or_default());
     }
     Ok(all)
 }
@@ -69,8 +69,8 @@ impl Networks {
     }
 }
 
-/// The network of a CNN, or where the plan differs from it.
-fn load(cnn: &Cnn, folder: &Path) -> Result<Result<Network, Vec<String>>, Error> {
+/// The network of a CNN of a plan, or where the plan differs from it.
+fn load(plan: &Plan, cnn: &Cnn, folder: &Path) -> Result<Result<Network, Vec<String>>, Error> {
     identity::verify(folder, cnn)?;
     let inputs = cnn.layers.iter().filter(|layer| matches!(layer.operator, Operator::Input(_)));
     let shapes: BTreeMap<String, Vec<usize>> = match cnn.model.path.starts_with("builtin:") {
@@ -88,7 +88,7 @@ fn load(cnn: &Cnn, folder: &Path) -> Result<Result<Network, Vec<String>>, Error>
             source: Box::new(error),
         })?;
         let network = in_order_of(cnn, pass::legalise(with_primitives(cnn, loaded.network)));
-        let found = compare(cnn, &network);
+        let found = compare(plan, cnn, &network);
         if found.is_empty() {
             return Ok(Ok(network));
         }
@@ -136,8 +136,11 @@ fn in_order_of(cnn: &Cnn, network: Network) -> Network {
 }
 
 /// Where the layers of a plan differ from those of the network.
-fn compare(cnn: &Cnn, network: &Network) -> Vec<String> {
+fn compare(plan: &Plan, cnn: &Cnn, network: &Network) -> Vec<String> {
     let mut found = Vec::new();
+    let tensors = plan.tensors.iter().filter(|tensor| tensor.cnn == cnn.name);
+    let quantisations: BTreeMap<&str, Quantisation> =
+        tensors.filter_map(|tensor| Some((tensor.name.as_str(), tensor.quantisation?))).collect();
     if cnn.layers.len() != network.layers.len() {
         let (plan, model) = (cnn.layers.len(), network.layers.len());
         found.push(format!("CNN `{}` has {plan} layers in the plan, {model} in the model", cnn.name));
@@ -169,6 +172,8 @@ fn compare(cnn: &Cnn, network: &Network) -> Vec<String> {
         differs("what it reads", &plan.join(", "), &model.join(", "));
         differs("output", &planned.output, &layer.output);
         differs("output shape", &order(&planned.output_shape), &order(&layer.shape));
+        let planned = quantisations.get(planned.output.as_str()).copied();
+        differs("quantisation of its output", &quantised(planned), &quantised(layer.quantisation));
     }
     let named = |(name, tensor): (&String, String)| format!("{name}: {tensor}");
     let plan = cnn.outputs.iter().map(|out| (&out.name, seen(cnn, &out.tensor, out.view.as_ref())));
@@ -201,6 +206,14 @@ fn attributes(path: &str, plan: &Value, model: &Value, differs: &mut dyn FnMut(&
             let text = |value: &Value| if value.is_null() { "absent".into() } else { value.to_string() };
             differs(&format!("`{path}`"), &text(plan), &text(model));
         }
+    }
+}
+
+/// Which numbers integers stand for.
+fn quantised(quantisation: Option<Quantisation>) -> String {
+    match quantisation {
+        Some(Quantisation { scale, zero_point }) => format!("scale {scale}, zero point {zero_point}"),
+        None => "absent".into(),
     }
 }
 

@@ -6,7 +6,6 @@
 #![allow(unsafe_code, reason = "vector instructions; each block says why it is sound")]
 
 use super::element::F16;
-use super::quantised::integers::Integers;
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -18,8 +17,6 @@ mod portable;
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) use avx2::Avx2;
-#[cfg(target_arch = "x86_64")]
-pub(crate) use avx512::Avx512;
 #[cfg(target_arch = "aarch64")]
 pub(crate) use neon::Neon;
 pub(crate) use portable::Portable;
@@ -33,7 +30,7 @@ pub struct Isa(Kind);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(not(feature = "std"), allow(dead_code, reason = "without detection one or two are made"))]
-enum Kind {
+pub(crate) enum Kind {
     Portable,
     #[cfg(target_arch = "x86_64")]
     Avx2,
@@ -80,6 +77,11 @@ impl Isa {
             }
         }
         Isa::compiled()
+    }
+
+    /// Which one it is, for kernels that have vectors of their own.
+    pub(crate) const fn kind(self) -> Kind {
+        self.0
     }
 
     /// The instruction set's name.
@@ -136,7 +138,7 @@ pub(crate) trait Job {
 /// # Safety
 /// Implementors' methods may be called only on a processor that has their instructions, which is so within
 /// [`Job::run`]. Pointers must be good for `LANES` elements; they need no alignment.
-pub(crate) unsafe trait Simd: Integers + Copy + 'static {
+pub(crate) unsafe trait Simd: Copy + 'static {
     /// The vector.
     type V: Copy;
     /// Its elements; divides [`PANEL`].

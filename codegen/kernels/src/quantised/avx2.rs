@@ -2,9 +2,19 @@
 
 use core::arch::x86_64::*;
 
-use super::super::arch::{Avx2, Avx512};
+use super::super::arch::Avx2;
 use super::Requantise;
-use super::integers::{Integers, LANES};
+use super::integers::{Integers, LANES, Work};
+
+/// Does the work with these instructions.
+///
+/// # Safety
+/// The processor has them.
+#[inline(never)]
+#[target_feature(enable = "avx2,fma,f16c")]
+pub(crate) unsafe fn run<W: Work>(work: W) {
+    work.run::<Avx2>();
+}
 
 /// Integers that sums become, as whole numbers of 32 bits, counted from the zero point. What is below all elements stays so.
 #[inline(always)]
@@ -73,182 +83,175 @@ pub(crate) struct Ends {
     low: __m128i,
 }
 
-macro_rules! integers {
-    ($set:ty) => {
-        // SAFETY: each method is of instructions of the set, which its caller vouches for.
-        #[allow(
-            unused_unsafe,
-            reason = "some of these functions became safe where their instructions are enabled"
-        )]
-        unsafe impl Integers for $set {
-            type Sums = __m256i;
-            type Pairs = __m256i;
-            type Scales = __m256;
-            type Ends = Ends;
-            const TILE: usize = 6;
+// SAFETY: each method is of instructions of the set, which its caller vouches for.
+#[allow(unused_unsafe, reason = "some of these functions became safe where their instructions are enabled")]
+unsafe impl Integers for Avx2 {
+    type Sums = __m256i;
+    type Pairs = __m256i;
+    type Scales = __m256;
+    type Ends = Ends;
+    const TILE: usize = 6;
 
-            #[inline(always)]
-            unsafe fn sums(p: *const u8) -> Self::Sums {
-                // SAFETY: the caller's.
-                unsafe { _mm256_loadu_si256(p.cast()) }
+    #[inline(always)]
+    unsafe fn sums(p: *const u8) -> Self::Sums {
+        // SAFETY: the caller's.
+        unsafe { _mm256_loadu_si256(p.cast()) }
+    }
+
+    #[inline(always)]
+    unsafe fn scales(p: *const u8) -> Self::Scales {
+        // SAFETY: the caller's.
+        unsafe { _mm256_loadu_ps(p.cast()) }
+    }
+
+    #[inline(always)]
+    unsafe fn weights(p: *const u8) -> Self::Pairs {
+        // SAFETY: the caller's.
+        unsafe { _mm256_cvtepi8_epi16(_mm_loadu_si128(p.cast())) }
+    }
+
+    #[inline(always)]
+    unsafe fn pair(p: *const i16) -> Self::Pairs {
+        // SAFETY: the caller's.
+        unsafe { _mm256_set1_epi32(p.cast::<i32>().read_unaligned()) }
+    }
+
+    type Bytes = __m256i;
+
+    #[inline(always)]
+    unsafe fn bytes<const V: usize>(p: *const u8) -> Self::Bytes {
+        // SAFETY: the caller's.
+        unsafe {
+            match V {
+                1 => _mm256_set1_epi64x(p.cast::<i64>().read_unaligned()),
+                _ => _mm256_broadcastsi128_si256(_mm_loadu_si128(p.cast())),
             }
+        }
+    }
 
-            #[inline(always)]
-            unsafe fn scales(p: *const u8) -> Self::Scales {
-                // SAFETY: the caller's.
-                unsafe { _mm256_loadu_ps(p.cast()) }
+    #[inline(always)]
+    unsafe fn pairs<const V: usize>(upper: Self::Bytes, lower: Self::Bytes) -> [Self::Pairs; V] {
+        // SAFETY: the caller's.
+        unsafe {
+            let mut pairs = [_mm256_shuffle_epi8(_mm256_unpacklo_epi8(upper, lower), WIDE.vector()); V];
+            if V == 2 {
+                pairs[1] = _mm256_shuffle_epi8(_mm256_unpackhi_epi8(upper, lower), WIDE.vector());
             }
+            pairs
+        }
+    }
 
-            #[inline(always)]
-            unsafe fn weights(p: *const u8) -> Self::Pairs {
-                // SAFETY: the caller's.
-                unsafe { _mm256_cvtepi8_epi16(_mm_loadu_si128(p.cast())) }
+    #[inline(always)]
+    unsafe fn singles<const V: usize>(bytes: Self::Bytes) -> [Self::Pairs; V] {
+        // SAFETY: the caller's.
+        unsafe {
+            let mut pairs = [_mm256_shuffle_epi8(bytes, FIRST.vector()); V];
+            if V == 2 {
+                pairs[1] = _mm256_shuffle_epi8(bytes, SECOND.vector());
             }
+            pairs
+        }
+    }
 
-            #[inline(always)]
-            unsafe fn pair(p: *const i16) -> Self::Pairs {
-                // SAFETY: the caller's.
-                unsafe { _mm256_set1_epi32(p.cast::<i32>().read_unaligned()) }
+    #[inline(always)]
+    unsafe fn weight_pairs<const V: usize>(upper: *const u8, lower: *const u8) -> [Self::Pairs; V] {
+        // SAFETY: the caller's.
+        unsafe {
+            let mut pairs = Self::pairs::<V>(Self::bytes::<V>(upper), Self::bytes::<V>(lower));
+            for pair in &mut pairs {
+                // The sign of the lower byte of each number.
+                *pair = _mm256_srai_epi16::<8>(_mm256_slli_epi16::<8>(*pair));
             }
+            pairs
+        }
+    }
 
-            type Bytes = __m256i;
+    #[inline(always)]
+    unsafe fn add_products(sums: Self::Sums, a: Self::Pairs, b: Self::Pairs) -> Self::Sums {
+        // SAFETY: the caller's.
+        unsafe { _mm256_add_epi32(sums, _mm256_madd_epi16(a, b)) }
+    }
 
-            #[inline(always)]
-            unsafe fn bytes<const V: usize>(p: *const u8) -> Self::Bytes {
-                // SAFETY: the caller's.
-                unsafe {
-                    match V {
-                        1 => _mm256_set1_epi64x(p.cast::<i64>().read_unaligned()),
-                        _ => _mm256_broadcastsi128_si256(_mm_loadu_si128(p.cast())),
+    #[inline(always)]
+    unsafe fn ends(how: Requantise) -> Self::Ends {
+        let [_, high] = how.bounds();
+        // SAFETY: the caller's.
+        unsafe {
+            Ends {
+                high: _mm256_set1_ps(high),
+                zero_point: _mm256_set1_epi16(how.zero_point.into()),
+                low: _mm_set1_epi8(how.low.cast_signed()),
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn requantise(sums: Self::Sums, scales: Self::Scales, ends: &Self::Ends, out: *mut u8) {
+        // SAFETY: the caller's.
+        unsafe {
+            let whole = rounded(sums, scales, ends.high);
+            let [a, b] = [_mm256_castsi256_si128(whole), _mm256_extracti128_si256::<1>(whole)];
+            let zero_point = _mm256_castsi256_si128(ends.zero_point);
+            let counted = _mm_adds_epi16(_mm_packs_epi32(a, b), zero_point);
+            let bytes = _mm_max_epu8(_mm_packus_epi16(counted, counted), ends.low);
+            _mm_storel_epi64(out.cast(), bytes);
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn requantise_two(
+        sums: [Self::Sums; 2],
+        scales: [Self::Scales; 2],
+        ends: &Self::Ends,
+        out: *mut u8,
+    ) {
+        // SAFETY: the caller's.
+        unsafe {
+            let a = rounded(sums[0], scales[0], ends.high);
+            let b = rounded(sums[1], scales[1], ends.high);
+            // In four parts: those of `a` and `b`, then again.
+            let parts = _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_packs_epi32(a, b));
+            let counted = _mm256_adds_epi16(parts, ends.zero_point);
+            let [a, b] = [_mm256_castsi256_si128(counted), _mm256_extracti128_si256::<1>(counted)];
+            _mm_storeu_si128(out.cast(), _mm_max_epu8(_mm_packus_epi16(a, b), ends.low));
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn widen(
+        (from, between): (*const u8, usize),
+        (to, span): (*mut i16, usize),
+        [rows, count]: [usize; 2],
+        zero_point: i16,
+    ) {
+        // SAFETY: the caller's. The last vector of a row ends with the last byte, after some that were there before.
+        unsafe {
+            for row in 0..rows {
+                let (from, to) = (from.add(row * between), to.add(row * span));
+                let whole = count / LANES2 * LANES2;
+                for at in (0..whole).step_by(LANES2) {
+                    widen_16(from.add(at), zero_point, to.add(at));
+                }
+                match count - whole {
+                    0 => {}
+                    _ if whole > 0 => widen_16(from.add(count - LANES2), zero_point, to.add(count - LANES2)),
+                    LANES.. => {
+                        widen_8(from, zero_point, to);
+                        widen_8(from.add(count - LANES), zero_point, to.add(count - LANES));
                     }
-                }
-            }
-
-            #[inline(always)]
-            unsafe fn pairs<const V: usize>(upper: Self::Bytes, lower: Self::Bytes) -> [Self::Pairs; V] {
-                // SAFETY: the caller's.
-                unsafe {
-                    let mut pairs =
-                        [_mm256_shuffle_epi8(_mm256_unpacklo_epi8(upper, lower), WIDE.vector()); V];
-                    if V == 2 {
-                        pairs[1] = _mm256_shuffle_epi8(_mm256_unpackhi_epi8(upper, lower), WIDE.vector());
-                    }
-                    pairs
-                }
-            }
-
-            #[inline(always)]
-            unsafe fn singles<const V: usize>(bytes: Self::Bytes) -> [Self::Pairs; V] {
-                // SAFETY: the caller's.
-                unsafe {
-                    let mut pairs = [_mm256_shuffle_epi8(bytes, FIRST.vector()); V];
-                    if V == 2 {
-                        pairs[1] = _mm256_shuffle_epi8(bytes, SECOND.vector());
-                    }
-                    pairs
-                }
-            }
-
-            #[inline(always)]
-            unsafe fn weight_pairs<const V: usize>(upper: *const u8, lower: *const u8) -> [Self::Pairs; V] {
-                // SAFETY: the caller's.
-                unsafe {
-                    let mut pairs = Self::pairs::<V>(Self::bytes::<V>(upper), Self::bytes::<V>(lower));
-                    for pair in &mut pairs {
-                        // The sign of the lower byte of each number.
-                        *pair = _mm256_srai_epi16::<8>(_mm256_slli_epi16::<8>(*pair));
-                    }
-                    pairs
-                }
-            }
-
-            #[inline(always)]
-            unsafe fn add_products(sums: Self::Sums, a: Self::Pairs, b: Self::Pairs) -> Self::Sums {
-                // SAFETY: the caller's.
-                unsafe { _mm256_add_epi32(sums, _mm256_madd_epi16(a, b)) }
-            }
-
-            #[inline(always)]
-            unsafe fn ends(how: Requantise) -> Self::Ends {
-                let [_, high] = how.bounds();
-                // SAFETY: the caller's.
-                unsafe {
-                    Ends {
-                        high: _mm256_set1_ps(high),
-                        zero_point: _mm256_set1_epi16(how.zero_point.into()),
-                        low: _mm_set1_epi8(how.low.cast_signed()),
-                    }
-                }
-            }
-
-            #[inline(always)]
-            unsafe fn requantise(sums: Self::Sums, scales: Self::Scales, ends: &Self::Ends, out: *mut u8) {
-                // SAFETY: the caller's.
-                unsafe {
-                    let whole = rounded(sums, scales, ends.high);
-                    let [a, b] = [_mm256_castsi256_si128(whole), _mm256_extracti128_si256::<1>(whole)];
-                    let zero_point = _mm256_castsi256_si128(ends.zero_point);
-                    let counted = _mm_adds_epi16(_mm_packs_epi32(a, b), zero_point);
-                    let bytes = _mm_max_epu8(_mm_packus_epi16(counted, counted), ends.low);
-                    _mm_storel_epi64(out.cast(), bytes);
-                }
-            }
-
-            #[inline(always)]
-            unsafe fn requantise_two(
-                sums: [Self::Sums; 2],
-                scales: [Self::Scales; 2],
-                ends: &Self::Ends,
-                out: *mut u8,
-            ) {
-                // SAFETY: the caller's.
-                unsafe {
-                    let a = rounded(sums[0], scales[0], ends.high);
-                    let b = rounded(sums[1], scales[1], ends.high);
-                    // In four parts: those of `a` and `b`, then again.
-                    let parts = _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_packs_epi32(a, b));
-                    let counted = _mm256_adds_epi16(parts, ends.zero_point);
-                    let [a, b] = [_mm256_castsi256_si128(counted), _mm256_extracti128_si256::<1>(counted)];
-                    _mm_storeu_si128(out.cast(), _mm_max_epu8(_mm_packus_epi16(a, b), ends.low));
-                }
-            }
-
-            #[inline(always)]
-            unsafe fn widen(
-                (from, between): (*const u8, usize),
-                (to, span): (*mut i16, usize),
-                [rows, count]: [usize; 2],
-                zero_point: i16,
-            ) {
-                // SAFETY: the caller's. The last vector of a row ends with the last byte, after some that were there before.
-                unsafe {
-                    for row in 0..rows {
-                        let (from, to) = (from.add(row * between), to.add(row * span));
-                        let whole = count / LANES2 * LANES2;
-                        for at in (0..whole).step_by(LANES2) {
-                            widen_16(from.add(at), zero_point, to.add(at));
-                        }
-                        match count - whole {
-                            0 => {}
-                            _ if whole > 0 => {
-                                widen_16(from.add(count - LANES2), zero_point, to.add(count - LANES2))
-                            }
-                            LANES.. => {
-                                widen_8(from, zero_point, to);
-                                widen_8(from.add(count - LANES), zero_point, to.add(count - LANES));
-                            }
-                            _ => {
-                                for at in 0..count {
-                                    to.add(at).write(i16::from(*from.add(at)) - zero_point);
-                                }
-                            }
+                    _ => {
+                        for at in 0..count {
+                            to.add(at).write(i16::from(*from.add(at)) - zero_point);
                         }
                     }
                 }
             }
         }
-    };
-}
+    }
 
-integers!(Avx2);
-integers!(Avx512);
+    #[inline(always)]
+    unsafe fn call<W: Work>(work: W) {
+        // SAFETY: the caller's.
+        unsafe { run(work) }
+    }
+}

@@ -11,6 +11,7 @@ use super::super::shared::SharedRows;
 use super::Requantise;
 use super::dense::Dense;
 use super::depthwise::Depthwise;
+use super::integers;
 use super::panels::Panels;
 
 /// A convolution of bytes: `[H, W, channels]` → `[H', W', filters]`. Beyond the image, pixels are the zero point. It has one
@@ -107,8 +108,8 @@ pub(super) unsafe fn make(
 ) {
     let packed = &packed[..q.packed_len()];
     if q.conv.is_depthwise() {
-        isa.run(Depthwise { q, y, tiles, input, packed, output });
+        integers::run(isa, Depthwise { q, y, tiles, input, packed, output });
     } else {
-        isa.run(Dense { q, y, tiles, input, packed, output });
+        integers::run(isa, Dense { q, y, tiles, input, packed, output });
     }
 }

@@ -6,13 +6,13 @@
 use core::mem::MaybeUninit;
 use core::ops::Range;
 
-use super::super::arch::{Job, PANEL, Simd};
+use super::super::arch::PANEL;
 use super::super::conv::Conv;
 use super::super::rows::Rows;
 use super::super::shared::SharedRows;
 use super::Requantise;
 use super::conv::QConv;
-use super::integers::{LANES, MOST_TILE, requantise};
+use super::integers::{Integers, LANES, MOST_TILE, Work, requantise};
 use super::panels::Panel;
 
 /// Numbers that the room holds: 16 KB, half of what is nearest to the core.
@@ -34,9 +34,9 @@ pub(super) struct Dense<'a> {
     pub output: SharedRows<'a, u8>,
 }
 
-impl Job for Dense<'_> {
+impl Work for Dense<'_> {
     #[inline(always)]
-    fn run<S: Simd>(self) {
+    fn run<S: Integers>(self) {
         let mut room = [const { MaybeUninit::<i16>::uninit() }; ROOM];
         let mut waiting = [const { MaybeUninit::<i32>::uninit() }; MOST_TILE * WAITING * PANEL];
         let mut outputs = [core::ptr::null_mut(); MOST_PIXELS];
@@ -137,9 +137,9 @@ impl Block<'_, '_> {
     /// Widens these steps of the window of each pixel. What is beyond the image is 0, as is the step after the last one.
     ///
     /// # Safety
-    /// In [`Job::run`]; there is room for them.
+    /// In [`Work::run`]; there is room for them.
     #[inline(always)]
-    unsafe fn gather<S: Simd>(&mut self, segments: Segments<'_, '_>, steps: Range<usize>) {
+    unsafe fn gather<S: Integers>(&mut self, segments: Segments<'_, '_>, steps: Range<usize>) {
         let Dense { q, input, .. } = self.dense;
         let Conv { kernel, stride, dilation, pads, .. } = q.conv;
         let channels = q.conv.channels / q.conv.groups;
@@ -175,10 +175,10 @@ impl Block<'_, '_> {
     /// Makes these panels of all pixels from these steps, which the room holds. Before the last step, sums wait.
     ///
     /// # Safety
-    /// In [`Job::run`]; the steps have been gathered; and if they are not all, those before them have been made, and there is
+    /// In [`Work::run`]; the steps have been gathered; and if they are not all, those before them have been made, and there is
     /// room for the sums of these panels.
     #[inline(always)]
-    unsafe fn make<S: Simd>(&self, run: Range<usize>, steps: Range<usize>, waiting: Option<*mut i32>) {
+    unsafe fn make<S: Integers>(&self, run: Range<usize>, steps: Range<usize>, waiting: Option<*mut i32>) {
         let Dense { q, packed, .. } = *self.dense;
         let panels = q.panels();
         let offsets = core::array::from_fn(|i| i * self.span);
@@ -233,7 +233,7 @@ impl Line<'_, '_, '_> {
     /// # Safety
     /// As [`Block::gather`].
     #[inline(always)]
-    unsafe fn widen<S: Simd>(&self, row: &[u8]) {
+    unsafe fn widen<S: Integers>(&self, row: &[u8]) {
         let Dense { q, input, .. } = self.block.dense;
         let Conv { kernel, stride, dilation, pads, .. } = q.conv;
         let width = input.shape.width;
@@ -281,7 +281,7 @@ impl Line<'_, '_, '_> {
     /// # Safety
     /// As [`Block::gather`]; there are as many elements.
     #[inline(always)]
-    unsafe fn put<S: Simd>(
+    unsafe fn put<S: Integers>(
         &self,
         pixels: Range<usize>,
         first: usize,
@@ -343,9 +343,9 @@ impl Tiles<'_> {
     /// Makes them.
     ///
     /// # Safety
-    /// In [`Job::run`]. There are as many pixels, of as many steps, places for their elements, and for sums that wait.
+    /// In [`Work::run`]. There are as many pixels, of as many steps, places for their elements, and for sums that wait.
     #[inline(always)]
-    unsafe fn call<S: Simd>(self, pixels: usize) {
+    unsafe fn call<S: Integers>(self, pixels: usize) {
         // Constant conditions, so that no code is made for the sizes that an instruction set does not take.
         macro_rules! size {
             ($m:literal) => {
@@ -375,9 +375,9 @@ impl Tiles<'_> {
 /// [`Tiles`] of `M` pixels and `N` vectors as a job.
 struct Sized<'b, const M: usize, const N: usize>(Tiles<'b>);
 
-impl<const M: usize, const N: usize> Job for Sized<'_, M, N> {
+impl<const M: usize, const N: usize> Work for Sized<'_, M, N> {
     #[inline(always)]
-    fn run<S: Simd>(self) {
+    fn run<S: Integers>(self) {
         let Tiles { panel, steps, requantise: how, .. } = self.0;
         let waiting = self.0.waiting.cast::<[[S::Sums; N]; M]>();
         let offsets: [usize; M] = core::array::from_fn(|i| self.0.offsets[i]);
@@ -430,9 +430,9 @@ impl<const M: usize, const N: usize> Job for Sized<'_, M, N> {
 /// Adds the products of two steps of the pixels at these offsets.
 ///
 /// # Safety
-/// In [`Job::run`]. The weights are good for `N` vectors, and each pixel for two steps.
+/// In [`Work::run`]. The weights are good for `N` vectors, and each pixel for two steps.
 #[inline(always)]
-unsafe fn add_pair<S: Simd, const M: usize, const N: usize>(
+unsafe fn add_pair<S: Integers, const M: usize, const N: usize>(
     sums: &mut [[S::Sums; N]; M],
     weights: *const u8,
     pixels: *const i16,

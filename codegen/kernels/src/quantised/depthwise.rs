@@ -6,13 +6,13 @@
 use core::mem::MaybeUninit;
 use core::ops::Range;
 
-use super::super::arch::{Job, PANEL, Simd};
+use super::super::arch::PANEL;
 use super::super::conv::{Conv, inside};
 use super::super::pixels::pixel;
 use super::super::rows::Rows;
 use super::super::shared::SharedRows;
 use super::conv::QConv;
-use super::integers::{LANES, requantise};
+use super::integers::{Integers, LANES, Work, requantise};
 use super::panels::Panel;
 
 /// The convolution's rows `y` and panels `tiles`.
@@ -35,9 +35,9 @@ const MOST_PAIRS: usize = 32;
 const PIXELS: usize = 4;
 const MOST_COLUMNS: usize = (PIXELS - 1) * 2 + 5;
 
-impl Job for Depthwise<'_> {
+impl Work for Depthwise<'_> {
     #[inline(always)]
-    fn run<S: Simd>(self) {
+    fn run<S: Integers>(self) {
         let Depthwise { q, ref y, ref tiles, input, packed, .. } = self;
         let Conv { kernel, stride, dilation, .. } = q.conv;
         if kernel[0] > MOST_ROWS || kernel[0].div_ceil(2) * kernel[1] > MOST_PAIRS {
@@ -123,7 +123,7 @@ struct PanelRows<'b, 'a> {
 }
 
 /// The weights of a panel in pairs, each of a tap and the one below it, and its biases less what the zero points add.
-struct Filters<S: Simd, const V: usize> {
+struct Filters<S: Integers, const V: usize> {
     weights: [MaybeUninit<[S::Pairs; V]>; MOST_PAIRS],
     biases: [S::Sums; V],
     scales: [S::Scales; V],
@@ -135,9 +135,9 @@ type Place = (*const u8, usize);
 
 impl PanelRows<'_, '_> {
     /// # Safety
-    /// In [`Job::run`]; the panel's channels number at most `V` vectors.
+    /// In [`Work::run`]; the panel's channels number at most `V` vectors.
     #[inline(always)]
-    unsafe fn filters<S: Simd, const V: usize>(&self) -> Filters<S, V> {
+    unsafe fn filters<S: Integers, const V: usize>(&self) -> Filters<S, V> {
         let (q, panel) = (self.conv.q, self.panel);
         let [height, width] = q.conv.kernel;
         let zeros = [-i16::from(q.zero_point); 2];
@@ -197,9 +197,9 @@ impl PanelRows<'_, '_> {
 /// Makes the rows pixel by pixel, `V` vectors of channels, which a `PART` does not fill.
 struct Each<'b, 'a, const V: usize, const PART: bool>(PanelRows<'b, 'a>);
 
-impl<const V: usize, const PART: bool> Job for Each<'_, '_, V, PART> {
+impl<const V: usize, const PART: bool> Work for Each<'_, '_, V, PART> {
     #[inline(always)]
-    fn run<S: Simd>(self) {
+    fn run<S: Integers>(self) {
         let rows = self.0;
         let zeros = [rows.conv.q.zero_point; PANEL];
         // SAFETY: this is within a job of this instruction set.
@@ -217,9 +217,9 @@ impl<const V: usize, const PART: bool> Job for Each<'_, '_, V, PART> {
 /// pixels at a time.
 struct Whole<'b, 'a, const V: usize, const K: usize, const STRIDE: usize>(PanelRows<'b, 'a>);
 
-impl<const V: usize, const K: usize, const STRIDE: usize> Job for Whole<'_, '_, V, K, STRIDE> {
+impl<const V: usize, const K: usize, const STRIDE: usize> Work for Whole<'_, '_, V, K, STRIDE> {
     #[inline(always)]
-    fn run<S: Simd>(self) {
+    fn run<S: Integers>(self) {
         let rows = self.0;
         let Depthwise { q, input, output, .. } = rows.conv;
         let zeros = [q.zero_point; PANEL];
@@ -270,11 +270,11 @@ impl<const V: usize, const K: usize, const STRIDE: usize> Job for Whole<'_, '_, 
     }
 }
 
-impl<S: Simd, const V: usize> Filters<S, V> {
+impl<S: Integers, const V: usize> Filters<S, V> {
     /// The sums of some pixels, whose columns are at these places, row by row.
     ///
     /// # Safety
-    /// In [`Job::run`]; the columns are there.
+    /// In [`Work::run`]; the columns are there.
     #[inline(always)]
     unsafe fn sums<const K: usize, const STRIDE: usize>(
         &self,
@@ -310,9 +310,9 @@ impl<S: Simd, const V: usize> Filters<S, V> {
 /// Adds what a column's pairs add to the pixels in whose windows it lies.
 ///
 /// # Safety
-/// In [`Job::run`]; there are `K` weights.
+/// In [`Work::run`]; there are `K` weights.
 #[inline(always)]
-unsafe fn add_column<S: Simd, const V: usize, const K: usize, const STRIDE: usize>(
+unsafe fn add_column<S: Integers, const V: usize, const K: usize, const STRIDE: usize>(
     sums: &mut [[S::Sums; V]; PIXELS],
     column: usize,
     pairs: &[S::Pairs; V],
@@ -335,9 +335,9 @@ unsafe fn add_column<S: Simd, const V: usize, const K: usize, const STRIDE: usiz
 /// Makes pixels `x` of row `y` one by one, whatever of their windows lies within the image.
 ///
 /// # Safety
-/// In [`Job::run`]; the panel's channels number `V` vectors, or fewer if it is a `PART`.
+/// In [`Work::run`]; the panel's channels number `V` vectors, or fewer if it is a `PART`.
 #[inline(always)]
-unsafe fn edge<S: Simd, const V: usize, const PART: bool>(
+unsafe fn edge<S: Integers, const V: usize, const PART: bool>(
     rows: &PanelRows<'_, '_>,
     filters: &Filters<S, V>,
     places: &[Place; MOST_ROWS],

@@ -1,7 +1,11 @@
-//! Vectors of integers: what they do, and portably how. Those of instruction sets are in `super::avx2` and `super::neon`.
+//! Vectors of integers: what they do, and portably how.
 
-use super::super::arch::Portable;
+use super::super::arch::{Isa, Kind, Portable};
 use super::Requantise;
+#[cfg(target_arch = "x86_64")]
+use super::avx2;
+#[cfg(target_arch = "aarch64")]
+use super::neon;
 
 /// Sums of a vector: half a panel.
 pub(crate) const LANES: usize = 8;
@@ -9,11 +13,32 @@ pub(crate) const LANES: usize = 8;
 /// The largest [`Integers::TILE`].
 pub(crate) const MOST_TILE: usize = 6;
 
+/// Work on integers written for any instruction set. `run` and all that it calls with `S` must be `#[inline(always)]`: only
+/// so does it become code of that instruction set.
+pub(crate) trait Work {
+    /// Does the work.
+    fn run<S: Integers>(self);
+}
+
+/// Does the work with these instructions. AVX2 serves also where there are longer vectors.
+#[inline]
+pub(crate) fn run<W: Work>(isa: Isa, work: W) {
+    match isa.kind() {
+        Kind::Portable => work.run::<Portable>(),
+        // SAFETY: an `Isa` of these kinds is made only where the processor has these instructions.
+        #[cfg(target_arch = "x86_64")]
+        Kind::Avx2 | Kind::Avx512 => unsafe { avx2::run(work) },
+        // SAFETY: as above.
+        #[cfg(target_arch = "aarch64")]
+        Kind::Neon => unsafe { neon::run(work) },
+    }
+}
+
 /// Vectors of integers and what micro-kernels do with them.
 ///
 /// # Safety
 /// Implementors' methods may be called only on a processor that has their instructions, which is so within
-/// [`Job::run`](super::super::arch::Job::run). Pointers must be good for what is said of them; they need no alignment.
+/// [`Work::run`]. Pointers must be good for what is said of them; they need no alignment.
 pub(crate) unsafe trait Integers: Copy + 'static {
     /// As many integers of 32 bits as [`LANES`].
     type Sums: Copy;
@@ -64,6 +89,8 @@ pub(crate) unsafe trait Integers: Copy + 'static {
             Self::requantise(sums[1], scales[1], ends, out.add(LANES));
         }
     }
+    /// Does the work as a function of its own, compiled for this instruction set.
+    unsafe fn call<W: Work>(work: W);
     /// Writes the `count` bytes of so many `rows`, each less `zero_point`. A row begins as many elements after the last as is
     /// said beside the first.
     #[inline(always)]
@@ -86,7 +113,7 @@ pub(crate) unsafe trait Integers: Copy + 'static {
 /// Writes the elements that the sums of one or two vectors become.
 ///
 /// # Safety
-/// In [`Job::run`](super::super::arch::Job::run); there is room for `V` vectors of them.
+/// In [`Work::run`]; there is room for `V` vectors of them.
 #[inline(always)]
 pub(crate) unsafe fn requantise<S: Integers, const V: usize>(
     sums: &[S::Sums; V],
@@ -189,5 +216,10 @@ unsafe impl Integers for Portable {
         }
         // SAFETY: the caller's.
         unsafe { out.cast::<[u8; LANES]>().write(bytes) }
+    }
+
+    #[inline(never)]
+    unsafe fn call<W: Work>(work: W) {
+        work.run::<Portable>();
     }
 }

@@ -15,7 +15,7 @@ pub mod conv;
 mod dense;
 mod depthwise;
 pub mod gemm;
-pub(crate) mod integers;
+mod integers;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 mod panels;

@@ -4,7 +4,17 @@ use core::arch::aarch64::*;
 
 use super::super::arch::Neon;
 use super::Requantise;
-use super::integers::{Integers, LANES};
+use super::integers::{Integers, LANES, Work};
+
+/// Does the work with these instructions.
+///
+/// # Safety
+/// The processor has them.
+#[inline(never)]
+#[target_feature(enable = "neon")]
+pub(crate) unsafe fn run<W: Work>(work: W) {
+    work.run::<Neon>();
+}
 
 /// The zero point, and the smallest and the largest element.
 #[derive(Clone, Copy)]
@@ -171,5 +181,11 @@ unsafe impl Integers for Neon {
                 }
             }
         }
+    }
+
+    #[inline(always)]
+    unsafe fn call<W: Work>(work: W) {
+        // SAFETY: the caller's.
+        unsafe { run(work) }
     }
 }

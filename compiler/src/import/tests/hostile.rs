@@ -2,6 +2,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::*;
+use crate::pass::{Fusion, normalise};
 
 const CASES: usize = 12_000;
 
@@ -35,13 +36,21 @@ fn sample() -> Vec<u8> {
 
 #[test]
 fn damaged_bytes_are_errors_or_other_models() {
-    let sample = sample();
+    damaged(&sample());
+}
+
+#[test]
+fn so_are_those_of_a_quantised_model() {
+    damaged(&quantised::sample());
+}
+
+fn damaged(sample: &[u8]) {
     let options = ImportOptions::default();
-    assert!(import_bytes(&sample, None, &options).is_ok());
+    assert!(import_bytes(sample, None, &options).is_ok());
     let mut random = ChaCha8Rng::seed_from_u64(1);
     let (mut refused, mut accepted) = (0, 0);
     for case in 0..CASES {
-        let mut bytes = sample.clone();
+        let mut bytes = sample.to_vec();
         match case % 4 {
             0 => bytes.truncate(random.random_range(0..bytes.len())),
             1 => {
@@ -66,6 +75,7 @@ fn damaged_bytes_are_errors_or_other_models() {
             Ok(imported) => {
                 accepted += 1;
                 assert!(imported.network.layers.iter().all(|layer| layer.shape.elements() > 0));
+                normalise(imported.network, Fusion::Full);
             }
             Err(error) => {
                 refused += 1;

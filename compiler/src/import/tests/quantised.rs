@@ -98,6 +98,11 @@ fn conv(model: Model, form: &str) -> Model {
     }
 }
 
+/// A model with conversions of tensors and of constants.
+pub fn sample() -> Vec<u8> {
+    conv(model(), "qdq").bytes()
+}
+
 #[test]
 fn a_convolution_between_integers_computes_on_them() {
     for form in ["qdq", "operator"] {

@@ -1,0 +1,249 @@
+//! Constants of kernels of 8-bit integers: from the parameters of a layer to bytes.
+//!
+//! The parameters of a convolution or of a matrix product are its weights, its biases, and after them the scales of the
+//! weights, one for each output channel. All are given as floats: an integer is the quotient of a weight and its scale.
+//! Such a layer keeps a byte of each weight, and four of the bias and the multiplier of each output channel. A function of
+//! one element is a table of what it makes of all 256.
+
+use csdfc_kernels::activation::Activation;
+use csdfc_kernels::quantised::binary::{QBinary, QFunction};
+use csdfc_kernels::quantised::conv::QConv;
+use csdfc_kernels::quantised::gemm::QGemm;
+
+use crate::format::Quantisation;
+use crate::operator::BinaryFunction;
+
+use super::constants::Packing;
+
+/// Bytes of a table.
+pub(super) const TABLE: usize = 256;
+
+/// How the constants of a kernel of 8-bit integers are packed, into bytes.
+#[derive(Debug, Clone)]
+pub enum Integers {
+    /// Weights, biases and multipliers of a convolution.
+    Conv {
+        /// The convolution that reads them.
+        conv: QConv,
+        /// Whether there are biases.
+        bias: bool,
+        /// Scales of what it reads and makes.
+        scales: [f32; 2],
+    },
+    /// The same of a matrix product.
+    Gemm {
+        /// The product that reads them.
+        gemm: QGemm,
+        /// Whether the weights are stored `[units, inner]`.
+        transposed: bool,
+        /// Whether there are biases.
+        bias: bool,
+        /// As in [`Packing::Gemm`].
+        image: Option<[usize; 2]>,
+        /// Scales of what it reads and makes.
+        scales: [f32; 2],
+    },
+    /// An operand.
+    Constant {
+        /// How its elements lie.
+        elements: Box<Packing>,
+        /// Which numbers the integers stand for.
+        quantisation: Quantisation,
+    },
+    /// What a function makes of each integer.
+    Table {
+        /// The function.
+        function: Unary,
+        /// Which numbers the integers stand for that it reads, and those that it makes.
+        quantisations: [Quantisation; 2],
+    },
+}
+
+/// A function of one number.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Unary {
+    /// The number itself, or a function of it.
+    Function(Activation),
+    /// A function of it and of a constant, the layer's only parameter.
+    Binary {
+        /// The function.
+        function: BinaryFunction,
+        /// Whether the constant is the left operand.
+        left: bool,
+        /// What becomes of the result.
+        activation: Activation,
+    },
+    /// The same of a constant that is an integer too.
+    Integers {
+        /// The function, and what its operands stand for.
+        function: QBinary,
+    },
+}
+
+impl Integers {
+    /// Bytes as packed.
+    pub fn len(&self) -> usize {
+        match self {
+            Integers::Conv { conv, .. } => conv.packed_len(),
+            Integers::Gemm { gemm, .. } => gemm.packed_len(),
+            Integers::Constant { elements, .. } => elements.len(),
+            Integers::Table { .. } => TABLE,
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Packs parameters into [`Integers::len`] bytes.
+    ///
+    /// # Errors
+    /// When they are not as many as they should be, or weights are no integers of 8 bits times their scale.
+    pub fn pack(&self, parameters: &[Vec<f32>], packed: &mut [u8]) -> Result<(), String> {
+        match self {
+            Integers::Conv { conv, bias, scales } => {
+                let elements =
+                    conv.conv.channels / conv.conv.groups * conv.conv.kernel.iter().product::<usize>();
+                let of = |weight: usize| weight / elements.max(1);
+                let units = Units::of(parameters, *bias, *scales, [conv.conv.filters, elements], of)?;
+                conv.pack(&units.weights, &units.biases, &units.multipliers, packed);
+            }
+            Integers::Gemm { gemm, transposed, bias, image, scales } => {
+                let (inner, units) = (gemm.gemm.inner, gemm.gemm.units);
+                let of =
+                    |weight: usize| if *transposed { weight / inner.max(1) } else { weight % units.max(1) };
+                let Units { weights, biases, multipliers } =
+                    Units::of(parameters, *bias, *scales, [units, inner], of)?;
+                let weight = |unit: usize, place: usize| {
+                    let i = match image {
+                        Some([channels, pixels]) => place % channels * pixels + place / channels,
+                        None => place,
+                    };
+                    weights[if *transposed { unit * inner + i } else { i * units + unit }]
+                };
+                gemm.pack(weight, &biases, &multipliers, packed);
+            }
+            Integers::Constant { elements, quantisation } => {
+                let mut numbers = vec![0.0; elements.len()];
+                elements.pack(parameters, &mut numbers)?;
+                packed.iter_mut().zip(numbers).for_each(|(to, x)| *to = quantisation.integer(x));
+            }
+            Integers::Table { function, quantisations: [read, made] } => {
+                let constant = parameters.first().and_then(|values| values.first()).copied().unwrap_or(0.0);
+                for (q, to) in (0..=u8::MAX).zip(packed) {
+                    *to = function.of(q, constant, [*read, *made]);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Unary {
+    /// What it makes of an integer, and of the constant if there is one.
+    fn of(self, q: u8, constant: f32, [read, made]: [Quantisation; 2]) -> u8 {
+        let x = read.number(q);
+        match self {
+            Unary::Function(function) => made.integer(function.apply(x, 0.0)),
+            Unary::Binary { function, left, activation } => {
+                let [a, b] = if left { [constant, x] } else { [x, constant] };
+                made.integer(activation.apply(of_two(function, a, b), 0.0))
+            }
+            Unary::Integers { function } => with_constant(&function, q, constant),
+        }
+    }
+}
+
+/// A function of an integer and of this constant. A sum is rounded as ONNX Runtime rounds that of a tensor and one
+/// element: what does not change first, and then all at once.
+fn with_constant(binary: &QBinary, q: u8, constant: f32) -> u8 {
+    let (of_constant, of_element) = if binary.constant_first { (0, 1) } else { (1, 0) };
+    let [[scale, zero_point], [constant_scale, constant_zero_point]] =
+        [of_element, of_constant].map(|side| [binary.scales[side], f32::from(binary.zero_points[side])]);
+    let [made, made_zero_point] = [binary.scales[2], f32::from(binary.zero_points[2])];
+    let constant =
+        Quantisation { scale: constant_scale, zero_point: binary.zero_points[of_constant] }.integer(constant);
+    let (q, constant) = (f32::from(q), f32::from(constant));
+    let rounded = match binary.function {
+        QFunction::Product => {
+            let product = (q - zero_point) * (constant - constant_zero_point);
+            (product * (binary.scales[0] * binary.scales[1] / made)).round_ties_even() + made_zero_point
+        }
+        QFunction::Sum | QFunction::Difference => {
+            let sign = |side: usize| match binary.function {
+                QFunction::Difference if side == 1 => -1.0,
+                _ => 1.0,
+            };
+            let [ratio, constant_ratio] = [(of_element, scale), (of_constant, constant_scale)]
+                .map(|(side, scale)| sign(side) * (scale / made));
+            // Products of 24 and of 8 bits are exact in 64.
+            let exact = |a: f32, b: f32, c: f32| (f64::from(a) * f64::from(b) + f64::from(c)) as f32;
+            let fixed = match binary.constant_first {
+                true => exact(constant_ratio, constant_zero_point, ratio * zero_point),
+                false => exact(ratio, zero_point, constant_ratio * constant_zero_point),
+            };
+            exact(q, ratio, (made_zero_point - fixed) + constant * constant_ratio).round_ties_even()
+        }
+    };
+    // A conversion to an integer type saturates.
+    (rounded as u8).clamp(binary.low, binary.high)
+}
+
+/// A function of two numbers, but for powers.
+fn of_two(function: BinaryFunction, a: f32, b: f32) -> f32 {
+    match function {
+        BinaryFunction::Add => a + b,
+        BinaryFunction::Sub => a - b,
+        BinaryFunction::Mul => a * b,
+        BinaryFunction::Div => a / b,
+        BinaryFunction::Max => a.max(b),
+        BinaryFunction::Min => a.min(b),
+        BinaryFunction::Pow => f32::NAN,
+    }
+}
+
+/// The parameters of sums of products as integers.
+struct Units {
+    weights: Vec<i8>,
+    biases: Vec<i32>,
+    multipliers: Vec<f32>,
+}
+
+impl Units {
+    /// From weights, biases and scales of so many output channels, each of so many products. `of` is the output channel
+    /// of a weight.
+    fn of(
+        parameters: &[Vec<f32>],
+        bias: bool,
+        [read, made]: [f32; 2],
+        [units, products]: [usize; 2],
+        of: impl Fn(usize) -> usize,
+    ) -> Result<Self, String> {
+        let none = Vec::new();
+        let parameter = |index: usize, elements: usize| match parameters.get(index).unwrap_or(&none) {
+            found if found.len() == elements => Ok(found),
+            found => Err(format!("its parameter {index} has {} elements, not {elements}", found.len())),
+        };
+        let weights = parameter(0, units * products)?;
+        let biases = if bias { parameter(1, units)? } else { &none };
+        let scales = parameter(1 + usize::from(bias), units)?;
+        let integer = |(at, &weight): (usize, &f32)| {
+            let q = (f64::from(weight) / f64::from(scales[of(at)])).round_ties_even();
+            // A quotient of two zeros is no number, and stands for 0.
+            let fits = q.is_nan() || (f64::from(i8::MIN)..=f64::from(i8::MAX)).contains(&q);
+            if fits {
+                Ok(q as i8)
+            } else {
+                Err(format!("a weight is {q} times its scale, no integer of 8 bits"))
+            }
+        };
+        let weights = weights.iter().enumerate().map(integer).collect::<Result<_, _>>()?;
+        let bias = |(unit, scale): (usize, &f32)| {
+            let bias = biases.get(unit).copied().unwrap_or(0.0);
+            (f64::from(bias) / f64::from(read * scale)).round_ties_even() as i32
+        };
+        let biases = scales.iter().enumerate().map(bias).collect();
+        Ok(Units { weights, biases, multipliers: scales.iter().map(|scale| read * scale / made).collect() })
+    }
+}
