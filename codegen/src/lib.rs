@@ -12,6 +12,7 @@ pub mod file;
 pub mod file_name;
 pub mod format;
 pub mod operator;
+mod paged;
 pub mod plan;
 pub mod run;
 pub mod shape;

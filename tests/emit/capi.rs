@@ -10,6 +10,15 @@ use csdfc_tests::{application, skipped};
 
 use super::{Emitted, FRAMES, cargo, inputs};
 
+/// A store that reads a file, so many times.
+const STORE: &str = "static struct { FILE *file; int left, failed; } reader = {NULL, 1000000, 0};\n\n\
+    static void begin(void *context, uint64_t at, uint8_t *block, size_t bytes) {\n  \
+    if (context != &reader) exit(1);\n  \
+    if (reader.left-- <= 0) { reader.failed = 7; return; }\n  \
+    if (fseek(reader.file, (long)at, SEEK_SET) || fread(block, 1, bytes, reader.file) != bytes) reader.failed = 8;\n}\n\n\
+    static int32_t finish(void *context) {\n  int failed = reader.failed;\n  \
+    if (context != &reader) exit(1);\n  reader.failed = 0;\n  return failed;\n}\n\n";
+
 /// A program that calls each model as often as the Rust program does and writes its outputs, and that hands over
 /// whatever must be refused.
 fn program(emitted: &Emitted<'_>) -> String {
@@ -24,8 +33,15 @@ fn program(emitted: &Emitted<'_>) -> String {
         if (!file || fwrite(data, 1, bytes, file) != bytes) { perror(name); exit(1); }\n  fclose(file);\n}\n\n\
         #define EXPECT(call, expected) do { int status = (call); if (status != (expected)) { \\\n  \
         fprintf(stderr, \"%d: %s: %d\\n\", __LINE__, #call, status); exit(1); } } while (0)\n\n\
-        int main(void) {\n  uint8_t *weights = load(\"weights.bin\", EMITTED_WEIGHT_BYTES);\n"
-        .to_owned();
+        "
+    .to_owned();
+    if emitted.plan.store.is_some() {
+        text += STORE;
+    }
+    text += "int main(void) {\n  uint8_t *weights = load(\"weights.bin\", EMITTED_WEIGHT_BYTES);\n";
+    if emitted.plan.store.is_some() {
+        text += "  reader.file = fopen(\"store.bin\", \"rb\");\n  emitted_store store = {&reader, begin, finish};\n";
+    }
     for (c, cnn) in emitted.plan.cnns.iter().enumerate() {
         let prefix = match emitted.plan.cnns.len() {
             1 => "emitted".to_owned(),
@@ -51,27 +67,47 @@ fn program(emitted: &Emitted<'_>) -> String {
             );
         }
         let (input, output) = (&cnn.inputs[0], &cnn.outputs[0].name);
+        // A model that reads weights is given a store, which fails when it is told to.
+        let is_paged = cnn.layers.iter().any(|layer| layer.paged.is_some());
+        let (store, failing) = match is_paged {
+            false => ("", String::new()),
+            true => (
+                ", &store",
+                format!(
+                    "EXPECT({prefix}_create(&place, arena, sizeof arena, NULL), EMITTED_NULL);\n  \
+                     store.wait = NULL;\n  \
+                     EXPECT({prefix}_create(&place, arena, sizeof arena, &store), EMITTED_NULL);\n  \
+                     store.wait = finish;\n  \
+                     EXPECT({prefix}_create(&place, arena, EMITTED_ARENA_BYTES, &store), EMITTED_OK);\n  \
+                     for (reader.left = 0; reader.left < 2; reader.left++) {{\n    int left = reader.left;\n    \
+                     EXPECT({prefix}_infer(&place, &inputs, &outputs), EMITTED_STORE);\n    reader.left = left;\n  }}\n  \
+                     reader.left = 1000000;\n  \
+                     EXPECT({prefix}_infer(&place, &inputs, &outputs), EMITTED_OK);\n  \
+                     EXPECT({prefix}_destroy(&place), EMITTED_OK);\n  "
+                ),
+            ),
+        };
         text += &format!(
             "{{\n  emitted_place place = {{{{0}}}};\n  \
              {prefix}_inputs inputs;\n  {prefix}_outputs outputs;\n{fill}  \
              EXPECT({prefix}_infer(&place, &inputs, &outputs), EMITTED_NOT_CREATED);\n  \
              EXPECT({prefix}_destroy(&place), EMITTED_NOT_CREATED);\n  \
-             EXPECT({prefix}_create(NULL, arena, sizeof arena), EMITTED_NULL);\n  \
-             EXPECT({prefix}_create(&place, NULL, sizeof arena), EMITTED_NULL);\n  \
-             EXPECT({prefix}_create(&place, arena + 1, sizeof arena - 1), EMITTED_ALIGNMENT);\n  \
-             EXPECT({prefix}_create(&place, arena, EMITTED_ARENA_BYTES - 1), EMITTED_LENGTH);\n  \
-             EXPECT({prefix}_create_with_weights(&place, arena, sizeof arena, NULL, 0), EMITTED_NULL);\n  \
-             EXPECT({prefix}_create_with_weights(&place, arena, sizeof arena, weights, EMITTED_WEIGHT_BYTES - 4), \
+             EXPECT({prefix}_create(NULL, arena, sizeof arena{store}), EMITTED_NULL);\n  \
+             EXPECT({prefix}_create(&place, NULL, sizeof arena{store}), EMITTED_NULL);\n  \
+             EXPECT({prefix}_create(&place, arena + 1, sizeof arena - 1{store}), EMITTED_ALIGNMENT);\n  \
+             EXPECT({prefix}_create(&place, arena, EMITTED_ARENA_BYTES - 1{store}), EMITTED_LENGTH);\n  \
+             EXPECT({prefix}_create_with_weights(&place, arena, sizeof arena, NULL, 0{store}), EMITTED_NULL);\n  \
+             EXPECT({prefix}_create_with_weights(&place, arena, sizeof arena, weights, EMITTED_WEIGHT_BYTES - 4{store}), \
              EMITTED_LENGTH);\n  \
              weights[0] ^= 1;\n  \
-             EXPECT({prefix}_create_with_weights(&place, arena, sizeof arena, weights, EMITTED_WEIGHT_BYTES), \
+             EXPECT({prefix}_create_with_weights(&place, arena, sizeof arena, weights, EMITTED_WEIGHT_BYTES{store}), \
              EMITTED_WEIGHTS);\n  \
              weights[0] ^= 1;\n  \
              EXPECT({prefix}_infer(&place, &inputs, &outputs), EMITTED_NOT_CREATED);\n  \
-             EXPECT({prefix}_create_with_weights(&place, arena, sizeof arena, weights, EMITTED_WEIGHT_BYTES), \
+             EXPECT({prefix}_create_with_weights(&place, arena, sizeof arena, weights, EMITTED_WEIGHT_BYTES{store}), \
              EMITTED_OK);\n  \
-             EXPECT({prefix}_destroy(&place), EMITTED_OK);\n  \
-             EXPECT({prefix}_create(&place, arena, EMITTED_ARENA_BYTES), EMITTED_OK);\n  \
+             EXPECT({prefix}_destroy(&place), EMITTED_OK);\n  {failing}\
+             EXPECT({prefix}_create(&place, arena, EMITTED_ARENA_BYTES{store}), EMITTED_OK);\n  \
              EXPECT({prefix}_infer(&place, NULL, &outputs), EMITTED_NULL);\n  \
              EXPECT({prefix}_infer(&place, &inputs, NULL), EMITTED_NULL);\n  \
              inputs.{input}_elements -= 1;\n  \
@@ -145,6 +181,15 @@ fn check(application: &Application) {
 #[test]
 fn one_model() {
     check(&super::model("lenet5", "none"));
+}
+
+/// One model that reads its weights, and one that has them.
+#[test]
+fn a_store() {
+    check(&application(
+        "(cnns: [(model: \"builtin:resnet8\"), (model: \"builtin:lenet5\")], rows: none, weights: paged, \
+         resident: [\"C1\", \"C3\", \"C5\", \"F6\", \"output\"])",
+    ));
 }
 
 /// Two models that take turns in one arena, one of camera bytes.

@@ -6,6 +6,7 @@
 mod arm;
 mod capi;
 mod kernels;
+mod paged;
 mod together;
 
 use std::path::{Path, PathBuf};
@@ -127,6 +128,8 @@ impl<'a> Emitted<'a> {
         let outputs = self.folder().join("outputs");
         let _ = std::fs::remove_dir_all(&outputs);
         program.args(["--frames", &FRAMES.to_string(), "--output"]).arg(&outputs);
+        // Weights that are paged are in the file `store.bin` there.
+        program.current_dir(self.folder());
         let mut child = program.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program");
         drop(child.stdout.take());
         let ran = child.wait_with_output().expect("an end");
@@ -245,8 +248,13 @@ fn inspect(applications: &[Application], arguments: &[&str]) {
 
 #[test]
 fn files_are_formatted() {
-    let applications =
-        [model("resnet8", "all"), model("resnet8", "none"), papers_application(), kernels::application()];
+    let applications = [
+        model("resnet8", "all"),
+        model("resnet8", "none"),
+        papers_application(),
+        kernels::application(),
+        paged::paged("resnet8", "rows: none"),
+    ];
     inspect(&applications, &["fmt", "--check"]);
 }
 
@@ -257,6 +265,8 @@ fn files_are_free_of_lint() {
         (papers_application(), "default"),
         (model("lenet5", "all"), ""),
         (model("resnet8", "none"), ""),
+        (paged::paged("resnet8", "rows: none"), "std weights capi"),
+        (paged::paged("resnet8", "rows: none"), ""),
     ] {
         let arguments = ["clippy", "--offline", "--no-default-features", "--features", features];
         inspect(&[application], &[&arguments[..], &["--", "-D", "warnings"]].concat());

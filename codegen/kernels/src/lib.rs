@@ -11,6 +11,7 @@ pub mod activation;
 pub mod arch;
 pub mod arg_max;
 pub mod binary;
+pub mod checksum;
 pub mod concat;
 pub mod conv;
 pub mod convert;

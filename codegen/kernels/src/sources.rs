@@ -10,6 +10,7 @@ pub const SOURCES: &[(&str, &str)] = &[
     ("arch/portable.rs", include_str!("arch/portable.rs")),
     ("arg_max.rs", include_str!("arg_max.rs")),
     ("binary.rs", include_str!("binary.rs")),
+    ("checksum.rs", include_str!("checksum.rs")),
     ("concat.rs", include_str!("concat.rs")),
     ("conv/dense.rs", include_str!("conv/dense.rs")),
     ("conv/depthwise.rs", include_str!("conv/depthwise.rs")),

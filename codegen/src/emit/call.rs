@@ -36,22 +36,23 @@ pub(super) fn modules(call: &Call) -> impl Iterator<Item = &'static str> {
 /// What a firing has beside its tensors.
 #[derive(Clone, Copy)]
 pub(super) struct Surroundings {
+    /// The bytes among which its parameters are, and where they begin there.
+    pub weights: (&'static str, usize),
     /// How many workers share it.
     pub threads: usize,
     /// Elements of its workspace, which is the variable `workspace`, if it has one.
     pub workspace: Option<u64>,
 }
 
-/// Writes the call that makes rows `y` of a layer into `output`. `weights` are where the layer's parameters begin
-/// among all.
+/// Writes the call that makes rows `y` of a layer into `output`.
 pub(super) fn write(
     source: &mut Source,
     call: &Call,
     operands: &[Operand],
     output: &Operand,
-    weights: usize,
     surroundings: Surroundings,
 ) {
+    let weights = surroundings.weights;
     let trait_name = match &call.form {
         Form::Rows(form) => {
             for (i, (operand, input)) in operands.iter().zip(&form.inputs).enumerate() {
@@ -88,8 +89,8 @@ pub(super) fn write(
     let path = kernels::path_of(kernel.type_name());
     write_literal(source, &format!("const P: {path} = "), kernel, ";");
     let context = match surroundings {
-        Surroundings { threads: ..=1, workspace: None } => "&mut Context::alone(self.isa)".to_owned(),
-        Surroundings { threads, workspace } => {
+        Surroundings { threads: ..=1, workspace: None, .. } => "&mut Context::alone(self.isa)".to_owned(),
+        Surroundings { threads, workspace, .. } => {
             let workers = if threads > 1 { "Some(&mut *self.workers)" } else { "None" };
             let room =
                 workspace.map_or("&mut []".into(), |elements| format!("workspace.slice(0, {elements})"));
@@ -143,9 +144,9 @@ impl Slots {
     }
 }
 
-fn constant_data(constant: &Constant, weights: usize) -> String {
+fn constant_data(constant: &Constant, (weights, first): (&str, usize)) -> String {
     let Range { start, end } = constant.range;
-    format!("Span::of_bytes(&self.weights[{}..{}])", weights + start, weights + end)
+    format!("Span::of_bytes(&{weights}[{}..{}])", first + start, first + end)
 }
 
 fn write_rows(source: &mut Source, name: &str, data: &str, shape: String) {

@@ -4,7 +4,7 @@ use crate::format::Element;
 use crate::plan::Plan;
 
 use super::boundary;
-use super::model::{InputField, Model, OutputField};
+use super::model::{InputField, Model, OutputField, Packed};
 use super::names::{camel, one_line};
 use super::source::Source;
 
@@ -130,11 +130,17 @@ pub(super) fn write(name: &str, models: &[Model<'_>]) -> String {
     for (number, model) in models.iter().enumerate() {
         write_model(&mut source, &prefix(name, models, model), model, number);
     }
-    include_str!("template/capi.rs").to_owned() + &source.finish()
+    let store = match models.iter().any(Model::is_paged) {
+        true => include_str!("template/capi_store.rs"),
+        false => "",
+    };
+    include_str!("template/capi.rs").to_owned() + store + &source.finish()
 }
 
 fn write_model(source: &mut Source, prefix: &str, model: &Model<'_>, number: usize) {
     let module = &model.module;
+    let paged = model.is_paged();
+    let model_type = format!("crate::{module}::Model<'static{}>", if paged { ", CStore" } else { "" });
     for (kind, pointer, fields) in [("Inputs", "*const", inputs(model)), ("Outputs", "*mut", outputs(model))]
     {
         source.gap();
@@ -157,21 +163,32 @@ fn write_model(source: &mut Source, prefix: &str, model: &Model<'_>, number: usi
     };
     let place = ["place: *mut Place", "arena: *mut c_void", "arena_bytes: usize"];
     let weights = ["weights: *const u8", "weight_bytes: usize"];
+    let store: &[&str] = if paged { &["store: *const CStore"] } else { &[] };
+    let stored = if paged { ", store" } else { "" };
+    let take = |source: &mut Source, name: &str, made: &str| {
+        source.line("// SAFETY: pointers are as the header asks.");
+        source.open(format!("let {name} = match unsafe {{ {made} }} {{"));
+        source.line(format!("Ok({name}) => {name},"));
+        source.line("Err(status) => return status,");
+        source.close("};");
+    };
     let make = |source: &mut Source, made: &str| {
         source.line(format!("let make = |arena| {made};"));
         source.line("// SAFETY: pointers are as the header asks.");
         source.line(format!("unsafe {{ create({number}, place, arena, arena_bytes, make) }}"));
         source.close("}");
     };
-    function(source, "weights", "create", &place);
-    make(source, &format!("Ok(crate::{module}::Model::new(arena))"));
-    function(source, "", "create_with_weights", &[&place[..], &weights[..]].concat());
-    source.line("// SAFETY: pointers are as the header asks.");
-    source.open("let weights = match unsafe { bytes(weights, weight_bytes) } {");
-    source.line("Ok(weights) => weights,");
-    source.line("Err(status) => return status,");
-    source.close("};");
-    make(source, &format!("crate::{module}::Model::with_weights(arena, weights).map_err(refused)"));
+    function(source, "weights", "create", &[&place[..], store].concat());
+    if paged {
+        take(source, "store", "store_of(store)");
+    }
+    make(source, &format!("Ok(crate::{module}::Model::new(arena{stored}))"));
+    function(source, "", "create_with_weights", &[&place[..], &weights[..], store].concat());
+    take(source, "weights", "bytes(weights, weight_bytes)");
+    if paged {
+        take(source, "store", "store_of(store)");
+    }
+    make(source, &format!("crate::{module}::Model::with_weights(arena, weights{stored}).map_err(refused)"));
 
     let camel = camel(prefix);
     let (inputs_type, outputs_type) =
@@ -180,7 +197,7 @@ fn write_model(source: &mut Source, prefix: &str, model: &Model<'_>, number: usi
     source.open("let infer = || {");
     source.line("// SAFETY: pointers are as the header asks.");
     source.open("unsafe {");
-    source.line(format!("let model: &mut crate::{module}::Model<'static> = created({number}, place)?;"));
+    source.line(format!("let model: &mut {model_type} = created({number}, place)?;"));
     source.line("let (inputs, outputs) = (read(inputs)?, read(outputs)?);");
     for (kind, from, fields) in [("Inputs", "frame", inputs(model)), ("Outputs", "room", outputs(model))] {
         let owner = kind.to_lowercase();
@@ -190,25 +207,39 @@ fn write_model(source: &mut Source, prefix: &str, model: &Model<'_>, number: usi
             .collect();
         source.list(&format!("let {owner} = crate::{module}::{kind} {{"), &fields, ";");
     }
-    source.line("model.infer(inputs, outputs);");
-    source.close("}");
-    source.line("Ok(())");
+    if paged {
+        source.line("model.infer(inputs, outputs).map_err(|_| Status::Store)");
+        source.close("}");
+    } else {
+        source.line("model.infer(inputs, outputs);");
+        source.close("}");
+        source.line("Ok(())");
+    }
     source.close("};");
     source.line("status(infer())");
     source.close("}");
 
     function(source, "", "destroy", &["place: *mut Place"]);
     source.line("// SAFETY: pointers are as the header asks.");
-    source.line(format!("unsafe {{ destroy::<crate::{module}::Model<'static>>({number}, place) }}"));
+    source.line(format!("unsafe {{ destroy::<{model_type}>({number}, place) }}"));
     source.close("}");
 }
 
 /// The text of the header.
-pub(super) fn header(name: &str, plan: &Plan, models: &[Model<'_>], weights: usize) -> String {
+pub(super) fn header(name: &str, plan: &Plan, models: &[Model<'_>], packed: &Packed) -> String {
+    let weights = packed.weights.len();
+    let paged = models.iter().any(Model::is_paged);
     let library = library(name);
     let upper = library.to_uppercase();
     let (application, file) = (comment(&plan.application), format!("{library}.h"));
     let arena = plan.memory.arena;
+    let failed = match paged {
+        true => format!(
+            ",\n    /* The store could not be read, or has other bytes. The outputs are of no use; the model can go on. */\n    \
+             {upper}_STORE = 6"
+        ),
+        false => String::new(),
+    };
     let mut text = format!(
         "/* {file}: the models of `{application}`, for C. Written by csdfc; emitting again replaces it.\n\
          \n   \
@@ -229,13 +260,29 @@ pub(super) fn header(name: &str, plan: &Plan, models: &[Model<'_>], weights: usi
          /* An arena is too short, or a frame or weights are of another length. */\n    {upper}_LENGTH = 2,\n    \
          /* A pointer is not at a multiple of its elements' size. */\n    {upper}_ALIGNMENT = 3,\n    \
          /* The weights are not the content of weights.bin. */\n    {upper}_WEIGHTS = 4,\n    \
-         /* The place holds no model, or another one. */\n    {upper}_NOT_CREATED = 5\n\
+         /* The place holds no model, or another one. */\n    {upper}_NOT_CREATED = 5{failed}\n\
          }} {library}_status;\n\n\
          /* The place of a model, filled with zeros until one is created in it; it must not be moved or copied. */\n\
          typedef struct {{\n    uint64_t words[{PLACE_WORDS}];\n}} {library}_place;\n"
     );
+    if paged {
+        let bytes = packed.store.len();
+        text += &format!(
+            "\n/* Bytes of store.bin, from which frames read weights. */\n\
+             #define {upper}_STORE_BYTES UINT64_C({bytes})\n\n\
+             /* What reads them. `start` begins to read `bytes` bytes from `at` of store.bin on into `block`, and need not wait\n   \
+             for them; until `wait` has returned for them, the block is the store's. `wait` waits for those that were begun\n   \
+             first, of those that it was not called for, and returns 0, or another number if not all could be read. After\n   \
+             that the store writes no more into the block. A model calls both from `infer` only, on its thread. */\n\
+             typedef struct {{\n    void *context;\n    \
+             void (*start)(void *context, uint64_t at, uint8_t *block, size_t bytes);\n    \
+             int32_t (*wait)(void *context);\n}} {library}_store;\n"
+        );
+    }
     for model in models {
         let prefix = prefix(name, models, model);
+        let store =
+            if model.is_paged() { format!(",\n    const {library}_store *store") } else { String::new() };
         text += &format!("\n/* The model `{}`. */\n", comment(&model.cnn().cnn.name));
         for (kind, access, fields) in [("inputs", "const ", inputs(model)), ("outputs", "", outputs(model))] {
             text += "\ntypedef struct {\n";
@@ -254,9 +301,9 @@ pub(super) fn header(name: &str, plan: &Plan, models: &[Model<'_>], weights: usi
         text += &format!(
             "\n/* Creates the model in a place, on an arena that is its own until the model is destroyed. Without the feature\n   \
              `weights` only the second function is there; its weights must stay as long as the model. */\n\
-             {library}_status {prefix}_create({library}_place *place, void *arena, size_t arena_bytes);\n\
+             {library}_status {prefix}_create({library}_place *place, void *arena, size_t arena_bytes{store});\n\
              {library}_status {prefix}_create_with_weights({library}_place *place, void *arena, size_t arena_bytes,\n    \
-             const uint8_t *weights, size_t weight_bytes);\n\n\
+             const uint8_t *weights, size_t weight_bytes{store});\n\n\
              /* Runs one frame. */\n\
              {library}_status {prefix}_infer({library}_place *place, const {prefix}_inputs *inputs,\n    \
              const {prefix}_outputs *outputs);\n\n\

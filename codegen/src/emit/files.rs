@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use crate::plan::Plan;
 
-use super::model::{Model, together};
+use super::model::{Model, Packed, together};
 use super::names::one_line;
 use super::source::Source;
 use super::{capi, hash, kernels, module, program};
@@ -19,7 +19,7 @@ pub(super) struct Crate<'a> {
     pub name: String,
     pub plan: &'a Plan,
     pub models: &'a [Model<'a>],
-    pub weights: Vec<u8>,
+    pub packed: Packed,
 }
 
 impl Crate<'_> {
@@ -41,10 +41,13 @@ impl Crate<'_> {
         add("src/weights.rs", self.head() + include_str!("template/weights.rs"));
         add("src/hash.rs", self.head() + include_str!("template/hash.rs"));
         add("src/capi.rs", self.head() + &capi::write(&self.name, self.models));
-        let header = capi::header(&self.name, self.plan, self.models, self.weights.len());
+        let header = capi::header(&self.name, self.plan, self.models, &self.packed);
         add(&capi::header_path(&self.name), header);
         if self.models.iter().any(program::is_piped) {
             add("src/ends.rs", self.head() + include_str!("template/ends.rs"));
+        }
+        if self.is_paged() {
+            add("src/store.rs", self.head() + include_str!("template/store.rs"));
         }
         if self.has_stages() {
             add("src/ring.rs", self.head() + include_str!("template/ring.rs"));
@@ -55,7 +58,10 @@ impl Crate<'_> {
         let mut modules = BTreeSet::from(["arch", "kernel", "rows", "span"]);
         modules.extend(self.models.iter().flat_map(Model::kernel_modules));
         files.extend(kernels::files(&modules));
-        files.push(("weights.bin".into(), self.weights));
+        if self.is_paged() {
+            files.push(("store.bin".into(), self.packed.store));
+        }
+        files.push(("weights.bin".into(), self.packed.weights));
         files.sort();
         let list: String = files.iter().fold(String::new(), |mut list, (path, content)| {
             // Paths are ours, with `/` between their parts.
@@ -69,6 +75,11 @@ impl Crate<'_> {
     /// Whether a model is a pipeline.
     fn has_stages(&self) -> bool {
         self.models.iter().any(|model| !model.stages.is_empty())
+    }
+
+    /// Whether weights of a model are read from a store.
+    fn is_paged(&self) -> bool {
+        self.models.iter().any(Model::is_paged)
     }
 
     /// What stands at the top of every file.
@@ -135,6 +146,7 @@ impl Crate<'_> {
         let mut modules: Vec<(&str, bool)> =
             ["arena", "hash", "kernels", "weights"].map(|name| (name, false)).into();
         modules.extend(self.has_stages().then_some(("ring", false)));
+        modules.extend(self.is_paged().then_some(("store", false)));
         modules.extend(self.models.iter().map(|model| (model.module.as_str(), true)));
         modules.sort_unstable();
         for (module, is_model) in modules {
@@ -160,17 +172,35 @@ impl Crate<'_> {
             source.line("#[cfg(feature = \"std\")]");
             source.line("pub use ring::PipelineError;");
         }
+        if self.is_paged() {
+            source.line("#[cfg(feature = \"std\")]");
+            source.line("pub use store::Loader;");
+            source.line("pub use store::{Blocking, Fault, InPlace, Load, ReadAt, Store, StoreError};");
+        }
         source.line("pub use weights::WeightsError;");
         source.gap();
         source.line("/// Bytes of the arena: the plan's buffers and workspace.");
         source.line(format!("pub const ARENA_BYTES: usize = {};", memory.arena));
         source.gap();
         source.line("/// Bytes of the packed weights.");
-        source.line(format!("pub const WEIGHT_BYTES: usize = {};", self.weights.len()));
+        source.line(format!("pub const WEIGHT_BYTES: usize = {};", self.packed.weights.len()));
         source.gap();
         source.line("/// Hash of the packed weights.");
-        source.line(format!("pub const WEIGHT_HASH: u64 = 0x{:016x};", hash::hash(&self.weights)));
+        source.line(format!("pub const WEIGHT_HASH: u64 = 0x{:016x};", hash::hash(&self.packed.weights)));
         source.gap();
+        if self.is_paged() {
+            let store = &self.packed.store;
+            source.line("/// Bytes of the weights that are read from a store, a frame at a time.");
+            source.line(format!("pub const STORE_BYTES: u64 = {};", store.len()));
+            source.gap();
+            source.line("/// Hash of them.");
+            source.line(format!("pub const STORE_HASH: u64 = 0x{:016x};", hash::hash(store)));
+            source.gap();
+            let most = self.models.iter().map(|model| model.loads_at_once).max().unwrap_or(0);
+            source.line("/// Most loads that are under way at once.");
+            source.line(format!("pub const LOADS_AT_ONCE: usize = {most};"));
+            source.gap();
+        }
         self.write_together(&mut source);
         source.line("/// The best instruction set of the processor.");
         source.line("#[cfg(feature = \"std\")]");
@@ -228,7 +258,7 @@ impl Crate<'_> {
             plan.csdfc,
             one_line(&plan.application),
             plan.memory.parameters,
-            self.weights.len(),
+            self.packed.weights.len(),
             plan.memory.arena,
             plan.memory.external.inputs,
             plan.memory.external.outputs,
@@ -285,6 +315,23 @@ impl Crate<'_> {
                  Without the default features the crate is `no_std` and allocates nothing. Feature `weights` embeds\n\
                  `weights.bin`; without it `Model::with_weights` takes its bytes, from flash or a mapped file. Feature\n\
                  `std` chooses vector code at start instead of when the crate is compiled.\n\n";
+        if self.is_paged() {
+            let _ = write!(
+                text,
+                "## Paged weights\n\n\
+                 {} bytes of weights are not in memory: a frame reads them from `store.bin`, slice by slice, into\n\
+                 blocks of the arena, as the plan has it. `Model::new` takes the store as its second argument:\n\n\
+                 - `Loader::open(path)`, with `std`, reads the file by a thread of its own, while kernels run;\n  \
+                 `Loader::new` does so by a `ReadAt` of yours\n\
+                 - `Blocking::new(reader)` reads by a `ReadAt` and waits for it\n\
+                 - `InPlace::new(bytes)` has all of it in flash or a mapped file, and neither reads nor copies\n\
+                 - what implements `Store` begins a load and is waited for: DMA, say\n\n\
+                 The program reads `store.bin` in the current folder, or what `--store FILE` names. Every slice has a\n\
+                 checksum (CRC-32C), which is compared before the slice is used. If a load fails or brings other bytes,\n\
+                 `infer` returns an error, and the model can run the next frame.\n\n",
+                self.packed.store.len()
+            );
+        }
         for cnns in self.models.first().map(|model| together(model.resolved)).unwrap_or_default() {
             let modules: Vec<&str> = cnns.iter().map(|&c| self.models[c].module.as_str()).collect();
             let (all, shares) = (modules.join("_and_"), modules.join(", "));

@@ -5,34 +5,61 @@ use std::collections::BTreeMap;
 use super::model::Model;
 use super::source::Source;
 use super::turns::{loops, turns};
-use super::{layer, schedule};
+use super::{layer, loads, schedule};
 
 /// Writes `infer_rows`.
 pub(super) fn write_infer(source: &mut Source, model: &Model<'_>) {
     source.line("/// Runs one frame whose rows are handed over and taken one by one.");
-    source.open("pub fn infer_rows(&mut self, inputs: impl InputRows, outputs: impl OutputRows) {");
+    if model.is_paged() {
+        source.line("///");
+        source.line("/// # Errors");
+        source.line("/// When weights cannot be read from the store. The outputs are of no use then.");
+    }
+    source.head(
+        "pub fn infer_rows(",
+        &["&mut self", "inputs: impl InputRows", "outputs: impl OutputRows"].map(str::to_owned),
+        &format!(" {}{{", result(model)),
+    );
     let mut fields: Vec<String> =
         ["memory: self.memory.again()", "weights: self.weights", "isa: self.isa"].map(str::to_owned).into();
     fields.extend((model.threads() > 1).then(|| "workers: &mut self.workers".to_owned()));
+    let loads = "loads: Loads::new(&mut self.store, &mut self.read, self.isa)";
+    fields.extend(model.is_paged().then(|| loads.to_owned()));
     fields.extend(["inputs", "outputs"].map(str::to_owned));
     fields.extend(counted(model).map(|layer| format!("{}: 0", model.methods[layer])));
     source.list("let mut frame = Frame {", &fields, ";");
     for group in &model.cnn().groups {
-        source.line(format!("frame.{}();", group_method(model, group)));
+        source.line(format!(
+            "frame.{}(){};",
+            group_method(model, group),
+            if model.is_paged() { "?" } else { "" }
+        ));
+    }
+    if model.is_paged() {
+        source.line("Ok(())");
     }
     source.close("}");
+}
+
+/// What a frame gives back, before a brace.
+pub(super) fn result(model: &Model<'_>) -> &'static str {
+    if model.is_paged() { "-> Result<(), StoreError> " } else { "" }
 }
 
 /// Writes the frame in the making: its schedule and its layers.
 pub(super) fn write(source: &mut Source, model: &Model<'_>) {
     source.line("/// A frame in the making.");
     source.line("#[allow(dead_code, reason = \"not every model has layers that need all of it\")]");
-    source.open("struct Frame<'m, I, O> {");
+    let [store, bound] = if model.is_paged() { ["S, ", "S: Store, "] } else { ["", ""] };
+    source.open(format!("struct Frame<'m, {bound}I, O> {{"));
     source.line("memory: Memory<'m, ring::Whole>,");
     source.line("weights: &'m [u8],");
     source.line("isa: Isa,");
     if model.threads() > 1 {
         source.line("workers: &'m mut Workers,");
+    }
+    if model.is_paged() {
+        source.line("loads: Loads<'m, S>,");
     }
     source.line("inputs: I,");
     source.line("outputs: O,");
@@ -45,13 +72,17 @@ pub(super) fn write(source: &mut Source, model: &Model<'_>) {
     }
     source.close("}");
     source.gap();
-    source.open("impl<I: InputRows, O: OutputRows> Frame<'_, I, O> {");
+    source.open(format!("impl<{bound}I: InputRows, O: OutputRows> Frame<'_, {store}I, O> {{"));
     let calls: BTreeMap<&str, String> = model
         .cnn()
         .layers
         .iter()
         .zip(&model.methods)
-        .map(|(entry, method)| (entry.layer.name.as_str(), format!("self.{method}()")))
+        .enumerate()
+        .map(|(l, (entry, method))| {
+            let end = if layer::can_fail(model, l) { "?" } else { "" };
+            (entry.layer.name.as_str(), format!("self.{method}(){end}"))
+        })
         .collect();
     for (i, group) in model.cnn().groups.iter().enumerate() {
         if i > 0 {
@@ -61,7 +92,8 @@ pub(super) fn write(source: &mut Source, model: &Model<'_>) {
         let names: Vec<String> = group.iter().map(|&p| format!("`{}`", partition(p).name)).collect();
         let several = if group.len() > 1 { "partitions" } else { "partition" };
         source.comment("///", &format!("One frame of {several} {}.", names.join(", ")));
-        source.open(format!("fn {}(&mut self) {{", group_method(model, group)));
+        source.open(format!("fn {}(&mut self) {}{{", group_method(model, group), result(model)));
+        loads::write_at_start(source, model, group);
         match group.as_slice() {
             [p] => schedule::write(source, &partition(*p).schedule, &calls),
             group => {
@@ -69,6 +101,9 @@ pub(super) fn write(source: &mut Source, model: &Model<'_>) {
                 let steps = loops(&turns(model.resolved, model.c, group), &name);
                 schedule::write(source, &steps, &calls);
             }
+        }
+        if model.is_paged() {
+            source.line("Ok(())");
         }
         source.close("}");
     }

@@ -4,9 +4,11 @@ use crate::bind::Call;
 use crate::check::{Held, Kind};
 use crate::format::Element;
 use crate::operator::{ColourOrder, Input, InputElement, Operator};
+use crate::paged::Paged;
 
 use super::call::{self, Operand, Slots};
 use super::follow;
+use super::loads::{self, PagedLayer};
 use super::model::{InputField, Model, summary};
 use super::pipeline::Link;
 use super::source::Source;
@@ -21,24 +23,39 @@ pub(super) fn write(source: &mut Source, model: &Model<'_>, layer: usize) {
     let (idle, linked) = (model.is_idle(layer), model.is_linked(layer));
     let inputs = staged && model.takes_inputs(layer);
     let parameters = parameters(inputs, staged && !idle && model.is_output(layer));
-    let result = if linked { "-> Result<(), Closed> " } else { "" };
+    let result = match can_fail(model, layer) {
+        true if staged => "-> Result<(), Closed> ",
+        true => "-> Result<(), StoreError> ",
+        false => "",
+    };
     let head = format!("fn {}({parameters}) {result}{{", model.methods[layer]);
-    if idle {
+    if idle && !loads::starts_some(model, layer) {
         source.line(head + "}");
         return;
     }
     source.open(head);
+    if idle && model.cnn().layers[layer].layer.firings > 1 {
+        write_rows(source, model, layer);
+    }
     match (&model.cnn().layers[layer].layer.operator, &model.calls[layer]) {
         (Operator::Input(input), _) => write_input(source, model, layer, input),
         (_, Some(call)) => write_call(source, model, layer, call),
         // Nothing reads it.
         (_, None) => {}
     }
+    loads::write_after(source, model, layer);
     if linked {
         write_handover(source, model, layer);
+    }
+    if !result.is_empty() {
         source.line("Ok(())");
     }
     source.close("}");
+}
+
+/// Whether a layer's method may end the frame: it waits for another stage, or for its weights.
+pub(super) fn can_fail(model: &Model<'_>, layer: usize) -> bool {
+    model.is_linked(layer) || model.paged[layer].is_some()
 }
 
 /// The parameters of a method that takes inputs or makes outputs.
@@ -139,7 +156,7 @@ fn write_input(source: &mut Source, model: &Model<'_>, layer: usize, input: &Inp
     let ring = ring(model, layer, own);
     let row = entry.tensor.shape.row_elements();
     let y = slot(model, own, "y");
-    let y_rows = if model.is_linked(layer) { "y.clone()" } else { "y" };
+    let y_rows = if keeps_rows(model, layer) { "y.clone()" } else { "y" };
     source.open(format!("for y in {y_rows} {{"));
     let (name, caller) = (&field.name, caller(model));
     match input.element {
@@ -186,25 +203,117 @@ fn write_conversion(source: &mut Source, field: &InputField<'_>, caller: &str, c
 }
 
 fn write_call(source: &mut Source, model: &Model<'_>, layer: usize, call: &Call) {
-    let entry = &model.cnn().layers[layer];
-    let written = model.written(layer);
-    let is_handed_on = written.is_empty() || written.len() > 1 || model.is_output(layer);
     write_rows(source, model, layer);
     write_wait(source, model, layer);
+    match &model.paged[layer] {
+        None => write_kernel(source, model, layer, &Part::whole(call)),
+        Some(layer_paged) => write_slices(source, model, layer, call, &layer_paged.paged),
+    }
+    let written = model.written(layer);
+    if written.len() > 1 || !written.is_empty() && model.is_output(layer) {
+        let y = if keeps_rows(model, layer) { "y.clone()" } else { "y" };
+        source.open(format!("for y in {y} {{"));
+        write_copies(source, model, layer, &written);
+        source.close("}");
+    }
+}
+
+/// What a call of a kernel makes: all output channels, or some of them.
+struct Part<'c> {
+    call: &'c Call,
+    /// Number of the slice of its weights, an expression, if they are paged.
+    slice: Option<&'c str>,
+    /// Whether it makes the channels from `first` on only.
+    is_sliced: bool,
+}
+
+impl<'c> Part<'c> {
+    fn whole(call: &'c Call) -> Self {
+        Part { call, slice: None, is_sliced: false }
+    }
+}
+
+/// Writes what makes a layer whose weights are paged, slice by slice.
+fn write_slices(source: &mut Source, model: &Model<'_>, layer: usize, call: &Call, paged: &Paged) {
+    let (slices, blocks) = (paged.slices.len(), paged.blocks.len());
+    let is_sliced = slices > 1;
+    if is_sliced && model.written(layer).is_empty() {
+        write_room(source, model, layer, "let mut output");
+    }
+    // All slices but the last make as many channels.
+    let channels = |slice: usize| paged.slices[slice].filters.len();
+    let alike = (0..slices).take_while(|&slice| channels(slice) == channels(0)).count();
+    for range in [0..alike, alike..slices] {
+        let number = if range.len() > 1 { "slice".to_owned() } else { range.start.to_string() };
+        match range.len() {
+            0 => continue,
+            1 if is_sliced => source.open("{"),
+            1 => {}
+            _ => source.open(format!("for slice in {}..{} {{", range.start, range.end)),
+        }
+        let closed = if model.stages.is_empty() { "" } else { ".map_err(|_| Closed)" };
+        source.line(format!("self.loads.wait({}){closed}?;", loads::slice(model, layer, &number)));
+        if is_sliced {
+            source.line(match range.len() {
+                1 => format!("let first = {};", paged.slices[range.start].filters.start),
+                _ => format!("let first = slice * {};", channels(0)),
+            });
+        }
+        let call = paged.call(range.start).unwrap_or(call);
+        write_kernel(source, model, layer, &Part { call, slice: Some(&number), is_sliced });
+        // The block is free for the slice that comes into it next.
+        let start = |source: &mut Source, block: &str, next: &str| {
+            loads::write_start(source, model, layer, block, next);
+        };
+        match range.len() {
+            1 if range.start + blocks < slices => {
+                start(source, &(range.start % blocks).to_string(), &(range.start + blocks).to_string());
+            }
+            2.. if blocks < slices => {
+                source.open(format!("if slice + {blocks} < {slices} {{"));
+                start(source, &format!("slice % {blocks}"), &format!("slice + {blocks}"));
+                source.close("}");
+            }
+            _ => {}
+        }
+        if is_sliced {
+            source.close("}");
+        }
+    }
+}
+
+/// Writes the caller's room for what a layer makes that writes no ring.
+fn write_room(source: &mut Source, model: &Model<'_>, layer: usize, variable: &str) {
+    let Some(output) = model.outputs.iter().find(|output| output.layer == layer) else { return };
+    let (caller, name) = (caller(model), &output.name);
+    source.line(format!("{variable} = SpanMut::new({caller}outputs.{name}(y.clone()));"));
+}
+
+/// Writes the call of a kernel.
+fn write_kernel(source: &mut Source, model: &Model<'_>, layer: usize, part: &Part<'_>) {
+    let entry = &model.cnn().layers[layer];
+    let call = part.call;
+    let written = model.written(layer);
+    let is_handed_on = written.is_empty() || written.len() > 1 || model.is_output(layer);
     let follows = follow::windows(model, layer);
-    let is_linked = model.is_linked(layer);
     if !follows.is_empty() {
-        let y = if is_handed_on || is_linked { "y.clone()" } else { "y" };
+        let y = if is_handed_on || keeps_rows(model, layer) { "y.clone()" } else { "y" };
         source.line("// Where it is written it is read, in part: each row is made of these alone.");
         source.open(format!("for y in {y} {{"));
         follow::write(source, &follows);
     }
+    // The channels of a slice are the last ones of what is left of the storage.
+    let channels = |data: String, is_some: bool, elements: u64| match part.is_sliced && is_some {
+        true => format!("{data}.part(first, {elements} - first)"),
+        false => data,
+    };
     let (mut rings, mut names) = (Vec::new(), Vec::new());
     let many = entry.inputs.iter().filter(|&&tensor| model.read(layer, tensor).is_some()).count() >= MANY;
     let mut operands = Vec::new();
     for (operand, &tensor) in entry.inputs.iter().enumerate() {
         let name =
             if entry.inputs.len() == 1 { "input".to_owned() } else { format!("input_{}", operand + 1) };
+        let is_some = call.is_sliced_operand(operand);
         match model.read(layer, tensor) {
             Some(store) => {
                 let data = if many { format!("inputs[{}]", rings.len()) } else { name.clone() };
@@ -218,43 +327,70 @@ fn write_call(source: &mut Source, model: &Model<'_>, layer: usize, call: &Call)
                 };
                 rings.push(ring);
                 names.push(name);
-                operands.push(Operand { data, slots });
+                let elements = model.stores()[store].ring_bytes() / call.elements()[0].bytes();
+                operands.push(Operand { data: channels(data, is_some, elements), slots });
             }
             None => {
                 let field = model.inputs.iter().find(|field| field.layer == tensor);
                 let field = field.map(|field| field.name.as_str()).unwrap_or_default();
-                operands.push(Operand {
-                    data: format!("Span::new({}inputs.{field}())", caller(model)),
-                    slots: Slots::Ring("0".into()),
-                });
+                let elements = model.cnn().layers[tensor].tensor.shape.elements() as u64;
+                let data = format!("Span::new({}inputs.{field}())", caller(model));
+                let data = channels(data, is_some, elements);
+                operands.push(Operand { data, slots: Slots::Ring("0".into()) });
             }
         }
     }
-    let read = |source: &mut Source, method: &str, after: &str, written: &[&str]| {
-        let place = match rings.len() {
+    let workspace = model.workspace(layer).map(|store| {
+        let elements = model.stores()[store].bytes() / Element::F32.bytes();
+        (ring(model, layer, store), elements)
+    });
+    let block = part.slice.zip(model.paged[layer].as_ref()).map(|(slice, PagedLayer { paged, .. })| {
+        let blocks = paged.blocks.len();
+        let number = match slice.parse::<usize>() {
+            Ok(slice) => (slice % blocks).to_string(),
+            Err(_) => format!("{slice} % {blocks}"),
+        };
+        (loads::block(model, paged, &number), loads::slice(model, layer, slice))
+    });
+    // Borrows the rings that are read, the one that is written, and the rest.
+    let borrow = |source: &mut Source, written: Option<String>| {
+        let read = match rings.len() {
             0 => "_".into(),
             1..MANY => format!("[{}]", names.join(", ")),
             _ => "inputs".into(),
         };
-        let place = match written {
-            [] => place,
-            written => format!("({place}, {})", written.join(", ")),
-        };
-        // Of no ring there is no type of elements to be seen.
-        let method = if rings.is_empty() { format!("{method}::<f32, _, _>") } else { method.to_owned() };
         let is_listed = rings.len() >= MANY || !follows.is_empty();
         let list = if is_listed { "rings".into() } else { format!("[{}]", rings.join(", ")) };
         if is_listed {
             source.list("let rings = [", &rings, ";");
         }
-        source.list(&format!("let {place} = self.memory.{method}("), &[format!("{list}{after}")], ";");
+        let output = written.as_ref().map(|ring| ("output", ring.clone()));
+        let room = workspace.as_ref().map(|(ring, _)| ("mut workspace", ring.clone()));
+        let none = || ("_", "Ring::none()".to_owned());
+        let (method, others) = match (output, room, &block) {
+            (output, room, Some((block, _))) => {
+                let (output, room) = (output.unwrap_or_else(none), room.unwrap_or_else(none));
+                ("slices_and_block", vec![output, room, ("block", block.clone())])
+            }
+            (None, None, None) if rings.is_empty() => return,
+            (None, None, None) => ("read", Vec::new()),
+            (Some(output), Some(room), None) => ("slices_and_workspace", vec![output, room]),
+            (Some(one), None, None) | (None, Some(one), None) => ("slices", vec![one]),
+        };
+        let places: Vec<&str> =
+            [read.as_str()].into_iter().chain(others.iter().map(|(name, _)| *name)).collect();
+        let place = if others.is_empty() { read.clone() } else { format!("({})", places.join(", ")) };
+        // Of no ring there is no type of elements to be seen.
+        let method = if rings.is_empty() { format!("{method}::<f32, _, _>") } else { method.to_owned() };
+        let arguments: Vec<String> =
+            [list].into_iter().chain(others.iter().map(|(_, ring)| ring.clone())).collect();
+        source.list(&format!("let {place} = self.memory.{method}("), &arguments, ";");
+        if let Some((_, slice)) = &block {
+            source.line(format!("let weights = self.loads.weights({slice}, block);"));
+        }
     };
-    let workspace = model.workspace(layer).map(|store| {
-        let elements = model.stores()[store].bytes() / Element::F32.bytes();
-        (ring(model, layer, store), elements)
-    });
-    let weights = model.weights[layer].start;
     let context = call::Surroundings {
+        weights: if block.is_some() { ("weights", 0) } else { ("self.weights", model.weights[layer].start) },
         threads: model.threads(),
         workspace: workspace.as_ref().map(|(_, elements)| *elements),
     };
@@ -268,39 +404,32 @@ fn write_call(source: &mut Source, model: &Model<'_>, layer: usize, call: &Call)
                     ("row".to_owned(), Slots::Only("y".into()))
                 }
             };
-            match &workspace {
-                None => read(source, "slices", &format!(", {ring}"), &["output"]),
-                Some((room, _)) => {
-                    let after = format!(", {ring}, {room}");
-                    read(source, "slices_and_workspace", &after, &["output", "mut workspace"]);
-                }
-            }
-            let output = Operand { data: "output".into(), slots };
-            call::write(source, call, &operands, &output, weights, context);
+            borrow(source, Some(ring));
+            let elements = model.stores()[own].ring_bytes() / call.elements()[1].bytes();
+            let output = Operand { data: channels("output".into(), true, elements), slots };
+            call::write(source, call, &operands, &output, context);
             if !follows.is_empty() {
-                source.close("}");
-            }
-            if is_handed_on {
-                let y = if is_linked { "y.clone()" } else { "y" };
-                source.open(format!("for y in {y} {{"));
-                write_copies(source, model, layer, &written);
                 source.close("}");
             }
         }
         None => {
-            for output in model.outputs.iter().filter(|output| output.layer == layer) {
-                match &workspace {
-                    None if rings.is_empty() => {}
-                    None => read(source, "read", "", &[]),
-                    Some((room, _)) => read(source, "slices", &format!(", {room}"), &["mut workspace"]),
-                }
-                let (caller, name) = (caller(model), &output.name);
-                source.line(format!("let output = SpanMut::new({caller}outputs.{name}(y.clone()));"));
-                let room = Operand { data: "output".into(), slots: Slots::Ring("0".into()) };
-                call::write(source, call, &operands, &room, weights, context);
+            borrow(source, None);
+            let elements = entry.tensor.shape.elements() as u64;
+            let data = if part.is_sliced { "output.again()" } else { "output" };
+            let room =
+                Operand { data: channels(data.into(), true, elements), slots: Slots::Ring("0".into()) };
+            if !part.is_sliced {
+                write_room(source, model, layer, "let output");
             }
+            call::write(source, call, &operands, &room, context);
         }
     }
+}
+
+/// Whether the rows of a firing are asked for once its kernel has been called.
+fn keeps_rows(model: &Model<'_>, layer: usize) -> bool {
+    let several = model.cnn().layers[layer].layer.firings > 1;
+    model.is_linked(layer) || several && loads::starts_some(model, layer)
 }
 
 /// Which rows this firing makes.
@@ -332,14 +461,18 @@ fn write_copies(source: &mut Source, model: &Model<'_>, layer: usize, written: &
     }
 }
 
+/// The module of the rings that a layer reaches.
+pub(super) fn ring_path(model: &Model<'_>, layer: usize) -> String {
+    let partition = model.cnn().layers[layer].partition;
+    match model.stages.iter().find(|stage| stage.partition == partition) {
+        Some(stage) => format!("ring::{}", stage.name),
+        None => "ring".into(),
+    }
+}
+
 /// The ring of a store as a layer reaches it, in this frame.
 fn ring(model: &Model<'_>, layer: usize, store: usize) -> String {
-    let name = &model.rings[store];
-    let partition = model.cnn().layers[layer].partition;
-    let path = match model.stages.iter().find(|stage| stage.partition == partition) {
-        Some(stage) => format!("ring::{}::{name}", stage.name),
-        None => format!("ring::{name}"),
-    };
+    let path = format!("{}::{}", ring_path(model, layer), model.rings[store]);
     match model.stores()[store].kind {
         Kind::Halves if model.stages.is_empty() => format!("{path}[0]"),
         Kind::Halves => format!("{path}[self.frame % 2]"),

@@ -2,7 +2,8 @@
 //!
 //! A crate is made in memory, as paths and bytes: [`emit`] does no I/O. Each model becomes a file with its schedule's
 //! loops, in which each firing is a call of a kernel with constants; the kernels' sources come along, and so does one
-//! file of packed weights. Only the arena, the weights, the kernels and the C interface are `unsafe` inside.
+//! file of packed weights, and one of those that are paged. Only the arena, the weights, the store, the kernels and the C
+//! interface are `unsafe` inside.
 
 mod boundary;
 mod call;
@@ -14,6 +15,7 @@ mod frame;
 mod hash;
 mod kernels;
 mod layer;
+mod loads;
 mod model;
 mod module;
 mod names;
@@ -37,7 +39,7 @@ use crate::check::{self, Resolved};
 use crate::plan::Plan;
 use crate::run::Parameters;
 
-use model::Model;
+use model::{Model, Packed};
 use names::Names;
 
 pub use files::MANIFEST;
@@ -69,17 +71,6 @@ pub enum EmitError {
         /// What is in the way.
         why: String,
     },
-    /// Weights are paged.
-    #[error(
-        "layer {layer} of CNN {cnn}: its weights are paged, and no crate that reads them is emitted yet; \
-         plan with --weights resident"
-    )]
-    Paged {
-        /// The CNN.
-        cnn: String,
-        /// The layer.
-        layer: String,
-    },
     /// The name given is none that a crate can have.
     #[error("`{name}` is no name for a crate: letters, digits, `-` and `_`, beginning with a letter")]
     CrateName {
@@ -110,21 +101,18 @@ pub fn emit(
     let resolved = check::resolve(plan).map_err(|violations| EmitError::Refused {
         first: violations.first().map(ToString::to_string).unwrap_or_default(),
     })?;
-    let layers = plan.cnns.iter().flat_map(|cnn| cnn.layers.iter().map(move |layer| (cnn, layer)));
-    if let Some((cnn, layer)) = layers.clone().find(|(_, layer)| layer.paged.is_some()) {
-        return Err(EmitError::Paged { cnn: cnn.name.clone(), layer: layer.name.clone() });
-    }
-    let mut weights = Vec::new();
-    let mut modules = Names::except(&["arena", "capi", "kernels", "ring", "weights", "hash", "core", "std"]);
+    let mut packed = Packed::default();
+    let taken = ["arena", "capi", "kernels", "ring", "store", "weights", "hash", "core", "std"];
+    let mut modules = Names::except(&taken);
     let mut models = Vec::new();
     for (c, cnn) in resolved.index.cnns.iter().enumerate() {
         let module = match resolved.index.cnns.len() {
             1 => "model".into(),
             _ => modules.give(&cnn.cnn.name),
         };
-        models.push(Model::bind(&resolved, c, module, parameters, &mut weights)?);
+        models.push(Model::bind(&resolved, c, module, parameters, &mut packed)?);
     }
-    let krate = files::Crate { name, plan, models: &models, weights };
+    let krate = files::Crate { name, plan, models: &models, packed };
     let mut files = krate.files();
     files.sort();
     Ok(files)

@@ -1,17 +1,19 @@
 //! What is known of a model that is emitted: names, calls, places.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use crate::bind::{self, Call};
 use crate::bytes::Bytes;
 use crate::check::{CnnIndex, Kind, Resolved, Store};
 use crate::operator::{Input, InputElement, Operator};
+use crate::paged::Paged;
 use crate::plan::Layer;
 use crate::run::Parameters;
 use crate::shape::Shape;
 use crate::weights;
 
+use super::loads::{self, PagedLayer};
 use super::names::Names;
 use super::pipeline::{self, Layers, Link, Stage};
 use super::{EmitError, call};
@@ -29,8 +31,12 @@ pub(super) struct Model<'r> {
     pub rings: Vec<String>,
     /// Of each layer, what computes it; `None` for network inputs, and for layers that nothing reads.
     pub calls: Vec<Option<Call>>,
-    /// Of each layer, its parameters among the weights, in elements.
+    /// Of each layer, its parameters among the weights that stay in memory, in bytes.
     pub weights: Vec<Range<usize>>,
+    /// Of each layer, what is read from the store, if its weights are paged.
+    pub paged: Vec<Option<PagedLayer>>,
+    /// Most loads that are under way at once.
+    pub loads_at_once: usize,
     /// Network inputs.
     pub inputs: Vec<InputField<'r>>,
     /// Network outputs.
@@ -41,6 +47,15 @@ pub(super) struct Model<'r> {
     pub links: Vec<Link>,
     /// Whether it may run at the same time as other models.
     pub is_shared: bool,
+}
+
+/// The packed weights of all models.
+#[derive(Debug, Default)]
+pub(super) struct Packed {
+    /// Those that stay in memory.
+    pub weights: Vec<u8>,
+    /// Those that are read from the store, as slices.
+    pub store: Vec<u8>,
 }
 
 /// A network input.
@@ -117,7 +132,7 @@ impl<'r> Model<'r> {
         c: usize,
         module: String,
         parameters: &Parameters<'_>,
-        bytes: &mut Vec<u8>,
+        packed: &mut Packed,
     ) -> Result<Self, EmitError> {
         let mut model = Model::named(resolved, c, module)?;
         for l in 0..model.methods.len() {
@@ -126,11 +141,23 @@ impl<'r> Model<'r> {
             let room = model.cnn().layers[l].layer.rows_per_firing;
             let call = bind::bind_layer(model.cnn(), model.stores(), l, room).map_err(fail)?;
             let values = |parameter: usize| parameters(c, l, parameter);
-            let packed = call.as_ref().map_or(Ok(0..0), |call| append(call, &values, bytes));
-            model.weights.push(packed.map_err(fail)?);
+            let paged =
+                call.as_ref().map_or(Ok(None), |call| Paged::of(resolved, c, l, call)).map_err(fail)?;
+            let (mut weights, mut layer) = (0..0, None);
+            match (&call, paged) {
+                (Some(call), Some(paged)) => {
+                    let pack = PagedLayer::pack(paged, call, &values, &mut packed.store);
+                    layer = Some(pack.map_err(fail)?);
+                }
+                (Some(call), None) => weights = append(call, &values, &mut packed.weights).map_err(fail)?,
+                (None, _) => {}
+            }
+            model.weights.push(weights);
+            model.paged.push(layer);
             model.calls.push(call);
         }
-        let words = ["memory", "weights", "isa", "workers", "frame", "run"];
+        model.loads_at_once = loads::number(&mut model);
+        let words = ["memory", "weights", "isa", "workers", "loads", "frame", "run"];
         let fields = words.into_iter().chain(model.methods.iter().map(String::as_str));
         let fields = Names::except(&fields.collect::<Vec<&str>>());
         let known = Layers {
@@ -139,6 +166,23 @@ impl<'r> Model<'r> {
             is_output: &|l| model.is_output(l),
         };
         (model.stages, model.links) = pipeline::find(resolved, c, &known, fields);
+        // Stages that read weights at the same time would need a store each.
+        let mut reading = (0..model.methods.len()).filter(|&l| model.paged[l].is_some());
+        let first = reading.next().map(|l| model.cnn().layers[l].partition);
+        let other = reading.find(|&l| Some(model.cnn().layers[l].partition) != first);
+        if let Some(l) = other.filter(|_| !model.stages.is_empty()) {
+            let why = "weights of another stage of its pipeline are paged too, and a crate's stages do not share a \
+                       store; name the layers of one of them as `resident`";
+            return Err(EmitError::layer(resolved, c, l, why));
+        }
+        for (l, layer) in model.paged.iter().enumerate() {
+            let outputs = model.outputs.iter().filter(|output| output.layer == l).count();
+            let slices = layer.as_ref().map_or(1, |layer| layer.paged.slices.len());
+            if slices > 1 && outputs > 1 && model.written(l).is_empty() {
+                let why = "its weights come in slices, and it is more than one output; name it as `resident`";
+                return Err(EmitError::layer(resolved, c, l, why));
+            }
+        }
         Ok(model)
     }
 
@@ -166,23 +210,41 @@ impl<'r> Model<'r> {
         self.links.iter().any(|link| link.readers.contains(&l) || self.stores()[link.store].tensor == l)
     }
 
+    /// Whether some weights are read from a store.
+    pub fn is_paged(&self) -> bool {
+        self.paged.iter().any(Option::is_some)
+    }
+
+    /// Whether weights are read in a stage.
+    pub fn is_paged_stage(&self, stage: &Stage) -> bool {
+        (0..self.methods.len())
+            .any(|l| self.paged[l].is_some() && self.cnn().layers[l].partition == stage.partition)
+    }
+
     /// The modules of the kernels that it calls.
     pub fn kernel_modules(&self) -> impl Iterator<Item = &'static str> {
-        self.calls.iter().flatten().flat_map(call::modules)
+        let checksum = self.is_paged().then_some("checksum");
+        self.calls.iter().flatten().flat_map(call::modules).chain(checksum)
     }
 
     fn named(resolved: &'r Resolved<'r>, c: usize, module: String) -> Result<Self, EmitError> {
         let cnn = &resolved.index.cnns[c];
         let stores = &resolved.stores[c];
-        let mut names =
-            Names::except(&["memory", "weights", "isa", "workers", "frame", "inputs", "outputs", "run"]);
+        let mut names = Names::except(&[
+            "memory", "weights", "isa", "workers", "loads", "frame", "inputs", "outputs", "run",
+        ]);
         let methods: Vec<String> = cnn.layers.iter().map(|entry| names.give(&entry.layer.name)).collect();
         let mut names = Names::default();
+        let mut blocks: BTreeMap<usize, String> = BTreeMap::new();
         let rings = stores.iter().map(|store| {
             let tensor = &methods[store.tensor];
             let others = stores.iter().filter(|other| other.tensor == store.tensor && other.is_ring());
             let of_edge = others.count() > 1;
             let name = match store.readers.first() {
+                _ if store.begin().is_some() => {
+                    let name = || names.give(&format!("{tensor}_blocks")).to_uppercase();
+                    return blocks.entry(store.tensor).or_insert_with(name).clone();
+                }
                 _ if store.is_workspace() => format!("{tensor}_workspace"),
                 Some(&reader) if of_edge => format!("{tensor}_to_{}", methods[reader]),
                 _ => tensor.clone(),
@@ -216,7 +278,7 @@ impl<'r> Model<'r> {
             Some(OutputField { name: names.give(&output.name), label: &output.name, layer, seen })
         });
         let outputs = outputs.collect();
-        let (calls, weights) = (Vec::new(), Vec::new());
+        let (calls, weights, paged) = (Vec::new(), Vec::new(), Vec::new());
         let is_shared = together(resolved).iter().any(|cnns| cnns.contains(&c));
         let (stages, links) = (Vec::new(), Vec::new());
         Ok(Model {
@@ -227,6 +289,8 @@ impl<'r> Model<'r> {
             rings,
             calls,
             weights,
+            paged,
+            loads_at_once: 0,
             inputs,
             outputs,
             stages,

@@ -2,7 +2,7 @@
 
 use super::model::Model;
 use super::source::Source;
-use super::{frame, names, places, stage};
+use super::{frame, loads, names, places, stage};
 
 /// The text of its file.
 pub(super) fn write(model: &Model<'_>) -> String {
@@ -14,6 +14,9 @@ pub(super) fn write(model: &Model<'_>) -> String {
     }
     write_model(&mut body, model);
     places::write(&mut body, model);
+    if model.is_paged() {
+        loads::write_table(&mut body, model);
+    }
     match model.stages.is_empty() {
         true => frame::write(&mut body, model),
         false => stage::write(&mut body, model),
@@ -55,7 +58,10 @@ fn write_head(source: &mut Source, model: &Model<'_>, body: &str) {
         source.line("use core::ops::Range;");
         source.gap();
     }
-    source.line("use crate::arena::{Arena, Memory};");
+    source.line(match body.contains("Ring::none()") {
+        true => "use crate::arena::{Arena, Memory, Ring};",
+        false => "use crate::arena::{Arena, Memory};",
+    });
     source.line("use crate::kernels::arch::Isa;");
     for (module, names) in [
         ("elements", &["Dims", "ElementShape", "Elements", "ElementsMut"][..]),
@@ -80,6 +86,9 @@ fn write_head(source: &mut Source, model: &Model<'_>, body: &str) {
         source.line("#[cfg(feature = \"std\")]");
         source.line("use crate::ring::{Link, PipelineError, guarded, join, spawn};");
     }
+    if model.is_paged() {
+        source.line("use crate::store::{Loads, Store, StoreError};");
+    }
     source.line("use crate::weights::{self, WeightsError};");
     source.line(if body.contains(" kernels::") { "use crate::{isa, kernels};" } else { "use crate::isa;" });
     source.gap();
@@ -101,8 +110,14 @@ fn write_model(source: &mut Source, model: &Model<'_>) {
         source.close("}");
         source.gap();
     }
+    let paged = model.is_paged();
+    // What is said once more of the store of a paged model.
+    let [bound, parameter, store, stored] = match paged {
+        true => [", S: Store", ", S", ", store: S", ", store"],
+        false => [""; 4],
+    };
     source.line("/// The model, in an arena that is its own for as long as it lives.");
-    source.open("pub struct Model<'a> {");
+    source.open(format!("pub struct Model<'a{bound}> {{"));
     source.line("memory: Memory<'a, ring::Whole>,");
     source.line("weights: &'a [u8],");
     source.line("isa: Isa,");
@@ -112,41 +127,64 @@ fn write_model(source: &mut Source, model: &Model<'_>) {
         0 => source.line("workers: Workers,"),
         stages => source.line(format!("workers: [Workers; {stages}],")),
     }
+    if paged {
+        source.line("store: S,");
+        source.line("// Bytes read from it.");
+        source.line("read: u64,");
+    }
     source.close("}");
     source.gap();
-    source.open("impl<'a> Model<'a> {");
+    source.open(format!("impl<'a{bound}> Model<'a{parameter}> {{"));
     source.line("/// The model with the weights that are embedded in the crate.");
     source.line("#[cfg(feature = \"weights\")]");
-    source.open(format!("pub fn new(arena: {arena}) -> Self {{"));
-    source.line(format!("Model::on({memory}, weights::embedded())"));
+    source.open(format!("pub fn new(arena: {arena}{store}) -> Self {{"));
+    source.line(format!("Model::on({memory}, weights::embedded(){stored})"));
     source.close("}");
     source.gap();
     source.line("/// The model with weights that lie somewhere else, in flash or a mapped file, say.");
     source.line("///");
     source.line("/// # Errors");
     source.line("/// When they are not the content of `weights.bin`.");
-    source.open(format!(
-        "pub fn with_weights(arena: {arena}, weights: &'a [u8]) -> Result<Self, WeightsError> {{"
-    ));
-    source.line(format!("Ok(Model::on({memory}, weights::verify(weights)?))"));
+    let mut parameters = vec![format!("arena: {arena}"), "weights: &'a [u8]".into()];
+    parameters.extend(paged.then(|| "store: S".into()));
+    source.head("pub fn with_weights(", &parameters, " -> Result<Self, WeightsError> {");
+    source.line(format!("Ok(Model::on({memory}, weights::verify(weights)?{stored}))"));
     source.close("}");
     source.gap();
-    source.open("fn on(memory: Memory<'a, ring::Whole>, weights: &'a [u8]) -> Self {");
+    source.open(format!("fn on(memory: Memory<'a, ring::Whole>, weights: &'a [u8]{store}) -> Self {{"));
     if threads > 1 && workers > 0 {
         source.line(format!("let workers = core::array::from_fn(|_| Workers::new({threads}));"));
     }
-    source.line(match workers {
-        _ if threads == 1 => "Model { memory, weights, isa: isa() }".to_owned(),
-        0 => format!("Model {{ memory, weights, isa: isa(), workers: Workers::new({threads}) }}"),
-        _ => "Model { memory, weights, isa: isa(), workers }".into(),
+    let mut fields: Vec<String> = ["memory", "weights", "isa: isa()"].map(str::to_owned).into();
+    fields.extend(match workers {
+        _ if threads == 1 => None,
+        0 => Some(format!("workers: Workers::new({threads})")),
+        _ => Some("workers".into()),
     });
+    if paged {
+        fields.extend(["store".into(), "read: 0".into()]);
+    }
+    source.list("Model {", &fields, "");
     source.close("}");
     source.gap();
     source.line("/// Runs one frame.");
-    source.open("pub fn infer(&mut self, inputs: Inputs<'_>, outputs: Outputs<'_>) {");
-    source.line("self.infer_rows(inputs, outputs);");
+    if paged {
+        source.line("///");
+        source.line("/// # Errors");
+        source.line("/// When weights cannot be read from the store. The outputs are of no use then.");
+    }
+    let result = frame::result(model);
+    source.open(format!("pub fn infer(&mut self, inputs: Inputs<'_>, outputs: Outputs<'_>) {result}{{"));
+    source.line(if paged { "self.infer_rows(inputs, outputs)" } else { "self.infer_rows(inputs, outputs);" });
     source.close("}");
     source.gap();
+    if paged {
+        source.line("/// Bytes of weights that all frames so far have read from the store.");
+        source.open("pub fn bytes_read(&self) -> u64 {");
+        source.line("self.read");
+        source.close("}");
+        source.gap();
+    }
     match model.stages.is_empty() {
         true => frame::write_infer(source, model),
         false => stage::write_infer(source, model),

@@ -3,6 +3,7 @@
 use crate::check::Kind;
 use crate::format::Element;
 
+use super::loads::PagedLayer;
 use super::model::Model;
 use super::source::Source;
 
@@ -53,7 +54,11 @@ pub(super) fn write(source: &mut Source, model: &Model<'_>) {
 /// Elements of a store.
 fn element(model: &Model<'_>, s: usize) -> Element {
     let store = &model.stores()[s];
-    if store.is_workspace() { Element::F32 } else { model.cnn().layers[store.tensor].tensor.format.element }
+    match store.kind {
+        Kind::Workspace => Element::F32,
+        Kind::Block(_) => Element::U8,
+        _ => model.cnn().layers[store.tensor].tensor.format.element,
+    }
 }
 
 /// The table of a part.
@@ -84,6 +89,25 @@ fn write_constants(source: &mut Source, model: &Model<'_>, stores: &[usize], par
     let mut number = 0;
     for &s in stores {
         let (store, name) = (&model.stores()[s], &model.rings[s]);
+        if let Some(PagedLayer { paged, .. }) =
+            model.paged[store.tensor].as_ref().filter(|_| store.begin().is_some())
+        {
+            // The blocks of a layer follow each other, and are one list.
+            let blocks = &paged.blocks;
+            if blocks.first().is_some_and(|first| first.store == s) {
+                let each: Vec<String> =
+                    blocks.iter().map(|block| format!("{} bytes", block.range.len())).collect();
+                let what =
+                    format!("Blocks of weights of `{}`: {}.", model.methods[store.tensor], each.join(", "));
+                let rings = (number..number + blocks.len()).map(|number| format!("Ring::of({number})"));
+                source.gap();
+                source.comment("///", &what);
+                let head = format!("pub const {name}: [Ring<{part}, u8>; {}] = [", blocks.len());
+                source.list(&head, &rings.collect::<Vec<String>>(), ";");
+            }
+            number += 1;
+            continue;
+        }
         let (stored, rows) = (store.ring_rows, model.cnn().layers[store.tensor].rows());
         let halves = if store.kind == Kind::Halves { ", for even frames and for odd ones" } else { "" };
         let what = if store.is_workspace() {

@@ -14,7 +14,8 @@ pub(super) fn write(name: &str, plan: &Plan, models: &[Model<'_>]) -> String {
     let library = name.replace('-', "_");
     let several = models.len() > 1;
     let model = if several { "[CNN] " } else { "" };
-    let usage = format!("{name} {model}INPUT.npy… [--frames N] [--output DIR]");
+    let store = if models.iter().any(Model::is_paged) { " [--store FILE]" } else { "" };
+    let usage = format!("{name} {model}INPUT.npy… [--frames N] [--output DIR]{store}");
     source.comment(
         "//!",
         &format!("Runs the models of `{}` on `.npy` files and times them:", plan.application),
@@ -39,11 +40,19 @@ pub(super) fn write(name: &str, plan: &Plan, models: &[Model<'_>]) -> String {
     source.line("use std::process::ExitCode;");
     source.gap();
     source.line(match models {
-        [model] if !is_piped(model) => format!("use {library}::{{Arena, Inputs, Model, Outputs}};"),
-        [_] => {
-            let names = "InputFrames, InputRows, Inputs, Model, OutputFrames, OutputRows, Outputs";
+        [model] => {
+            let loader = if model.is_paged() { "Loader, " } else { "" };
+            let names = match is_piped(model) {
+                false => format!("Inputs, {loader}Model, Outputs"),
+                true => {
+                    format!(
+                        "InputFrames, InputRows, Inputs, {loader}Model, OutputFrames, OutputRows, Outputs"
+                    )
+                }
+            };
             format!("use {library}::{{Arena, {names}}};")
         }
+        some if some.iter().any(Model::is_paged) => format!("use {library}::{{Arena, Loader}};"),
         _ => format!("use {library}::Arena;"),
     });
     source.gap();
@@ -199,7 +208,14 @@ fn write_run(source: &mut Source, model: &Model<'_>, path: &str, several: bool) 
             entry.tensor.shape.elements()
         ));
     }
-    source.line(format!("let mut model = {path}Model::new(arena);"));
+    if model.is_paged() {
+        source.line("let store = Loader::open(&arguments.store);");
+        source
+            .line("let store = store.map_err(|error| format!(\"{}: {error}\", arguments.store.display()))?;");
+        source.line(format!("let mut model = {path}Model::new(arena, store);"));
+    } else {
+        source.line(format!("let mut model = {path}Model::new(arena);"));
+    }
     let inputs: Vec<String> = model.inputs.iter().map(|field| format!("{0}: &{0}", field.name)).collect();
     let outputs: Vec<String> =
         model.outputs.iter().map(|field| format!("{0}: &mut {0}_out", field.name)).collect();
@@ -207,10 +223,18 @@ fn write_run(source: &mut Source, model: &Model<'_>, path: &str, several: bool) 
         source.open(format!("support::time({}, arguments.frames, || {{", called(model, several)));
         source.list(&format!("let inputs = {path}Inputs {{"), &inputs, ";");
         source.list(&format!("let outputs = {path}Outputs {{"), &outputs, ";");
-        source.line("model.infer(inputs, outputs);");
-        source.close("});");
+        if model.is_paged() {
+            source.line("model.infer(inputs, outputs).map_err(|error| error.to_string())");
+        } else {
+            source.line("model.infer(inputs, outputs);");
+            source.line("Ok(())");
+        }
+        source.close("})?;");
     } else {
         write_pipeline(source, model, path, [&inputs, &outputs], called(model, several));
+    }
+    if model.is_paged() {
+        source.line("support::tell(&format!(\"read: {} bytes\\n\", model.bytes_read()));");
     }
     source.open("if let Some(folder) = &arguments.output {");
     if several {

@@ -14,12 +14,12 @@ use super::model::Model;
 use super::pipeline::Stage;
 use super::source::Source;
 use super::turns::{loops, turns};
-use super::{layer, schedule};
+use super::{frame, layer, loads, schedule};
 
 /// The call of a layer's method on the stage in this variable.
 fn call(model: &Model<'_>, stage: &str, l: usize) -> String {
     let arguments = arguments(model.takes_inputs(l), model.is_output(l) && !model.is_idle(l));
-    let end = if model.is_linked(l) { "?" } else { "" };
+    let end = if layer::can_fail(model, l) { "?" } else { "" };
     format!("{stage}.{}({arguments}){end}", model.methods[l])
 }
 
@@ -59,7 +59,16 @@ pub(super) fn write_infer(source: &mut Source, model: &Model<'_>) {
         "Runs one frame whose rows are handed over and taken one by one. The stages take turns: it is `pipeline` that \
          runs them at the same time.",
     );
-    source.open("pub fn infer_rows(&mut self, mut inputs: impl InputRows, mut outputs: impl OutputRows) {");
+    if model.is_paged() {
+        source.line("///");
+        source.line("/// # Errors");
+        source.line("/// When weights cannot be read from the store. The outputs are of no use then.");
+    }
+    source.head(
+        "pub fn infer_rows(",
+        &["&mut self", "mut inputs: impl InputRows", "mut outputs: impl OutputRows"].map(str::to_owned),
+        &format!(" {}{{", frame::result(model)),
+    );
     source.line("let mut parts = self.memory.divide::<ring::Stages>();");
     write_workers(source, model);
     for (place, stage) in model.stages.iter().enumerate() {
@@ -69,6 +78,9 @@ pub(super) fn write_infer(source: &mut Source, model: &Model<'_>) {
     let stages: Vec<String> = model.stages.iter().map(|stage| format!("&mut {}", stage.name)).collect();
     let stages = [stages, vec!["&mut inputs".into(), "&mut outputs".into()]].concat();
     source.list("let _ = turns(", &stages, ";");
+    if let Some(stage) = model.stages.iter().find(|stage| model.is_paged_stage(stage)) {
+        source.line(format!("{}.loads.failed().map_or(Ok(()), Err)", stage.name));
+    }
     source.close("}");
     source.gap();
     write_pipeline(source, model);
@@ -105,6 +117,7 @@ fn write_new(
     let mut fields = vec!["memory: parts.take()".to_owned()];
     fields.extend(needs(model, place).map(|(name, _)| match name {
         "workers" => format!("{name}: {}", workers(stage)),
+        "loads" => "loads: Loads::new(&mut self.store, &mut self.read, self.isa)".into(),
         name => format!("{name}: self.{name}"),
     }));
     if model.period() > 1 {
@@ -206,7 +219,10 @@ fn write_pipeline(source: &mut Source, model: &Model<'_>) {
         }
         source.line("frames += 1;");
         source.close("}");
-        source.line("frames");
+        source.line(match model.is_paged_stage(stage) {
+            true => format!("{variable}.loads.failed().map_or(Ok(frames), |error| Err(error.into()))"),
+            false => "Ok(frames)".into(),
+        });
         source.close("});");
     }
     let ended = stages.iter().enumerate().map(|(place, stage)| match place {
@@ -228,11 +244,15 @@ pub(super) fn write(source: &mut Source, model: &Model<'_>) {
     let parameters: Vec<String> = model
         .stages
         .iter()
-        .map(|stage| format!("{}: &mut {}<'_>", stage.name, stage.kind))
+        .map(|stage| {
+            let store = if model.is_paged_stage(stage) { ", S" } else { "" };
+            format!("{}: &mut {}<'_{store}>", stage.name, stage.kind)
+        })
         .chain(["inputs: &mut impl InputRows".to_owned(), "outputs: &mut impl OutputRows".to_owned()])
         .collect();
     source.line("/// One frame, the stages in turn.");
-    source.head("fn turns(", &parameters, " -> Result<(), Closed> {");
+    let bound = if model.is_paged() { "<S: Store>" } else { "" };
+    source.head(&format!("fn turns{bound}("), &parameters, " -> Result<(), Closed> {");
     let group: Vec<usize> = model.stages.iter().map(|stage| stage.partition).collect();
     let order = turns(model.resolved, model.c, &group);
     let in_a_row: Vec<u32> = group.iter().flat_map(|&p| model.resolved.schedules[p].clone()).collect();
@@ -250,6 +270,9 @@ pub(super) fn write(source: &mut Source, model: &Model<'_>) {
         let calls: BTreeMap<&str, String> =
             (0..layers.len()).map(|l| (layers[l].layer.name.as_str(), call(model, variable(l), l))).collect();
         let steps = loops(&order, &|layer| layers[layer as usize].layer.name.clone());
+        if let Some(stage) = model.stages.iter().find(|stage| model.is_paged_stage(stage)) {
+            source.line(format!("{}.start_loads();", stage.name));
+        }
         schedule::write(source, &steps, &calls);
     }
     source.line("Ok(())");
@@ -261,7 +284,9 @@ fn write_stage(source: &mut Source, model: &Model<'_>, place: usize) {
     let partition = model.resolved.index.partitions[stage.partition].partition;
     source.comment("///", &format!("Stage `{}`.", stage.label));
     source.line("#[allow(dead_code, reason = \"not every stage has layers that need all of it\")]");
-    source.open(format!("struct {}<'m> {{", stage.kind));
+    let paged = model.is_paged_stage(stage);
+    let [bound, store] = if paged { [", S: Store", ", S"] } else { ["", ""] };
+    source.open(format!("struct {}<'m{bound}> {{", stage.kind));
     source.line(format!("memory: Memory<'m, ring::{}::Stage>,", stage.name));
     for (name, kind) in needs(model, place) {
         source.line(format!("{name}: {kind},"));
@@ -291,12 +316,25 @@ fn write_stage(source: &mut Source, model: &Model<'_>, place: usize) {
     }
     source.close("}");
     source.gap();
-    source.open(format!("impl {}<'_> {{", stage.kind));
+    source.open(match paged {
+        true => format!("impl<S: Store> {}<'_{store}> {{", stage.kind),
+        false => format!("impl {}<'_> {{", stage.kind),
+    });
+    if paged {
+        source.line("/// Starts the loads that need not wait for a firing.");
+        source.open("fn start_loads(&mut self) {");
+        loads::write_at_start(source, model, &[stage.partition]);
+        source.close("}");
+        source.gap();
+    }
     source.line("/// One frame.");
     let parameters = layer::parameters(stage.takes_inputs, stage.makes_outputs);
     source.open(format!("fn run({parameters}) -> Result<(), Closed> {{"));
     for &layer in &counted {
         source.line(format!("self.{} = 0;", model.methods[layer]));
+    }
+    if paged {
+        source.line("self.start_loads();");
     }
     let calls: BTreeMap<&str, String> = (0..model.methods.len())
         .map(|l| (model.cnn().layers[l].layer.name.as_str(), call(model, "self", l)))
@@ -309,6 +347,9 @@ fn write_stage(source: &mut Source, model: &Model<'_>, place: usize) {
         if link.to == place {
             source.line(format!("self.{}.end_frame();", link.reader));
         }
+    }
+    if paged {
+        source.line("self.loads.end_frame();");
     }
     if model.period() > 1 {
         source.line(format!("self.frame = (self.frame + 1) % {};", model.period()));
@@ -331,7 +372,8 @@ fn needs(model: &Model<'_>, place: usize) -> impl Iterator<Item = (&'static str,
     let layers = (0..model.methods.len()).filter(|&l| model.cnn().layers[l].partition == partition);
     layers.for_each(|l| layer::write(&mut text, model, l));
     let text = text.finish();
-    let fields = [("weights", "&'m [u8]"), ("isa", "Isa"), ("workers", "&'m mut Workers")];
+    let fields =
+        [("weights", "&'m [u8]"), ("isa", "Isa"), ("workers", "&'m mut Workers"), ("loads", "Loads<'m, S>")];
     fields.into_iter().filter(move |(name, _)| text.contains(&format!("self.{name}")))
 }
 

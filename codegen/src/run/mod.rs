@@ -29,12 +29,13 @@ use crate::bind::{Call, Slots, Source, Target};
 use crate::bytes::Bytes;
 use crate::check::{self, Begin, Held, Kind, Resolved};
 use crate::operator::Operator;
+use crate::paged::Paged;
 use crate::plan::{Output, Plan};
 use crate::weights::{self, Blob};
 
 use arena::Arena;
 use memory::{first_slot, ring_bytes, row_bytes};
-use pager::{Paged, Pager};
+use pager::Pager;
 use state::State;
 pub use value::{Data, Value, input_dims};
 
@@ -134,8 +135,9 @@ impl<'p> Runner<'p> {
         let arena = Arena::new(bytes).ok_or(RunError::Memory { bytes })?;
         let states = (0..resolved.index.cnns.len()).map(|c| State::new(&resolved, c));
         let mut cnns: Vec<State> = states.collect::<Result<_, _>>()?;
+        let isa = Isa::detect();
         let pager = match plan.store {
-            Some(_) => Some(Pager::new(&resolved, &mut cnns, parameters)?),
+            Some(_) => Some(Pager::new(&resolved, &cnns, parameters, isa)?),
             None => None,
         };
         let is_resident = |(_, paged): &(&Option<Call>, &Option<Paged>)| paged.is_none();
@@ -156,7 +158,7 @@ impl<'p> Runner<'p> {
             }
         }
         let workers = Workers::new(plan.threads);
-        Ok(Runner { resolved, cnns, weights, pager, arena, isa: Isa::detect(), workers })
+        Ok(Runner { resolved, cnns, weights, pager, arena, isa, workers })
     }
 
     /// Runs one frame of a CNN. Inputs are in the order of [`crate::plan::Cnn::inputs`], outputs in that of
@@ -351,7 +353,9 @@ impl<'p> Runner<'p> {
             };
             let blocks = paged.blocks.iter().enumerate().filter(|(_, block)| block.begin == moment);
             for (slice, _) in blocks {
-                pager.load(paged, slice, arena).map_err(|why| store_error(resolved, c, layer, why))?;
+                pager
+                    .load([c, layer], paged, slice, arena)
+                    .map_err(|why| store_error(resolved, c, layer, why))?;
             }
         }
         Ok(())
@@ -383,7 +387,7 @@ impl<'p> Runner<'p> {
                 && slice + paged.blocks.len() < slices
             {
                 let next = slice + paged.blocks.len();
-                pager.load(paged, next, arena).map_err(|why| store_error(resolved, c, l, why))?;
+                pager.load([c, l], paged, next, arena).map_err(|why| store_error(resolved, c, l, why))?;
             }
         }
         Ok(())
@@ -426,11 +430,11 @@ impl<'p> Runner<'p> {
             None => return Ok(()),
         };
         if let Some(call) = &state.calls[l] {
-            let paged = state.paged[l].as_ref().map(|paged| paged.of(slice));
-            let call = paged.as_ref().and_then(|part| part.call).unwrap_or(call);
+            let paged = state.paged[l].as_ref();
+            let call = paged.and_then(|paged| paged.call(slice)).unwrap_or(call);
             // The first channel that is made, in bytes of the pixels that are written, and of those that are added.
-            let start =
-                paged.as_ref().map_or(0, |part| part.filters.start) * call.elements()[1].bytes() as usize;
+            let start = paged.map_or(0, |paged| paged.slices[slice].filters.start)
+                * call.elements()[1].bytes() as usize;
             let source = |operand: usize| {
                 let whole = state.source(resolved, c, l, operand, &y, rest)?;
                 let first = if call.is_sliced_operand(operand) { start } else { 0 };
@@ -440,8 +444,11 @@ impl<'p> Runner<'p> {
             let sources = sources.ok_or_else(overlap)?;
             let workspace = SpanMut::of_bytes(workspace).all();
             let mut context = Context { isa: *isa, workers: Some(workers), workspace };
-            let weights = match &paged {
-                Some(part) => rest.get(part.block.clone()).ok_or_else(overlap)?,
+            let weights = match paged {
+                Some(paged) => {
+                    let start = paged.block(slice).range.start;
+                    rest.get(start..start + paged.slices[slice].bytes).ok_or_else(overlap)?
+                }
                 None => weights.of(&state.weights[l]),
             };
             let data = data.get_mut(start..).ok_or_else(overlap)?;

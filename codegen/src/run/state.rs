@@ -6,10 +6,10 @@ use crate::bind::{self, Call, Slots, Source};
 use crate::bytes::Bytes;
 use crate::check::{CnnIndex, Held, Resolved, Store};
 use crate::format::{Format, Layout};
+use crate::paged::Paged;
 
 use super::arena::{Arena, Rest};
 use super::memory::{first_slot, ring_bytes, row_bytes};
-use super::pager::Paged;
 use super::value::{self, Value};
 use super::{RunError, layer_error};
 
@@ -55,6 +55,7 @@ impl State {
         let cnn = &resolved.index.cnns[c];
         let stores = &resolved.stores[c];
         let (mut calls, mut places, mut externals) = (Vec::new(), Vec::new(), Vec::new());
+        let mut paged = Vec::new();
         for (l, entry) in cnn.layers.iter().enumerate() {
             let fail = |why: String| layer_error(resolved, c, l, why);
             let read_from = |tensor: usize| bind::read_from(stores, l, tensor);
@@ -81,7 +82,10 @@ impl State {
                     Some(room.ok_or(RunError::Memory { bytes })?)
                 }
             };
-            calls.push(bind::bind_layer(cnn, stores, l, entry.rows()).map_err(fail)?);
+            let call = bind::bind_layer(cnn, stores, l, entry.rows()).map_err(fail)?;
+            let own = call.as_ref().map_or(Ok(None), |call| Paged::of(resolved, c, l, call));
+            paged.push(own.map_err(fail)?);
+            calls.push(call);
             places.push(place);
             externals.push(external);
         }
@@ -90,7 +94,7 @@ impl State {
         Ok(State {
             calls,
             weights: Vec::new(),
-            paged: cnn.layers.iter().map(|_| None).collect(),
+            paged,
             places,
             externals,
             inputs: cnn.cnn.inputs.iter().filter_map(find).collect(),

@@ -11,6 +11,7 @@
 use core::cell::UnsafeCell;
 use core::marker::PhantomData;
 use core::ops::Range;
+use core::ptr::NonNull;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use crate::ARENA_BYTES;
@@ -152,6 +153,13 @@ impl<P: Part, T> Ring<P, T> {
     }
 }
 
+impl<P> Ring<P> {
+    /// No ring: of no rows.
+    pub const fn none() -> Self {
+        Ring { place: Place { offset: 0, rows: 0, row_bytes: 0, shared: false }, part: PhantomData }
+    }
+}
+
 impl<P, T> Ring<P, T> {
     /// These rows of it, as a ring of their own in which the first of them is in the first slot.
     ///
@@ -269,6 +277,36 @@ impl<P: Part> Memory<'_, P> {
         let room = unsafe { SpanMut::shared(self.at(workspace), workspace.place.bytes() / 4) };
         let (read, written) = self.slices(read, write);
         (read, written, room)
+    }
+
+    /// As [`Memory::slices_and_workspace`], and a block of weights, to be read. Rings that there are not are [`Ring::none`].
+    ///
+    /// # Panics
+    /// As `slices_and_workspace`, and if the block overlaps with what is written.
+    #[inline(always)]
+    pub fn slices_and_block<I: Plain, O: Plain, const N: usize>(
+        &mut self,
+        read: [Ring<P, I>; N],
+        write: Ring<P, O>,
+        workspace: Ring<P>,
+        block: Ring<P, u8>,
+    ) -> ([Span<'_, I>; N], SpanMut<'_, O>, SpanMut<'_>, Span<'_, u8>) {
+        assert!(!block.place.overlaps(write.place) && !block.place.overlaps(workspace.place));
+        assert!(block.place.is_within_arena::<u8>());
+        // SAFETY: the part is borrowed exclusively for as long as the span lives, and nothing that is written is in the
+        // block. Its load has ended.
+        let weights = unsafe { Span::shared(self.at(block), block.place.bytes()) };
+        let (read, written, room) = self.slices_and_workspace(read, write, workspace);
+        (read, written, room, weights)
+    }
+
+    /// The start of a block of weights, for a load of so many bytes.
+    ///
+    /// # Panics
+    /// If they are not within the block, or this not within the arena. In a plan that was checked neither happens.
+    pub fn block(&mut self, block: Ring<P, u8>, bytes: usize) -> NonNull<u8> {
+        assert!(block.place.is_within_arena::<u8>() && bytes <= block.place.bytes());
+        NonNull::new(self.at(block)).unwrap()
     }
 
     /// Some rings, to be read.

@@ -19,6 +19,8 @@ pub enum Status {
     Alignment = 3,
     Weights = 4,
     NotCreated = 5,
+    #[allow(dead_code, reason = "not every model reads weights")]
+    Store = 6,
 }
 
 /// A model's place in the caller's memory.

@@ -208,6 +208,10 @@ impl Count {
     }
 }
 
+/// Why a stage ended before its frames did.
+#[cfg(feature = "std")]
+pub type Failure = std::boxed::Box<dyn core::error::Error + Send + Sync>;
+
 /// Why a pipeline ended before its frames did.
 #[cfg(feature = "std")]
 #[derive(Debug)]
@@ -218,6 +222,13 @@ pub enum PipelineError {
         stage: &'static str,
         /// What it said.
         message: std::string::String,
+    },
+    /// A stage cannot go on: the store of its weights fails.
+    Stage {
+        /// The stage.
+        stage: &'static str,
+        /// Why.
+        error: Failure,
     },
     /// A stage got no thread.
     Thread {
@@ -233,6 +244,7 @@ impl core::fmt::Display for PipelineError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
             PipelineError::Panic { stage, message } => write!(f, "stage `{stage}` panicked: {message}"),
+            PipelineError::Stage { stage, error } => write!(f, "stage `{stage}` cannot go on: {error}"),
             PipelineError::Thread { stage, error } => write!(f, "stage `{stage}` has no thread: {error}"),
         }
     }
@@ -243,14 +255,18 @@ impl core::error::Error for PipelineError {}
 
 /// Runs a stage to its end, and gives its panic as an error.
 #[cfg(feature = "std")]
-pub(crate) fn guarded(stage: &'static str, run: impl FnOnce() -> usize) -> Result<usize, PipelineError> {
+pub(crate) fn guarded(
+    stage: &'static str,
+    run: impl FnOnce() -> Result<usize, Failure>,
+) -> Result<usize, PipelineError> {
     // Made before the first frame, so that no waiting allocates it.
     let _ = thread::current();
-    std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).map_err(|payload| {
+    let ran = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).map_err(|payload| {
         let text = payload.downcast_ref::<&str>().map(|text| (*text).into());
         let message = text.or_else(|| payload.downcast_ref::<std::string::String>().cloned());
         PipelineError::Panic { stage, message: message.unwrap_or_else(|| "no message".into()) }
-    })
+    })?;
+    ran.map_err(|error| PipelineError::Stage { stage, error })
 }
 
 /// What becomes of a stage on a thread of its own.
@@ -263,7 +279,7 @@ pub(crate) type Spawned<'s> =
 pub(crate) fn spawn<'s>(
     scope: &'s thread::Scope<'s, '_>,
     stage: &'static str,
-    run: impl FnOnce() -> usize + Send + 's,
+    run: impl FnOnce() -> Result<usize, Failure> + Send + 's,
 ) -> Spawned<'s> {
     let thread = thread::Builder::new().name(stage.into());
     let spawned = thread.spawn_scoped(scope, move || guarded(stage, run));

@@ -13,6 +13,9 @@ pub struct Arguments {
     pub frames: usize,
     /// Folder for the outputs of the last frame.
     pub output: Option<PathBuf>,
+    /// The file of the weights that are read frame by frame.
+    #[allow(dead_code, reason = "not every model reads weights")]
+    pub store: PathBuf,
 }
 
 impl Arguments {
@@ -21,7 +24,7 @@ impl Arguments {
     /// # Errors
     /// When an option is unknown or its value is wrong.
     pub fn read(arguments: impl Iterator<Item = String>) -> Result<Self, String> {
-        let mut read = Arguments { names: Vec::new(), frames: 1, output: None };
+        let mut read = Arguments { names: Vec::new(), frames: 1, output: None, store: "store.bin".into() };
         let mut arguments = arguments.skip(1);
         while let Some(argument) = arguments.next() {
             let mut value = || arguments.next().ok_or_else(|| format!("`{argument}` needs a value"));
@@ -31,6 +34,7 @@ impl Arguments {
                     read.frames = frames.ok_or("`--frames` needs a number above 0")?;
                 }
                 "--output" => read.output = Some(value()?.into()),
+                "--store" => read.store = value()?.into(),
                 option if option.starts_with('-') => return Err(format!("there is no option `{option}`")),
                 _ => read.names.push(argument),
             }
@@ -189,15 +193,19 @@ pub fn write<T: Element>(path: &Path, dims: &[usize], layout: Layout, frame: &[T
 
 /// Runs frames of a model, whose name is told if there is one, and tells how long they took and how much memory the
 /// process had at most.
+///
+/// # Errors
+/// The first of a frame.
 #[allow(dead_code, reason = "a pipeline tells itself when frames end")]
-pub fn time(model: &str, frames: usize, mut frame: impl FnMut()) {
+pub fn time(model: &str, frames: usize, mut frame: impl FnMut() -> Result<(), String>) -> Result<(), String> {
     let mut times = vec![Duration::ZERO; frames];
     for time in &mut times {
         let start = Instant::now();
-        frame();
+        frame()?;
         *time = start.elapsed();
     }
     report(model, &mut times);
+    Ok(())
 }
 
 /// Tells how long frames took and how much memory the process had at most.
@@ -206,16 +214,17 @@ pub fn report(model: &str, times: &mut [Duration]) {
     times.sort_unstable();
     let peak = peak_memory().unwrap_or_else(|| "not known on this system".into());
     let head = if model.is_empty() { String::new() } else { format!("cnn: {model}\n") };
-    // All at once, so that nothing of another thread comes between. Whoever no longer listens needs no telling.
-    let _ = std::io::stdout().write_all(
-        format!(
-            "{head}frames: {}\nfps: {:.2}\nmedian: {:.3} ms\npeak memory: {peak}\n",
-            times.len(),
-            times.len() as f64 / total.as_secs_f64(),
-            times[times.len() / 2].as_secs_f64() * 1e3,
-        )
-        .as_bytes(),
-    );
+    tell(&format!(
+        "{head}frames: {}\nfps: {:.2}\nmedian: {:.3} ms\npeak memory: {peak}\n",
+        times.len(),
+        times.len() as f64 / total.as_secs_f64(),
+        times[times.len() / 2].as_secs_f64() * 1e3,
+    ));
+}
+
+/// Prints lines, all at once, so that nothing of another thread comes between. Whoever no longer listens needs no telling.
+pub fn tell(lines: &str) {
+    let _ = std::io::stdout().write_all(lines.as_bytes());
 }
 
 /// Most memory that the process had so far, as Linux tells it.

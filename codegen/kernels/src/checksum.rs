@@ -1,0 +1,165 @@
+//! CRC-32C, by which weights that are read from a store are compared with those that were written there.
+//!
+//! The polynomial is Castagnoli's (RFC 3720, section 12.1), for which x86-64 and 64-bit Arm have instructions.
+#![allow(unsafe_code, reason = "instructions of the processor; each block says why it is sound")]
+
+use super::arch::Isa;
+#[cfg(target_arch = "x86_64")]
+use super::arch::Kind;
+
+/// The CRC-32C of some bytes.
+pub fn crc32c(isa: Isa, bytes: &[u8]) -> u32 {
+    !by_words(isa, !0, bytes)
+}
+
+/// Goes on from a remainder, by the best instructions that there are.
+fn by_words(isa: Isa, remainder: u32, bytes: &[u8]) -> u32 {
+    #[cfg(target_arch = "x86_64")]
+    if isa.kind() != Kind::Portable {
+        // SAFETY: whatever has AVX2 has SSE 4.2.
+        return unsafe { x86::crc(remainder, bytes) };
+    }
+    #[cfg(target_arch = "aarch64")]
+    if isa != Isa::PORTABLE && arm::is_there() {
+        // SAFETY: the processor has the instructions.
+        return unsafe { arm::crc(remainder, bytes) };
+    }
+    let _ = isa;
+    by_tables(remainder, bytes)
+}
+
+/// The remainders of each byte, followed by 0 to 7 zeros.
+static TABLES: [[u32; 256]; 8] = tables();
+
+const fn tables() -> [[u32; 256]; 8] {
+    // The polynomial, its lowest power in the highest bit.
+    const POLYNOMIAL: u32 = 0x82f6_3b78;
+    let mut tables = [[0; 256]; 8];
+    let mut byte = 0;
+    while byte < 256 {
+        let (mut remainder, mut bit) = (byte as u32, 0);
+        while bit < 8 {
+            let low = remainder & 1;
+            remainder >>= 1;
+            if low == 1 {
+                remainder ^= POLYNOMIAL;
+            }
+            bit += 1;
+        }
+        tables[0][byte] = remainder;
+        byte += 1;
+    }
+    let mut zeros = 1;
+    while zeros < 8 {
+        byte = 0;
+        while byte < 256 {
+            let before = tables[zeros - 1][byte];
+            tables[zeros][byte] = before >> 8 ^ tables[0][(before & 0xff) as usize];
+            byte += 1;
+        }
+        zeros += 1;
+    }
+    tables
+}
+
+fn by_tables(mut remainder: u32, bytes: &[u8]) -> u32 {
+    let (words, rest) = bytes.as_chunks::<8>();
+    for word in words {
+        let word = (u64::from_le_bytes(*word) ^ u64::from(remainder)).to_le_bytes();
+        let each = word.iter().zip(TABLES.iter().rev());
+        remainder = each.fold(0, |all, (byte, table)| all ^ table[usize::from(*byte)]);
+    }
+    let step = |remainder: u32, byte: &u8| remainder >> 8 ^ TABLES[0][usize::from(remainder as u8 ^ byte)];
+    rest.iter().fold(remainder, step)
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use core::arch::x86_64::{_mm_crc32_u8, _mm_crc32_u64};
+
+    /// # Safety
+    /// The processor has SSE 4.2.
+    #[target_feature(enable = "sse4.2")]
+    pub unsafe fn crc(remainder: u32, bytes: &[u8]) -> u32 {
+        let (words, rest) = bytes.as_chunks::<8>();
+        let word = |sum: u64, word: &[u8; 8]| _mm_crc32_u64(sum, u64::from_le_bytes(*word));
+        let remainder = words.iter().fold(u64::from(remainder), word) as u32;
+        rest.iter().fold(remainder, |sum, byte| _mm_crc32_u8(sum, *byte))
+    }
+}
+
+#[cfg(target_arch = "aarch64")]
+mod arm {
+    use core::arch::aarch64::{__crc32cb, __crc32cd};
+
+    /// Whether the processor has the instructions, which the first 64-bit Arms need not have.
+    pub fn is_there() -> bool {
+        #[cfg(any(test, feature = "std"))]
+        {
+            extern crate std;
+            std::arch::is_aarch64_feature_detected!("crc")
+        }
+        #[cfg(not(any(test, feature = "std")))]
+        {
+            cfg!(target_feature = "crc")
+        }
+    }
+
+    /// # Safety
+    /// The processor has the instructions of CRC-32.
+    #[target_feature(enable = "crc")]
+    pub unsafe fn crc(remainder: u32, bytes: &[u8]) -> u32 {
+        let (words, rest) = bytes.as_chunks::<8>();
+        let word = |sum: u32, word: &[u8; 8]| __crc32cd(sum, u64::from_le_bytes(*word));
+        let remainder = words.iter().fold(remainder, word);
+        rest.iter().fold(remainder, |sum, byte| __crc32cb(sum, *byte))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    extern crate std;
+    use std::vec::Vec;
+
+    /// RFC 3720, appendix B.4, and the check value that catalogues of CRCs print.
+    #[test]
+    fn published_remainders() {
+        let ascending: Vec<u8> = (0..32).collect();
+        let descending: Vec<u8> = (0..32).rev().collect();
+        for isa in Isa::all() {
+            for (bytes, expected) in [
+                (&[0; 32][..], 0x8a91_36aa),
+                (&[0xff; 32], 0x62a8_ab43),
+                (&ascending, 0x46dd_794e),
+                (&descending, 0x113f_db5c),
+                (b"123456789", 0xe306_9283),
+                (b"", 0),
+            ] {
+                assert_eq!(crc32c(isa, bytes), expected, "{}, {bytes:?}", isa.name());
+            }
+        }
+    }
+
+    /// Bit by bit, as the definition divides, from every place and of every length.
+    #[test]
+    fn every_length_and_place() {
+        let divide = |bytes: &[u8]| {
+            let mut remainder = !0u32;
+            for bit in bytes.iter().flat_map(|byte| (0..8).map(move |bit| byte >> bit & 1)) {
+                let low = remainder as u8 & 1 ^ bit;
+                remainder = remainder >> 1 ^ if low == 1 { 0x82f6_3b78 } else { 0 };
+            }
+            !remainder
+        };
+        let bytes: Vec<u8> = (0..80u32).map(|i| (i * i * 31 + 7) as u8).collect();
+        for isa in Isa::all() {
+            for start in 0..8 {
+                for end in start..bytes.len() {
+                    let bytes = &bytes[start..end];
+                    assert_eq!(crc32c(isa, bytes), divide(bytes), "{}, {start}..{end}", isa.name());
+                }
+            }
+        }
+    }
+}

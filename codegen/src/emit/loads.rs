@@ -1,0 +1,178 @@
+//! Loads of paged weights: when each begins in a frame, and the tables that say what it reads.
+//!
+//! A model's schedule is fixed, and so is the order in which its loads begin. Each has a number, how many loads of the
+//! frame begin before it. Loads are waited for in the same order, so that a count is all that a frame keeps of them.
+
+use csdfc_kernels::arch::Isa;
+use csdfc_kernels::checksum::crc32c;
+
+use crate::bind::Call;
+use crate::check::Begin;
+use crate::paged::Paged;
+
+use super::layer::ring_path;
+use super::model::Model;
+use super::source::Source;
+use super::turns::turns;
+
+/// A layer whose weights are paged.
+pub(super) struct PagedLayer {
+    /// Its slices and blocks.
+    pub paged: Paged,
+    /// Of each slice, the CRC-32C of its packed weights.
+    checksums: Vec<u32>,
+    /// Of each slice, how many loads of the frame begin before its own.
+    numbers: Vec<usize>,
+}
+
+impl PagedLayer {
+    /// Appends the layer's slices to the bytes of the store.
+    ///
+    /// # Errors
+    /// When parameters cannot be had or packed.
+    pub fn pack(
+        paged: Paged,
+        call: &Call,
+        values: &dyn Fn(usize) -> Result<Vec<f32>, String>,
+        store: &mut Vec<u8>,
+    ) -> Result<Self, String> {
+        let isa = Isa::detect();
+        let mut checksums = Vec::new();
+        let mut take = |packed: &[u8]| {
+            checksums.push(crc32c(isa, packed));
+            store.try_reserve(packed.len()).map_err(|_| "there is no memory for the store of the weights")?;
+            store.extend_from_slice(packed);
+            Ok(())
+        };
+        paged.pack(call, values, &mut take)?;
+        let numbers = vec![0; checksums.len()];
+        Ok(PagedLayer { paged, checksums, numbers })
+    }
+}
+
+/// Numbers the loads of a frame in the order in which they begin, and tells how many are under way at once at most.
+pub(super) fn number(model: &mut Model<'_>) -> usize {
+    let mut order: Vec<(usize, usize)> = Vec::new();
+    let mut most = 0;
+    for group in &model.cnn().groups {
+        order.extend(at_start(model, group));
+        let mut fired = vec![0; model.methods.len()];
+        for layer in turns(model.resolved, model.c, group) {
+            let l = layer as usize;
+            if let (0, Some(PagedLayer { paged, .. })) = (fired[l], &model.paged[l]) {
+                order.extend((paged.blocks.len()..paged.slices.len()).map(|slice| (l, slice)));
+            }
+            order.extend(after(model, l, fired[l]));
+            fired[l] += 1;
+        }
+        let layers = (0..fired.len()).filter(|&l| fired[l] > 0);
+        let blocks = layers.filter_map(|l| model.paged[l].as_ref()).map(|layer| layer.paged.blocks.len());
+        most = most.max(blocks.sum());
+    }
+    for (number, (layer, slice)) in order.into_iter().enumerate() {
+        if let Some(layer) = &mut model.paged[layer] {
+            layer.numbers[slice] = number;
+        }
+    }
+    most
+}
+
+/// The loads that may start when the frame of these partitions begins: layers and slices.
+fn at_start(model: &Model<'_>, group: &[usize]) -> Vec<(usize, usize)> {
+    starting(model, |l, begin| begin == Begin::Frame && group.contains(&model.cnn().layers[l].partition))
+}
+
+/// The loads that may start at the end of a firing.
+fn after(model: &Model<'_>, layer: usize, firing: u64) -> Vec<(usize, usize)> {
+    starting(model, |_, begin| begin == Begin::After { layer, firing })
+}
+
+fn starting(model: &Model<'_>, may: impl Fn(usize, Begin) -> bool) -> Vec<(usize, usize)> {
+    let mut loads = Vec::new();
+    for (l, layer) in model.paged.iter().enumerate() {
+        let Some(PagedLayer { paged, .. }) = layer else { continue };
+        let now = paged.blocks.iter().enumerate().filter(|(_, block)| may(l, block.begin));
+        loads.extend(now.map(|(slice, _)| (l, slice)));
+    }
+    loads
+}
+
+/// Writes what starts the loads of the beginning of a frame of these partitions.
+pub(super) fn write_at_start(source: &mut Source, model: &Model<'_>, group: &[usize]) {
+    for (layer, slice) in at_start(model, group) {
+        write_start(source, model, layer, &slice.to_string(), &slice.to_string());
+    }
+}
+
+/// Whether some loads start at the ends of a layer's firings.
+pub(super) fn starts_some(model: &Model<'_>, layer: usize) -> bool {
+    (0..model.cnn().layers[layer].layer.firings).any(|firing| !after(model, layer, firing).is_empty())
+}
+
+/// Writes what starts the loads of the end of a firing, whose rows are `y`.
+pub(super) fn write_after(source: &mut Source, model: &Model<'_>, layer: usize) {
+    let entry = &model.cnn().layers[layer];
+    for firing in 0..entry.layer.firings {
+        let loads = after(model, layer, firing);
+        if loads.is_empty() {
+            continue;
+        }
+        let several = entry.layer.firings > 1;
+        if several {
+            source.open(format!("if y.start == {} {{", firing * entry.layer.rows_per_firing));
+        }
+        for (layer, slice) in loads {
+            write_start(source, model, layer, &slice.to_string(), &slice.to_string());
+        }
+        if several {
+            source.close("}");
+        }
+    }
+}
+
+/// Writes the start of the load of a slice into a block, both expressions.
+pub(super) fn write_start(source: &mut Source, model: &Model<'_>, layer: usize, block: &str, slice: &str) {
+    let Some(PagedLayer { paged, .. }) = &model.paged[layer] else { return };
+    let arguments =
+        ["&mut self.memory".into(), self::block(model, paged, block), self::slice(model, layer, slice)];
+    source.list("self.loads.start(", &arguments, ";");
+}
+
+/// A slice of a layer, by an expression.
+pub(super) fn slice(model: &Model<'_>, layer: usize, number: &str) -> String {
+    format!("&slices::{}[{number}]", model.methods[layer].to_uppercase())
+}
+
+/// A block of a layer, by an expression.
+pub(super) fn block(model: &Model<'_>, paged: &Paged, number: &str) -> String {
+    let Some(block) = paged.blocks.first() else { return String::new() };
+    let place = ring_path(model, model.stores()[block.store].tensor);
+    format!("{place}::{}[{number}]", model.rings[block.store])
+}
+
+/// Writes the table of what is read.
+pub(super) fn write_table(source: &mut Source, model: &Model<'_>) {
+    source.line("/// Weights in `store.bin`, as slices of layers.");
+    source.open("mod slices {");
+    source.line("use crate::store::Slice;");
+    for (l, layer) in model.paged.iter().enumerate() {
+        let Some(PagedLayer { paged, checksums, numbers }) = layer else { continue };
+        let (count, name) = (paged.slices.len(), &model.methods[l]);
+        source.gap();
+        let what = match paged.slices.first() {
+            Some(slice) if !slice.filters.is_empty() => {
+                format!("`{name}`, {} output channels a slice.", slice.filters.len())
+            }
+            _ => format!("`{name}`."),
+        };
+        source.comment("///", &what);
+        let slices = paged.slices.iter().zip(checksums).zip(numbers).map(|((slice, checksum), number)| {
+            let (at, bytes) = (slice.at, slice.bytes);
+            format!("Slice {{ at: {at}, bytes: {bytes}, checksum: 0x{checksum:08x}, number: {number} }}")
+        });
+        let head = format!("pub static {}: [Slice; {count}] = [", name.to_uppercase());
+        source.list(&head, &slices.collect::<Vec<String>>(), ";");
+    }
+    source.close("}");
+    source.gap();
+}

@@ -1,0 +1,37 @@
+
+/// A store whose functions are C's.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct CStore {
+    context: *mut c_void,
+    start: Option<unsafe extern "C" fn(*mut c_void, u64, *mut u8, usize)>,
+    wait: Option<unsafe extern "C" fn(*mut c_void) -> i32>,
+}
+
+// SAFETY: the header asks for one thread at a time.
+unsafe impl Send for CStore {}
+
+// SAFETY: the header asks that what the functions write be as it is asked of every store.
+unsafe impl crate::Store for CStore {
+    unsafe fn start(&mut self, load: crate::Load) {
+        if let Some(start) = self.start {
+            // SAFETY: the function is the caller's, with its own context; the block is the load's.
+            unsafe { start(self.context, load.at(), load.block(), load.bytes()) };
+        }
+    }
+
+    fn wait(&mut self) -> Result<(), crate::Fault> {
+        // SAFETY: as above.
+        match self.wait.map_or(0, |wait| unsafe { wait(self.context) }) {
+            0 => Ok(()),
+            code => Err(crate::Fault::Read(code)),
+        }
+    }
+}
+
+/// A store that is handed over, which must have both functions.
+unsafe fn store_of(given: *const CStore) -> Result<CStore, Status> {
+    // SAFETY: pointers are as the header asks.
+    let store = *unsafe { read(given) }?;
+    if store.start.is_some() && store.wait.is_some() { Ok(store) } else { Err(Status::Null) }
+}

@@ -1,0 +1,466 @@
+//! Where the paged weights are read from, and the loads of a frame.
+//!
+//! `store.bin` holds them as slices, one after another. A frame begins to read a slice into its block of the arena as
+//! soon as the plan lets the load start, and waits for it where it is used. What has been read is compared with a
+//! checksum before it is used, so that no wrong byte makes a wrong output.
+#![allow(unsafe_code, reason = "a store writes into blocks of the arena while kernels use other bytes of it")]
+#![allow(dead_code, reason = "without `std` there is no thread that reads")]
+
+use core::ptr::NonNull;
+
+use crate::arena::{Memory, Part, Ring};
+use crate::kernels::arch::Isa;
+use crate::kernels::checksum::crc32c;
+use crate::kernels::span::Span;
+use crate::weights::WeightsError;
+use crate::{LOADS_AT_ONCE, STORE_BYTES, STORE_HASH};
+
+/// What went wrong with a load.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// Not all of its bytes could be read. The number is the system's or the store's own, 0 if there is none.
+    Read(i32),
+    /// What was read is not the content of `store.bin`.
+    Checksum,
+}
+
+/// Why a frame ended early. The model can run the next one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StoreError {
+    /// Where the bytes begin in `store.bin` that did not come.
+    pub at: u64,
+    /// How many they are.
+    pub bytes: usize,
+    /// What went wrong.
+    pub fault: Fault,
+}
+
+impl core::fmt::Display for StoreError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let StoreError { at, bytes, fault } = self;
+        write!(f, "{bytes} bytes at {at} of the store of the weights ")?;
+        match fault {
+            Fault::Read(0) => f.write_str("cannot be read"),
+            Fault::Read(code) => write!(f, "cannot be read: error {code}"),
+            Fault::Checksum => f.write_str("are not those of this model"),
+        }
+    }
+}
+
+impl core::error::Error for StoreError {}
+
+/// Bytes of `store.bin` that are to be read into a block of the arena.
+#[derive(Debug)]
+pub struct Load {
+    at: u64,
+    block: NonNull<u8>,
+    bytes: usize,
+    checksum: u32,
+}
+
+// SAFETY: the block is the load's alone until the load has ended.
+unsafe impl Send for Load {}
+
+impl Load {
+    /// Where the bytes begin in `store.bin`.
+    pub fn at(&self) -> u64 {
+        self.at
+    }
+
+    /// How many they are.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Where they go: to so many bytes from here on.
+    pub fn block(&self) -> *mut u8 {
+        self.block.as_ptr()
+    }
+
+    /// The same, for a store that reads at once.
+    fn room(&mut self) -> &mut [u8] {
+        // SAFETY: the block is the load's alone, and its bytes are initialised: it is part of the arena.
+        unsafe { core::slice::from_raw_parts_mut(self.block(), self.bytes) }
+    }
+}
+
+/// What reads weights into blocks of the arena while kernels run, by DMA, say. At most [`LOADS_AT_ONCE`] loads are begun
+/// and not waited for.
+///
+/// # Safety
+/// A store writes nothing but the blocks of loads, and no block after [`Store::wait`] has returned for its load, or after
+/// the store is dropped.
+pub unsafe trait Store: Send {
+    /// Whether `wait` compares what it has read with the checksum.
+    const VERIFIES: bool = false;
+
+    /// Begins a load. Loads may be read in any order.
+    ///
+    /// # Safety
+    /// Until `wait` has returned for the load, nobody else reads or writes its block.
+    unsafe fn start(&mut self, load: Load);
+
+    /// Waits for the end of that load which was begun first, of those that were not waited for.
+    ///
+    /// # Errors
+    /// When not all of its bytes could be read.
+    fn wait(&mut self) -> Result<(), Fault>;
+
+    /// Bytes of `store.bin` that need not be read, since they lie where kernels can reach them. They must begin at a multiple
+    /// of 4. If there are such, all are: no load is begun.
+    fn in_place(&self, at: u64, bytes: usize) -> Option<&[u8]> {
+        let _ = (at, bytes);
+        None
+    }
+}
+
+/// What reads bytes of `store.bin` and returns when they are there.
+pub trait ReadAt: Send {
+    /// Fills the block with the bytes from `at` on.
+    ///
+    /// # Errors
+    /// When not all could be read.
+    fn read_at(&mut self, at: u64, block: &mut [u8]) -> Result<(), Fault>;
+}
+
+/// A store that reads when a load begins, and returns when it has ended.
+#[derive(Debug)]
+pub struct Blocking<R> {
+    reader: R,
+    failed: Option<Fault>,
+}
+
+impl<R: ReadAt> Blocking<R> {
+    /// The store that reads so.
+    pub fn new(reader: R) -> Self {
+        Blocking { reader, failed: None }
+    }
+}
+
+// SAFETY: it writes the blocks of loads only, before `start` returns.
+unsafe impl<R: ReadAt> Store for Blocking<R> {
+    unsafe fn start(&mut self, mut load: Load) {
+        let result = self.reader.read_at(load.at, load.room());
+        self.failed = self.failed.or(result.err());
+    }
+
+    // Which of the loads failed makes no difference: the frame ends.
+    fn wait(&mut self) -> Result<(), Fault> {
+        self.failed.take().map_or(Ok(()), Err)
+    }
+}
+
+/// A store whose bytes lie where kernels can reach them, in flash, say. Nothing is read or copied.
+#[derive(Debug)]
+pub struct InPlace<'w>(&'w [u8]);
+
+impl<'w> InPlace<'w> {
+    /// The content of `store.bin`, at a multiple of 4 bytes.
+    ///
+    /// # Errors
+    /// When it is something else.
+    pub fn new(bytes: &'w [u8]) -> Result<Self, WeightsError> {
+        if bytes.len() as u64 != STORE_BYTES {
+            return Err(WeightsError::Length);
+        }
+        if !bytes.as_ptr().cast::<f32>().is_aligned() {
+            return Err(WeightsError::Alignment);
+        }
+        if crate::hash::hash(bytes) == STORE_HASH { Ok(InPlace(bytes)) } else { Err(WeightsError::Hash) }
+    }
+}
+
+// SAFETY: it writes nothing.
+unsafe impl Store for InPlace<'_> {
+    unsafe fn start(&mut self, _: Load) {}
+
+    fn wait(&mut self) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    fn in_place(&self, at: u64, bytes: usize) -> Option<&[u8]> {
+        let start = usize::try_from(at).ok()?;
+        self.0.get(start..start.checked_add(bytes)?)
+    }
+}
+
+/// Some of a layer's weights in `store.bin`.
+#[derive(Debug)]
+pub(crate) struct Slice {
+    /// Where they begin.
+    pub at: u64,
+    /// How many bytes they are.
+    pub bytes: usize,
+    /// Their CRC-32C.
+    pub checksum: u32,
+    /// How many loads of the frame begin before theirs.
+    pub number: usize,
+}
+
+/// The loads of a frame. Whoever drops it waits for those that have begun.
+pub(crate) struct Loads<'m, S: Store> {
+    store: &'m mut S,
+    /// Bytes that all frames have read.
+    read: &'m mut u64,
+    isa: Isa,
+    /// Loads that have begun, and that have ended.
+    begun: usize,
+    ended: usize,
+    /// Those between, by their numbers modulo [`LOADS_AT_ONCE`].
+    open: [Option<(&'static Slice, NonNull<u8>)>; LOADS_AT_ONCE],
+    failed: Option<StoreError>,
+}
+
+// SAFETY: the blocks of open loads are the loads' alone.
+unsafe impl<S: Store> Send for Loads<'_, S> {}
+
+impl<'m, S: Store> Loads<'m, S> {
+    /// No load has begun yet.
+    pub fn new(store: &'m mut S, read: &'m mut u64, isa: Isa) -> Self {
+        Loads { store, read, isa, begun: 0, ended: 0, open: [const { None }; LOADS_AT_ONCE], failed: None }
+    }
+
+    /// Begins to read a slice into a block.
+    ///
+    /// # Panics
+    /// If the block is too small, or it is another load's turn. In a plan that was checked neither happens.
+    pub fn start<P: Part>(&mut self, memory: &mut Memory<'_, P>, block: Ring<P, u8>, slice: &'static Slice) {
+        if self.store.in_place(slice.at, slice.bytes).is_some() {
+            return;
+        }
+        let Slice { at, bytes, checksum, number } = *slice;
+        assert!(number == self.begun && self.begun - self.ended < LOADS_AT_ONCE);
+        let block = memory.block(block, bytes);
+        self.open[number % LOADS_AT_ONCE] = Some((slice, block));
+        self.begun += 1;
+        // SAFETY: nobody touches the block until `wait` has seen the load's end, by the plan, which was checked; `drop`
+        // waits for whatever is left, so that the arena outlives the load.
+        unsafe { self.store.start(Load { at, block, bytes, checksum }) };
+    }
+
+    /// Waits until a slice is in its block.
+    ///
+    /// # Errors
+    /// When it, or one that began before it, could not be read, or came with other bytes.
+    pub fn wait(&mut self, slice: &'static Slice) -> Result<(), StoreError> {
+        let waited = self.wait_for(slice);
+        self.failed = waited.err();
+        waited
+    }
+
+    fn wait_for(&mut self, slice: &'static Slice) -> Result<(), StoreError> {
+        while self.ended <= slice.number && self.ended < self.begun {
+            let open = self.open[self.ended % LOADS_AT_ONCE].take();
+            self.ended += 1;
+            let ended = self.store.wait();
+            let Some((&Slice { at, bytes, checksum, .. }, block)) = open else { continue };
+            ended.map_err(|fault| StoreError { at, bytes, fault })?;
+            if !S::VERIFIES {
+                // SAFETY: the load has ended, and its block is not yet used.
+                let read = unsafe { core::slice::from_raw_parts(block.as_ptr(), bytes) };
+                if crc32c(self.isa, read) != checksum {
+                    return Err(StoreError { at, bytes, fault: Fault::Checksum });
+                }
+            }
+            *self.read += bytes as u64;
+        }
+        Ok(())
+    }
+
+    /// Why the last wait was in vain.
+    pub fn failed(&self) -> Option<StoreError> {
+        self.failed
+    }
+
+    /// Goes on to the next frame. All loads of this one have ended.
+    pub fn end_frame(&mut self) {
+        (self.begun, self.ended) = (0, 0);
+    }
+
+    /// The bytes of a slice that was waited for: in its block, unless they are read in place.
+    pub fn weights<'b>(&'b self, slice: &Slice, block: Span<'b, u8>) -> &'b [u8] {
+        self.store.in_place(slice.at, slice.bytes).unwrap_or_else(|| block.slice(0, slice.bytes))
+    }
+}
+
+impl<S: Store> Drop for Loads<'_, S> {
+    fn drop(&mut self) {
+        while self.ended < self.begun {
+            // The frame has ended with another error, or by a panic.
+            let _ = self.store.wait();
+            self.ended += 1;
+        }
+    }
+}
+
+#[cfg(feature = "std")]
+pub use loader::Loader;
+
+#[cfg(feature = "std")]
+mod loader {
+    use std::fs::File;
+    use std::io;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::path::Path;
+    use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+    use std::thread::JoinHandle;
+
+    use super::{Fault, LOADS_AT_ONCE, Load, ReadAt, STORE_BYTES, Store, crc32c};
+
+    /// A store whose reader has a thread of its own, so that it reads while kernels run.
+    #[derive(Debug)]
+    pub struct Loader {
+        shared: Arc<Shared>,
+        thread: Option<JoinHandle<()>>,
+        /// Loads begun, and waited for.
+        begun: usize,
+        waited: usize,
+    }
+
+    #[derive(Debug)]
+    struct Shared {
+        queue: Mutex<Queue>,
+        /// Something of the queue has changed.
+        changed: Condvar,
+    }
+
+    #[derive(Debug)]
+    struct Queue {
+        /// By their numbers modulo [`LOADS_AT_ONCE`].
+        loads: [State; LOADS_AT_ONCE],
+        is_closed: bool,
+    }
+
+    #[derive(Debug)]
+    enum State {
+        None,
+        Due(Load),
+        Reading,
+        Ended(Result<(), Fault>),
+    }
+
+    impl Loader {
+        /// Reads the file `store.bin`, or a copy of it.
+        ///
+        /// # Errors
+        /// When it cannot be opened, or is of another length.
+        pub fn open(path: &Path) -> io::Result<Self> {
+            let file = File::open(path)?;
+            let bytes = file.metadata()?.len();
+            if bytes != STORE_BYTES {
+                let why = std::format!("it has {bytes} bytes, and the model's store {STORE_BYTES}");
+                return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+            }
+            Loader::new(file)
+        }
+
+        /// Reads by another reader.
+        ///
+        /// # Errors
+        /// When there is no thread for it.
+        pub fn new(mut reader: impl ReadAt + 'static) -> io::Result<Self> {
+            let queue = Queue { loads: [const { State::None }; LOADS_AT_ONCE], is_closed: false };
+            let shared = Arc::new(Shared { queue: Mutex::new(queue), changed: Condvar::new() });
+            let of_thread = shared.clone();
+            let run = move || of_thread.serve(&mut reader);
+            let thread = std::thread::Builder::new().name("weights".into()).spawn(run)?;
+            Ok(Loader { shared, thread: Some(thread), begun: 0, waited: 0 })
+        }
+    }
+
+    impl Shared {
+        fn lock(&self) -> MutexGuard<'_, Queue> {
+            self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        }
+
+        fn sleep<'q>(&self, queue: MutexGuard<'q, Queue>) -> MutexGuard<'q, Queue> {
+            self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner)
+        }
+
+        /// Reads load after load, until there will be no more.
+        fn serve(&self, reader: &mut impl ReadAt) {
+            let isa = crate::isa();
+            let mut queue = self.lock();
+            for number in 0usize.. {
+                let place = number % LOADS_AT_ONCE;
+                let mut load = loop {
+                    match std::mem::replace(&mut queue.loads[place], State::None) {
+                        State::Due(load) => break load,
+                        other => queue.loads[place] = other,
+                    }
+                    if queue.is_closed {
+                        return;
+                    }
+                    queue = self.sleep(queue);
+                };
+                queue.loads[place] = State::Reading;
+                drop(queue);
+                let (at, checksum) = (load.at, load.checksum);
+                let read = catch_unwind(AssertUnwindSafe(|| reader.read_at(at, load.room())));
+                let mut result = read.unwrap_or(Err(Fault::Read(0)));
+                if result.is_ok() && crc32c(isa, load.room()) != checksum {
+                    result = Err(Fault::Checksum);
+                }
+                queue = self.lock();
+                queue.loads[place] = State::Ended(result);
+                self.changed.notify_all();
+            }
+        }
+    }
+
+    // SAFETY: the thread writes the block of a load before it has ended, and `wait` waits for that. Dropping waits for all.
+    unsafe impl Store for Loader {
+        const VERIFIES: bool = true;
+
+        unsafe fn start(&mut self, load: Load) {
+            let mut queue = self.shared.lock();
+            queue.loads[self.begun % LOADS_AT_ONCE] = State::Due(load);
+            self.begun += 1;
+            self.shared.changed.notify_all();
+        }
+
+        fn wait(&mut self) -> Result<(), Fault> {
+            let place = self.waited % LOADS_AT_ONCE;
+            let mut queue = self.shared.lock();
+            loop {
+                match std::mem::replace(&mut queue.loads[place], State::None) {
+                    State::Ended(result) => {
+                        self.waited += 1;
+                        return result;
+                    }
+                    // Whoever waits for no load need not wait.
+                    State::None => return Ok(()),
+                    other => queue.loads[place] = other,
+                }
+                queue = self.shared.sleep(queue);
+            }
+        }
+    }
+
+    impl Drop for Loader {
+        fn drop(&mut self) {
+            while self.waited < self.begun {
+                let _ = self.wait();
+            }
+            self.shared.lock().is_closed = true;
+            self.shared.changed.notify_all();
+            if let Some(thread) = self.thread.take() {
+                // It catches the reader's panics, and has none of its own.
+                let _ = thread.join();
+            }
+        }
+    }
+
+    impl ReadAt for File {
+        fn read_at(&mut self, at: u64, block: &mut [u8]) -> Result<(), Fault> {
+            #[cfg(unix)]
+            let read = std::os::unix::fs::FileExt::read_exact_at(self, block, at);
+            #[cfg(not(unix))]
+            let read = {
+                use std::io::{Read, Seek};
+                self.seek(io::SeekFrom::Start(at)).and_then(|_| self.read_exact(block))
+            };
+            read.map_err(|error| Fault::Read(error.raw_os_error().unwrap_or(0)))
+        }
+    }
+}

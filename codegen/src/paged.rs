@@ -1,0 +1,126 @@
+//! Layers whose weights are paged, bound: their slices in the store, the blocks that these are read into, and the calls
+//! that make their output channels. `run` and `emit` read weights by the same tables.
+
+use std::ops::Range;
+
+use crate::bind::Call;
+use crate::bytes::Bytes;
+use crate::check::{Begin, Resolved};
+use crate::operator::Operator;
+use crate::weights;
+
+/// A layer's slices.
+#[derive(Debug)]
+pub(crate) struct Paged {
+    /// In turn; slice k goes into block k mod their number.
+    pub slices: Vec<Slice>,
+    /// Where slices go.
+    pub blocks: Vec<Block>,
+    /// What makes the output channels of a slice of so many; none if there is only one slice.
+    calls: Vec<(usize, Call)>,
+}
+
+/// Some output channels.
+#[derive(Debug)]
+pub(crate) struct Slice {
+    /// Its place in the store.
+    pub at: u64,
+    /// Bytes of its packed weights.
+    pub bytes: usize,
+    /// The channels; none if they are not dealt into slices.
+    pub filters: Range<usize>,
+}
+
+/// Where slices go.
+#[derive(Debug)]
+pub(crate) struct Block {
+    /// Its place among the CNN's stores.
+    pub store: usize,
+    /// Its bytes of the arena.
+    pub range: Range<usize>,
+    /// From when on it may be written.
+    pub begin: Begin,
+}
+
+impl Paged {
+    /// What the plan states of a layer that is bound to `call`; nothing if its weights stay in memory.
+    ///
+    /// # Errors
+    /// When no kernel makes some of its output channels.
+    pub fn of(resolved: &Resolved<'_>, c: usize, l: usize, call: &Call) -> Result<Option<Self>, String> {
+        let cnn = &resolved.index.cnns[c];
+        let layer = cnn.layers[l].layer;
+        let Some(stated) = &layer.paged else { return Ok(None) };
+        let of_layer = resolved.stores[c].iter().enumerate().filter(|(_, store)| store.tensor == l);
+        let block = |(s, store): (usize, &crate::check::Store)| {
+            let start = *store.bases.first()? as usize;
+            Some(Block { store: s, range: start..start + store.ring_bytes() as usize, begin: store.begin()? })
+        };
+        let blocks: Vec<Block> = of_layer.filter_map(block).collect();
+        if blocks.len() != stated.blocks.len() || blocks.is_empty() {
+            return Err("it has blocks that are nowhere: a mistake in csdfc".into());
+        }
+        let mut paged = Paged { slices: Vec::new(), blocks, calls: Vec::new() };
+        let Some(each) = stated.filters else {
+            let bytes = weights::stored_len(call);
+            paged.slices.push(Slice { at: stated.at, bytes, filters: 0..0 });
+            return Ok(Some(paged));
+        };
+        let all = match &layer.operator {
+            Operator::Conv(conv) => conv.filters,
+            Operator::Gemm(gemm) => gemm.units,
+            _ => 0,
+        };
+        let mut at = stated.at;
+        for start in (0..all).step_by((each as usize).max(1)) {
+            let filters = start..all.min(start + each as usize);
+            let slice = call.slice(&layer.operator, filters.len());
+            let slice = slice.ok_or("no kernel computes it in slices: a mistake in csdfc")?;
+            let bytes = weights::stored_len(&slice);
+            if paged.calls.iter().all(|(count, _)| *count != filters.len()) {
+                paged.calls.push((filters.len(), slice));
+            }
+            paged.slices.push(Slice { at, bytes, filters });
+            at += bytes as u64;
+        }
+        Ok(Some(paged))
+    }
+
+    /// The call that makes the channels of a slice; none if it is the layer's own.
+    pub fn call(&self, slice: usize) -> Option<&Call> {
+        let count = self.slices[slice].filters.len();
+        self.calls.iter().find(|(of, _)| *of == count).map(|(_, call)| call)
+    }
+
+    /// The block of a slice.
+    pub fn block(&self, slice: usize) -> &Block {
+        &self.blocks[slice % self.blocks.len()]
+    }
+
+    /// Packs the parameters of the layer, and hands them over slice by slice, in turn. `values` gives the parameter of an
+    /// index.
+    ///
+    /// # Errors
+    /// When values cannot be had, are not as many as the operator needs, or cannot be taken.
+    pub fn pack(
+        &self,
+        call: &Call,
+        values: &dyn Fn(usize) -> Result<Vec<f32>, String>,
+        take: &mut dyn FnMut(&[u8]) -> Result<(), String>,
+    ) -> Result<(), String> {
+        let bytes = weights::stored_len(call);
+        let mut whole =
+            Bytes::zeros(bytes).ok_or_else(|| format!("there is no memory for {bytes} bytes of weights"))?;
+        weights::pack(call, values, &mut whole)?;
+        for (number, slice) in self.slices.iter().enumerate() {
+            match self.call(number) {
+                None => take(&whole)?,
+                Some(part) => {
+                    let packed = weights::slice(call, part, &whole, slice.filters.clone());
+                    take(&packed.ok_or("it has no such output channels: a mistake in csdfc")?)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}

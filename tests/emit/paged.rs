@@ -1,0 +1,237 @@
+//! Emitted crates whose weights are read from a store, and what becomes of a store that fails.
+
+use csdfc::app::resolve::Application;
+use csdfc_codegen::emit;
+use csdfc_tests::application;
+
+use super::{Emitted, cargo, check};
+
+pub fn paged(model: &str, more: &str) -> Application {
+    application(&format!("(cnns: [(model: \"builtin:{model}\")], weights: paged, {more})"))
+}
+
+#[test]
+fn all_at_once_and_by_rows() {
+    for (model, rows) in [("lenet5", "none"), ("resnet8", "none"), ("resnet8", "all"), ("paper_pair", "all")]
+    {
+        check(&paged(model, &format!("rows: {rows}")));
+    }
+}
+
+/// Slices of halves, of which the last is shorter and is made in the caller's memory.
+#[test]
+fn of_half_precision() {
+    let cnn = "(model: \"builtin:mobilenet_v1_0.25\", precision: half)";
+    check(&application(&format!("(cnns: [{cnn}], weights: paged, rows: none)")));
+}
+
+/// Some weights stay, and what two CNNs read from one store goes into the same bytes.
+#[test]
+fn some_of_the_weights() {
+    let resident = "resident: [\"stack2_conv1\", \"F6\"]";
+    check(&application(&format!(
+        "(cnns: [(model: \"builtin:resnet8\"), (model: \"builtin:lenet5\")], weights: paged, {resident}, threads: 2)"
+    )));
+    let at_once = "parallel: [[\"resnet8\", \"lenet5\"]]";
+    check(&application(&format!(
+        "(cnns: [(model: \"builtin:resnet8\"), (model: \"builtin:lenet5\")], weights: paged, {at_once})"
+    )));
+}
+
+/// A stage of a pipeline reads its weights while the other runs; two that do are refused.
+#[test]
+fn a_stage_of_a_pipeline() {
+    let pipeline = |resident: &str| {
+        let stages = "partitions: [(name: \"a\", upto: \"stack2_conv1\"), (name: \"b\")]";
+        application(&format!(
+            "(cnns: [(model: \"builtin:resnet8\", {stages})], parallel: [[\"a\", \"b\"]], weights: paged, \
+             resident: [{resident}])"
+        ))
+    };
+    check(&pipeline("\"conv\", \"stack1_conv1\", \"stack1_conv2\", \"stack2_conv1\""));
+    let both = pipeline("");
+    let plan = csdfc_tests::plan(&both);
+    let error =
+        emit::emit(&plan, &super::values_of(&both), &emit::Options::default()).expect_err("two stores");
+    assert!(error.to_string().contains("name the layers of one of them as `resident`"), "{error}");
+}
+
+/// A test of a crate: its store fails at each of its reads in turn, in every way.
+const FAULTS: &str = r#"
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use emitted::*;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum What { Fail, Short, Flip, Panic }
+
+#[derive(Default)]
+struct State {
+    reads: usize,
+    fault: Option<(usize, What)>,
+}
+
+struct Faulty {
+    bytes: Vec<u8>,
+    state: Arc<Mutex<State>>,
+    is_slow: bool,
+}
+
+impl ReadAt for Faulty {
+    fn read_at(&mut self, at: u64, block: &mut [u8]) -> Result<(), Fault> {
+        let (number, due) = {
+            let mut state = self.state.lock().unwrap();
+            let number = state.reads;
+            state.reads += 1;
+            (number, state.fault.take_if(|(when, _)| *when == number).map(|(_, what)| what))
+        };
+        if self.is_slow {
+            std::thread::sleep(Duration::from_micros(number as u64 * 7919 % 700));
+        }
+        let from = &self.bytes[at as usize..][..block.len()];
+        match due {
+            Some(What::Fail) => return Err(Fault::Read(5)),
+            Some(What::Short) => {
+                let half = block.len() / 2;
+                block[..half].copy_from_slice(&from[..half]);
+                return Err(Fault::Read(0));
+            }
+            Some(What::Panic) => panic!("the reader's own"),
+            Some(What::Flip) => {
+                block.copy_from_slice(from);
+                block[number * 31 % from.len()] ^= 1 << (number % 8);
+            }
+            None => block.copy_from_slice(from),
+        }
+        Ok(())
+    }
+}
+
+fn frame<S: Store>(model: &mut Model<'_, S>) -> Result<[f32; 10], StoreError> {
+    let input: Vec<f32> = (0..3072).map(|i| (i * 7919 % 1013) as f32 / 507.0 - 1.0).collect();
+    let mut output = [f32::NAN; 10];
+    model.infer(Inputs { input: input.first_chunk().unwrap() }, Outputs { output: &mut output })?;
+    Ok(output)
+}
+
+fn store() -> Vec<u8> {
+    std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/store.bin")).unwrap()
+}
+
+#[repr(align(64))]
+struct Aligned([u8; STORE_BYTES as usize]);
+
+/// What a frame makes of weights that are read in place.
+fn expected() -> [f32; 10] {
+    let mut bytes = Box::new(Aligned([0; STORE_BYTES as usize]));
+    bytes.0.copy_from_slice(&store());
+    let mut arena = Box::new(Arena::new());
+    let mut model = Model::new(&mut arena, InPlace::new(&bytes.0).unwrap());
+    let output = frame(&mut model).unwrap();
+    assert_eq!(model.bytes_read(), 0);
+    drop(model);
+    bytes.0[77] ^= 1;
+    assert_eq!(InPlace::new(&bytes.0).err(), Some(WeightsError::Hash));
+    assert_eq!(InPlace::new(&bytes.0[4..]).err(), Some(WeightsError::Length));
+    output
+}
+
+/// A frame that meets a fault ends with an error, and the next one is right again.
+fn meet_faults<S: Store>(make: impl Fn(Faulty) -> S, kinds: &[What], is_slow: bool) {
+    let state = Arc::<Mutex<State>>::default();
+    let mut arena = Box::new(Arena::new());
+    let mut model = Model::new(&mut arena, make(Faulty { bytes: store(), state: state.clone(), is_slow }));
+    let expected = expected();
+    assert_eq!(frame(&mut model).unwrap(), expected);
+    assert_eq!((model.bytes_read(), state.lock().unwrap().reads), (STORE_BYTES, READS));
+    for &what in kinds {
+        for number in 0..READS {
+            let before = state.lock().unwrap().reads;
+            state.lock().unwrap().fault = Some((before + number, what));
+            let error = frame(&mut model).unwrap_err();
+            assert_eq!(error.fault == Fault::Checksum, what == What::Flip, "{what:?} at {number}: {error}");
+            assert!(state.lock().unwrap().fault.is_none());
+            let read = model.bytes_read();
+            assert_eq!(frame(&mut model).unwrap(), expected, "{what:?} at {number}");
+            assert_eq!(model.bytes_read() - read, STORE_BYTES);
+        }
+    }
+}
+
+#[test]
+fn blocking() {
+    meet_faults(Blocking::new, &[What::Fail, What::Short, What::Flip], false);
+}
+
+#[test]
+fn by_a_thread() {
+    let kinds = [What::Fail, What::Short, What::Flip, What::Panic];
+    meet_faults(|reader| Loader::new(reader).unwrap(), &kinds, false);
+}
+
+#[test]
+fn by_a_thread_that_is_slow() {
+    meet_faults(|reader| Loader::new(reader).unwrap(), &[What::Flip], true);
+}
+
+/// A panic of the reader's goes through the frame, and leaves the model as it was.
+#[test]
+fn panics_of_a_blocking_reader() {
+    let state = Arc::<Mutex<State>>::default();
+    let reader = Faulty { bytes: store(), state: state.clone(), is_slow: false };
+    let mut arena = Box::new(Arena::new());
+    let mut model = Model::new(&mut arena, Blocking::new(reader));
+    state.lock().unwrap().fault = Some((READS / 2, What::Panic));
+    let run = std::panic::AssertUnwindSafe(|| frame(&mut model));
+    assert!(std::panic::catch_unwind(run).is_err());
+    assert_eq!(frame(&mut model).unwrap(), expected());
+}
+
+/// Files that are no store of this model.
+#[test]
+fn other_files() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let error = Loader::open(&folder.join("none.bin")).unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::NotFound);
+    let mut bytes = store();
+    bytes[1000] ^= 4;
+    for (length, is_opened) in [(bytes.len(), true), (bytes.len() - 1, false), (0, false)] {
+        let path = folder.join(format!("other-{length}.bin"));
+        std::fs::write(&path, &bytes[..length]).unwrap();
+        let loader = Loader::open(&path);
+        assert_eq!(loader.is_ok(), is_opened);
+        let Ok(loader) = loader else { continue };
+        let mut arena = Box::new(Arena::new());
+        let mut model = Model::new(&mut arena, loader);
+        // The file loses its end while the model uses it.
+        assert_eq!(frame(&mut model).unwrap_err().fault, Fault::Checksum);
+        std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(500).unwrap();
+        assert_eq!(frame(&mut model).unwrap_err().fault, Fault::Read(0));
+        std::fs::write(&path, store()).unwrap();
+        assert_eq!(frame(&mut model).unwrap(), expected());
+    }
+}
+"#;
+
+#[test]
+fn stores_that_fail() {
+    let application = paged("resnet8", "rows: none");
+    let emitted = Emitted::new(&application);
+    let layers = emitted.plan.cnns[0].layers.iter();
+    let blocks: usize = layers.filter_map(|layer| layer.paged.as_ref()).map(|paged| paged.blocks.len()).sum();
+    let slices = |text: &str| -> usize {
+        let each =
+            text.split(',').map(|part| part.split_once('*').map_or(1, |(n, _)| n.parse().expect("a count")));
+        each.sum()
+    };
+    let layers = emitted.plan.cnns[0].layers.iter();
+    let reads: usize =
+        layers.filter_map(|layer| layer.paged.as_ref()).map(|paged| slices(&paged.slices)).sum();
+    assert!(reads > blocks, "some block is used twice");
+    let tests = emitted.folder().join("tests");
+    std::fs::create_dir(&tests).expect("a folder");
+    std::fs::write(tests.join("faults.rs"), format!("const READS: usize = {reads};\n{FAULTS}"))
+        .expect("a test");
+    cargo(emitted.folder(), &["test", "--offline"]);
+}
