@@ -2,9 +2,6 @@
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a panic is how a test fails")]
 
-use std::path::Path;
-use std::process::Command;
-
 use csdfc::app::partition::Partition;
 use csdfc::app::resolve::{Application, Cnn};
 use csdfc::network::{LayerId, Network, NetworkOutput, Operand};
@@ -13,8 +10,8 @@ use csdfc_codegen::operator::{Concat, Conv, Operator, Pool, PoolKind};
 use csdfc_codegen::plan::Plan;
 use csdfc_codegen::run::{Data, Runner, Value};
 use csdfc_codegen::shape::Shape;
-use csdfc_tests::crates::{run, write_with_harness};
-use csdfc_tests::{application, generate, plan, root, skipped};
+use csdfc_tests::crates::{SANITIZED, run, thread_sanitizer, write_with_harness};
+use csdfc_tests::{application, generate, plan, root};
 
 /// Two pipelines, one with a tensor that both its stages read, and two CNNs at the same time; [`fork`] joins them.
 const APPLICATION: &str = r#"(
@@ -216,41 +213,14 @@ fn with_ring_rows(plan: &Plan, t: usize, rows: u64) -> Option<Plan> {
 #[test]
 #[ignore = "builds the standard library with a nightly toolchain"]
 fn without_data_races() {
-    let nightly =
-        |arguments: &[&str]| Command::new("rustup").args(["run", "nightly"]).args(arguments).output();
-    let root = nightly(&["rustc", "--print", "sysroot"]).ok().filter(|output| output.status.success());
-    let root = root.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
-    if !root.is_some_and(|root| Path::new(&root).join("lib/rustlib/src/rust/library").is_dir()) {
-        skipped("ThreadSanitizer: no nightly toolchain with rust-src");
-        return;
-    }
     let application = with("rows: all, storage: tensors, threads: 2");
     let plan = plan(&application);
     let folder = tempfile::tempdir().expect("a folder");
     write_with_harness(folder.path(), &application, &plan, &harness_text());
     let harness = folder.path().join("harness");
-    let target = "x86_64-unknown-linux-gnu";
-    let cargo = |command: &str, more: &[&str]| {
-        let output = Command::new("rustup")
-            .args(["run", "nightly", "cargo", command, "-Zbuild-std", "--target", target])
-            .args(more)
-            .current_dir(&harness)
-            .env("CARGO_TARGET_DIR", harness.join("target"))
-            .env("RUSTFLAGS", "-Zsanitizer=thread")
-            .output()
-            .expect("rustup");
-        (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
-    };
-    // What the standard library is made of comes from crates.io.
-    let (is_there, said) = cargo("fetch", &[]);
-    if !is_there {
-        let why = said.lines().last().unwrap_or_default();
-        skipped(&format!("ThreadSanitizer: the standard library's sources cannot be had: {why}"));
-        return;
-    }
-    let (is_built, said) = cargo("build", &["--release", "--offline"]);
-    assert!(is_built, "{said}");
-    let program = harness.join("target").join(target).join("release/harness");
+    let Some(cargo) = thread_sanitizer(&harness) else { return };
+    cargo(&["build", "--release", "--offline"]);
+    let program = harness.join("target").join(SANITIZED).join("release/harness");
     let options = [("TSAN_OPTIONS", "halt_on_error=1")];
     let told = run(
         folder.path(),

@@ -8,6 +8,8 @@ use csdfc_codegen::emit::{self, Options};
 use csdfc_codegen::plan::Plan;
 use csdfc_command::commands;
 
+use crate::skipped;
+
 /// The files of the crate `emitted` of a plan.
 pub fn emitted(application: &Application, plan: &Plan) -> Vec<(PathBuf, Vec<u8>)> {
     let values = |cnn: usize, layer: usize, parameter: usize| {
@@ -46,4 +48,48 @@ pub fn run(folder: &Path, program: &str, arguments: &[&str], environment: &[(&st
     let text = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && !text.contains("warning"), "{program} {arguments:?}:\n{text}");
     String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// The target for which [`thread_sanitizer`] builds.
+pub const SANITIZED: &str = "x86_64-unknown-linux-gnu";
+
+/// What calls Cargo in a folder, to build with ThreadSanitizer, the standard library too. Nothing where there is no nightly
+/// toolchain with its sources: that is told.
+///
+/// # Panics
+/// The call panics when Cargo fails.
+pub fn thread_sanitizer(folder: &Path) -> Option<impl Fn(&[&str])> {
+    let nightly =
+        |arguments: &[&str]| Command::new("rustup").args(["run", "nightly"]).args(arguments).output();
+    let root = nightly(&["rustc", "--print", "sysroot"]).ok().filter(|output| output.status.success());
+    let root = root.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
+    if !root.is_some_and(|root| Path::new(&root).join("lib/rustlib/src/rust/library").is_dir()) {
+        skipped("ThreadSanitizer: no nightly toolchain with rust-src");
+        return None;
+    }
+    let folder = folder.to_owned();
+    let cargo = move |arguments: &[&str]| {
+        let (command, more) = arguments.split_first().expect("a command");
+        let output = Command::new("rustup")
+            .args(["run", "nightly", "cargo", command, "-Zbuild-std", "--target", SANITIZED])
+            .args(more)
+            .current_dir(&folder)
+            .env("CARGO_TARGET_DIR", folder.join("target"))
+            .env("RUSTFLAGS", "-Zsanitizer=thread")
+            .env("TSAN_OPTIONS", "halt_on_error=1")
+            .output()
+            .expect("rustup");
+        (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    // What the standard library is made of comes from crates.io.
+    let (is_there, said) = cargo(&["fetch"]);
+    if !is_there {
+        let why = said.lines().last().unwrap_or_default();
+        skipped(&format!("ThreadSanitizer: the standard library's sources cannot be had: {why}"));
+        return None;
+    }
+    Some(move |arguments: &[&str]| {
+        let (is_done, said) = cargo(arguments);
+        assert!(is_done, "{arguments:?}: {said}");
+    })
 }
