@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use csdfc::app::resolve::Application;
+use csdfc::network::NetworkOutput;
 use csdfc_codegen::emit::{self, Options};
 use csdfc_codegen::file_name::file_name;
 use csdfc_codegen::operator::{InputElement, Operator};
@@ -180,6 +181,16 @@ fn model(name: &str, rows: &str) -> Application {
 #[test]
 fn one_model() {
     check(&model("lenet5", "none"));
+}
+
+/// Two outputs that are one tensor, which the caller has twice.
+#[test]
+fn a_tensor_that_is_two_outputs() {
+    let mut application = model("lenet5", "none");
+    let outputs = &mut application.cnns[0].network.outputs;
+    let again = NetworkOutput { name: "again".into(), ..outputs[0].clone() };
+    outputs.push(again);
+    check(&application);
 }
 
 #[test]

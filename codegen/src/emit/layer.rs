@@ -9,7 +9,7 @@ use crate::paged::Paged;
 use super::call::{self, Operand, Slots};
 use super::follow;
 use super::loads::{self, PagedLayer};
-use super::model::{InputField, Model, summary};
+use super::model::{InputField, Model, OutputField, summary};
 use super::pipeline::Link;
 use super::source::Source;
 
@@ -138,7 +138,7 @@ fn write_input(source: &mut Source, model: &Model<'_>, layer: usize, input: &Inp
     let entry = &model.cnn().layers[layer];
     let Some(field) = model.inputs.iter().find(|field| field.layer == layer) else { return };
     let written = model.written(layer);
-    let outputs: Vec<_> = model.outputs.iter().filter(|output| output.layer == layer).collect();
+    let outputs: Vec<_> = outputs(model, layer).collect();
     let Some(&own) = written.first() else {
         // Layers read the caller's frame in place.
         for output in outputs {
@@ -237,8 +237,10 @@ impl<'c> Part<'c> {
 fn write_slices(source: &mut Source, model: &Model<'_>, layer: usize, call: &Call, paged: &Paged) {
     let (slices, blocks) = (paged.slices.len(), paged.blocks.len());
     let is_sliced = slices > 1;
-    if is_sliced && model.written(layer).is_empty() {
-        write_room(source, model, layer, "let mut output");
+    // There is one output then: `Model::bind` has seen to it.
+    let room = outputs(model, layer).next().filter(|_| is_sliced && model.written(layer).is_empty());
+    if let Some(output) = room {
+        write_room(source, model, output, "let mut output");
     }
     // All slices but the last make as many channels.
     let channels = |slice: usize| paged.slices[slice].filters.len();
@@ -282,9 +284,13 @@ fn write_slices(source: &mut Source, model: &Model<'_>, layer: usize, call: &Cal
     }
 }
 
-/// Writes the caller's room for what a layer makes that writes no ring.
-fn write_room(source: &mut Source, model: &Model<'_>, layer: usize, variable: &str) {
-    let Some(output) = model.outputs.iter().find(|output| output.layer == layer) else { return };
+/// The network outputs that a layer makes.
+fn outputs<'m>(model: &'m Model<'_>, layer: usize) -> impl Iterator<Item = &'m OutputField<'m>> {
+    model.outputs.iter().filter(move |output| output.layer == layer)
+}
+
+/// Writes the caller's room for an output whose layer writes no ring.
+fn write_room(source: &mut Source, model: &Model<'_>, output: &OutputField<'_>, variable: &str) {
     let (caller, name) = (caller(model), &output.name);
     source.line(format!("{variable} = SpanMut::new({caller}outputs.{name}(y.clone()));"));
 }
@@ -413,15 +419,25 @@ fn write_kernel(source: &mut Source, model: &Model<'_>, layer: usize, part: &Par
             }
         }
         None => {
-            borrow(source, None);
             let elements = entry.tensor.shape.elements() as u64;
             let data = if part.is_sliced { "output.again()" } else { "output" };
             let room =
                 Operand { data: channels(data.into(), true, elements), slots: Slots::Ring("0".into()) };
-            if !part.is_sliced {
-                write_room(source, model, layer, "let output");
+            // Each output is made for itself.
+            let several = outputs(model, layer).count() > 1;
+            for output in outputs(model, layer) {
+                if several {
+                    source.open("{");
+                }
+                borrow(source, None);
+                if !part.is_sliced {
+                    write_room(source, model, output, "let output");
+                }
+                call::write(source, call, &operands, &room, context);
+                if several {
+                    source.close("}");
+                }
             }
-            call::write(source, call, &operands, &room, context);
         }
     }
 }
@@ -455,7 +471,7 @@ fn write_copies(source: &mut Source, model: &Model<'_>, layer: usize, written: &
         let (to, other_y) = (ring(model, layer, other), slot(model, other, "y"));
         source.line(format!("self.memory.copy_row({from}, {y}, {to}, {other_y});"));
     }
-    for output in model.outputs.iter().filter(|output| output.layer == layer) {
+    for output in outputs(model, layer) {
         let caller = caller(model);
         source.line(format!("{caller}outputs.{}(y, self.memory.row({from}, {y}));", output.name));
     }

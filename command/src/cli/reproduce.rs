@@ -12,7 +12,7 @@ pub struct ReproduceArgs {
     /// The paper: s1 is "CNN offloading in steps: S1 strategies"; table12 is Tables 1, 8, 9 and 12 of
     /// "Memory-throughput trade-off for CNN-based applications at the edge"; mec is "MEC: Memory-efficient convolution for
     /// deep neural network"; joint is no paper: it compares plans whose primitives and rows are chosen together with those
-    /// whose are not
+    /// whose are not; nor is paging: memory and frame rate where weights are read from stores
     #[arg(value_enum)]
     pub paper: Paper,
     /// Folder of the page and its figures; files of the same names are replaced
@@ -41,4 +41,6 @@ pub enum Paper {
     Mec,
     /// Primitives, rows and segments chosen together, beside one after the other.
     Joint,
+    /// Memory and frame rate of networks whose weights are read from slow and fast stores.
+    Paging,
 }

@@ -22,6 +22,7 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<Ending, Error> {
         }
         Paper::Mec => Ok(reproduce::mec::files(!args.no_times, &tell)),
         Paper::Joint => reproduce::joint::files(&tell),
+        Paper::Paging => reproduce::paging::files(&tell),
         Paper::Table12 => reproduce::table12::files(args.seed, &tell),
     };
     line.done();

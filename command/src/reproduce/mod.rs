@@ -2,6 +2,7 @@
 
 pub mod joint;
 pub mod mec;
+pub mod paging;
 pub mod s1;
 pub mod table12;
 
