@@ -1,4 +1,4 @@
-//! Plain chains of layers: LeNet-5, and torchvision's AlexNet and VGG-16.
+//! Plain chains of layers: LeNet-5, torchvision's AlexNet, and VGG.
 
 use csdfc_codegen::operator::Function;
 
@@ -47,14 +47,34 @@ pub(super) fn alexnet() -> Result<Network, BuildError> {
     classifier(b, &x, [1, 4, 6])
 }
 
-/// Simonyan and Zisserman, "Very deep convolutional networks" (2014), table 1, D.
+/// Simonyan and Zisserman, "Very deep convolutional networks" (2014), table 1, B.
+pub(super) fn vgg_b() -> Result<Network, BuildError> {
+    vgg(14, [&[3, 3]; 5])
+}
+
+/// Column C: the third convolution of the last three blocks has 1×1 filters.
+pub(super) fn vgg_c() -> Result<Network, BuildError> {
+    vgg(15, [&[3, 3], &[3, 3], &[3, 3, 1], &[3, 3, 1], &[3, 3, 1]])
+}
+
+/// Column D.
 pub(super) fn vgg16() -> Result<Network, BuildError> {
-    let mut b = Builder::new(11);
+    vgg(11, [&[3, 3], &[3, 3], &[3; 3], &[3; 3], &[3; 3]])
+}
+
+/// Column E.
+pub(super) fn vgg_e() -> Result<Network, BuildError> {
+    vgg(16, [&[3, 3], &[3, 3], &[3; 4], &[3; 4], &[3; 4]])
+}
+
+/// Five blocks of convolutions of these kernels, each with a pool behind it, in torchvision's places.
+fn vgg(seed: u64, blocks: [&[usize]; 5]) -> Result<Network, BuildError> {
+    let mut b = Builder::new(seed);
     let mut x = b.input("input", [1, 3, 224, 224])?;
     let mut place = 0;
-    for (convs, filters) in [(2, 64), (2, 128), (3, 256), (3, 512), (3, 512)] {
-        for _ in 0..convs {
-            x = square(filters, 3).bias().conv(&mut b, &format!("features.{place}"), &x)?;
+    for (kernels, filters) in blocks.into_iter().zip([64, 128, 256, 512, 512]) {
+        for &kernel in kernels {
+            x = square(filters, kernel).bias().conv(&mut b, &format!("features.{place}"), &x)?;
             x = b.named(format!("features.{}", place + 1)).activation(&x, Function::Relu)?;
             place += 2;
         }

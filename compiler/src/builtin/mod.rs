@@ -26,8 +26,9 @@ use crate::network::Network;
 /// The built-in architectures with published figures.
 ///
 /// `mobilenet_v1`, `mobilenet_v2` and `efficientnet_b0` are those of Keras, with TensorFlow's padding; `inception_v2`
-/// is BN-Inception by its Caffe model; `resnet8` is MLPerf Tiny's; `lenet5` is described at its definition; the others
-/// are torchvision's. The number after `mobilenet_v1_` is the width multiplier.
+/// is BN-Inception by its Caffe model; `resnet8` is MLPerf Tiny's; `lenet5` is described at its definition;
+/// `vgg_b`, `vgg_c` and `vgg_e` are columns of VGG's table 1, of which D is `vgg16`; the others are torchvision's. The number
+/// after `mobilenet_v1_` is the width multiplier.
 pub const NAMES: &[&str] = &[
     "alexnet",
     "densenet121",
@@ -46,6 +47,9 @@ pub const NAMES: &[&str] = &[
     "resnet8",
     "squeezenet1_0",
     "vgg16",
+    "vgg_b",
+    "vgg_c",
+    "vgg_e",
 ];
 
 /// The small networks of the main paper's examples: CNN1 and CNN2 of its application (section 2.3) and the pair of
@@ -102,6 +106,9 @@ pub fn network(name: &str) -> Result<Network, BuiltinError> {
         "resnet8" => resnet::resnet8(),
         "squeezenet1_0" => squeezenet::squeezenet1_0(),
         "vgg16" => classic::vgg16(),
+        "vgg_b" => classic::vgg_b(),
+        "vgg_c" => classic::vgg_c(),
+        "vgg_e" => classic::vgg_e(),
         _ => return Err(BuiltinError::Unknown { name: name.into(), suggestion: nearest(name) }),
     }?)
 }

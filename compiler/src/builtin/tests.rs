@@ -66,6 +66,9 @@ fn published_parameters_and_macs() {
     check("resnet50", 25_557_032, 4089.0, 0.5);
     check("squeezenet1_0", 1_248_424, 819.0, 0.5);
     check("vgg16", 138_357_544, 15_470.0, 5.0);
+    // B and E are torchvision's vgg13 and vgg19.
+    check("vgg_b", 133_047_848, 11_310.0, 5.0);
+    check("vgg_e", 143_667_240, 19_630.0, 5.0);
     // Trainable parameters by Keras' applications; mult-adds by the paper's table 6.
     check("mobilenet_v1", 4_231_976, 569.0, 0.5);
     check("mobilenet_v1_0.75", 2_585_560, 325.0, 0.5);
@@ -77,6 +80,27 @@ fn published_parameters_and_macs() {
     check("lenet5", 61_706, 0.416_520, 0.0);
     // The trainable parameters that MLPerf Tiny's training log prints; its paper says 12.5 M.
     check("resnet8", 78_186, 12.5, 0.05);
+}
+
+/// Table 2 of "Very deep convolutional networks": millions of parameters of B to E.
+#[test]
+fn columns_of_vgg_have_the_printed_parameters() {
+    for (name, millions) in [("vgg_b", 133), ("vgg_c", 134), ("vgg16", 138), ("vgg_e", 144)] {
+        let parameters = network(name).unwrap().parameters();
+        assert_eq!((parameters as f64 / 1e6).round() as u64, millions, "{name}: {parameters}");
+    }
+    let kernels = |name: &str| -> Vec<usize> {
+        let network = network(name).unwrap();
+        let convolutions = network.layers.iter().filter_map(|layer| match &layer.operator {
+            Operator::Conv(conv) => Some(conv.kernel[0]),
+            _ => None,
+        });
+        convolutions.collect()
+    };
+    assert_eq!(kernels("vgg_b"), [3; 10]);
+    assert_eq!(kernels("vgg_c"), [3, 3, 3, 3, 3, 3, 1, 3, 3, 1, 3, 3, 1]);
+    assert_eq!(kernels("vgg16"), [3; 13]);
+    assert_eq!(kernels("vgg_e"), [3; 16]);
 }
 
 #[test]
