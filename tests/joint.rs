@@ -5,6 +5,8 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use csdfc::app::MemoryGoal;
 use csdfc::app::resolve::{Application, RowsChoice};
@@ -12,7 +14,9 @@ use csdfc::app::spec::Primitives;
 use csdfc::cost::DeviceProfile;
 use csdfc::cost::measured::{Measured, Sample, scenario};
 use csdfc::driver::{self, Planned};
-use csdfc::network::{Layer, LayerId, Network};
+use csdfc::network::{Layer, LayerId, Network, Operand};
+use csdfc::search::known::Start;
+use csdfc::search::watch::{Limit, Progress, Watch};
 use csdfc::selection;
 use csdfc_codegen::bind::Primitive;
 use csdfc_codegen::check;
@@ -43,7 +47,7 @@ const SEVERAL_LAYOUTS: [&str; 7] = [
 ];
 
 /// A 3×3 convolution over `x`, by channels.
-fn convolution(network: &mut Network, x: csdfc::network::Operand, filters: usize) -> csdfc::network::Operand {
+pub(super) fn convolution(network: &mut Network, x: Operand, filters: usize) -> Operand {
     let conv = Conv {
         filters,
         kernel: [3, 3],
@@ -79,7 +83,7 @@ fn network(random: &mut ChaCha8Rng, layers: usize, has_branches: bool) -> Networ
     network
 }
 
-fn subject(network: Network) -> Application {
+pub(super) fn subject(network: Network) -> Application {
     let layers: Vec<LayerId> = network.ids().collect();
     let partition =
         csdfc::app::Partition { name: "a".into(), layers, processor: "cpu".into(), schedule: None };
@@ -89,19 +93,31 @@ fn subject(network: Network) -> Application {
 
 /// A profile on which these primitives take random times in one firing, and longer row by row.
 fn device(network: &Network, primitives: &[&str], random: &mut ChaCha8Rng) -> DeviceProfile {
+    device_of(network, primitives, |_, _, rows| {
+        let ns = random.random_range(20_000..200_000) as f64;
+        [ns, if rows > 1 { ns * random.random_range(100..180) as f64 / 100.0 } else { ns }]
+    })
+}
+
+/// A profile on which these primitives take such times for a layer by its place and rows: in one firing, and row by row.
+pub(super) fn device_of(
+    network: &Network,
+    primitives: &[&str],
+    mut times_of: impl FnMut(usize, Primitive, u64) -> [f64; 2],
+) -> DeviceProfile {
     let mut device = DeviceProfile::find("generic", Path::new("")).unwrap();
     let mut measured: BTreeMap<String, Measured> = BTreeMap::new();
-    for layer in network.layers.iter().filter(|layer| !layer.is_input()) {
+    for (place, layer) in network.layers.iter().enumerate().filter(|(_, layer)| !layer.is_input()) {
         let inputs: Vec<&Shape> = layer.inputs.iter().map(|operand| &operand.shape).collect();
         let mut times = BTreeMap::new();
         let all = primitives.iter().filter_map(|name| Primitive::find(name));
         for primitive in all.filter(|primitive| primitive.computes(&layer.operator, &inputs)) {
             let by = Layer { primitive: Some(primitive), ..layer.clone() };
-            let (rows, ns) = (by.rows() as u64, random.random_range(20_000..200_000) as f64);
+            let rows = by.rows() as u64;
+            let [ns, by_rows] = times_of(place, primitive, rows);
             let mut samples = vec![Sample { rows, ns, spread: 0.0 }];
             if rows > 1 {
-                let ns = ns * random.random_range(100..180) as f64 / 100.0;
-                samples.insert(0, Sample { rows: 1, ns, spread: 0.0 });
+                samples.insert(0, Sample { rows: 1, ns: by_rows, spread: 0.0 });
             }
             times.insert(primitive.name().to_owned(), samples);
         }
@@ -118,7 +134,7 @@ fn with(application: &Application, memory: Option<MemoryGoal>) -> Application {
     application
 }
 
-fn planned(application: &Application, device: &DeviceProfile) -> Planned {
+pub(super) fn planned(application: &Application, device: &DeviceProfile) -> Planned {
     driver::plan(application, device, vec![String::new()]).unwrap()
 }
 
@@ -205,14 +221,22 @@ fn joint_plans_of_small_chains_are_the_best() {
     assert_eq!(compared, 5 * CHAINS);
 }
 
+/// The application with the primitives that a plan states, and with its conversions.
+pub(super) fn as_planned(application: &Application, plan: &Plan) -> Application {
+    let mut application = application.clone();
+    for (cnn, planned) in application.cnns.iter_mut().zip(&plan.cnns) {
+        for layer in &mut cnn.network.layers {
+            let stated = planned.layers.iter().find(|stated| stated.name == layer.name).unwrap();
+            layer.primitive = Primitive::find(&stated.primitive);
+        }
+        *cnn = selection::legalised(cnn.clone());
+    }
+    application
+}
+
 /// Firings by primitive, counted while a plan runs, and as the plan states them.
 fn fired(application: &Application, plan: &Plan) -> [BTreeMap<String, u64>; 2] {
-    let mut source = application.cnns[0].clone();
-    for layer in &mut source.network.layers {
-        let stated = plan.cnns[0].layers.iter().find(|stated| stated.name == layer.name).unwrap();
-        layer.primitive = Primitive::find(&stated.primitive);
-    }
-    let network = selection::legalised(source).network;
+    let network = as_planned(application, plan).cnns.remove(0).network;
     let parameters = |_: usize, layer: usize, parameter: usize| {
         network.layers[layer].parameters[parameter].values().map_err(|error| error.to_string())
     };
@@ -254,6 +278,56 @@ fn just_the_primitives_of_a_joint_plan_run() {
     }
     assert!(ran.keys().filter(|name| SEVERAL_LAYOUTS.contains(&name.as_str())).count() > 4, "{ran:?}");
     assert!(ran.keys().any(|name| name.starts_with("convert-")), "{ran:?}");
+}
+
+/// The same bytes whatever the number of threads that search.
+#[test]
+fn joint_plans_are_the_same_with_any_number_of_threads() {
+    for stream in 0..NETWORKS / 2 {
+        let random = &mut random(stream);
+        let network = network(random, 5, true);
+        let device = device(&network, &SEVERAL_LAYOUTS, random);
+        let application = subject(network);
+        for budget in budgets(&application, &device) {
+            let application = with(&application, budget);
+            let with_threads = |threads: usize| {
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+                pool.install(|| planned(&application, &device).plan.to_json())
+            };
+            let alone = with_threads(1);
+            for threads in [2, 3] {
+                assert!(alone == with_threads(threads), "stream {stream}, {budget:?}, {threads} threads");
+            }
+        }
+    }
+}
+
+/// Searches for a joint plan share its time: no more begin than the time was divided by.
+#[test]
+fn searches_of_a_joint_plan_share_its_time() {
+    let mut most = 0;
+    for stream in 0..NETWORKS {
+        let random = &mut random(stream);
+        let network = network(random, 4, true);
+        let device = device(&network, &SEVERAL_LAYOUTS, random);
+        let application = with(&subject(network), Some(MemoryGoal::Bytes(1 << 20)));
+        let begun = AtomicUsize::new(0);
+        let count = |progress: &Progress<'_>| {
+            begun.fetch_add(usize::from(progress.evaluations == 0), Ordering::Relaxed);
+        };
+        // With no time at all, each search ends as soon as it has begun.
+        let watch = Watch { limit: Limit::Time(Duration::ZERO), progress: &count, ..Watch::unwatched() };
+        let planned =
+            driver::plan_from(&Start::default(), &application, &device, vec![String::new()], &watch, &|_| {
+                Ok(())
+            })
+            .unwrap();
+        check::check(&planned.plan).unwrap();
+        assert_eq!(planned.plan.search.stopped, "time", "stream {stream}");
+        most = most.max(begun.load(Ordering::Relaxed));
+    }
+    // With fixed primitives, with the time optimum, and from the best; that for offers tells nothing.
+    assert_eq!(most, 3);
 }
 
 /// A family computes each layer that it can, and conversions come in; in what it cannot compute nothing changes.

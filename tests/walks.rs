@@ -13,7 +13,7 @@ use csdfc::driver::{self, Planned};
 use csdfc::frame::choice::Choice;
 use csdfc::search::baseline::without_pipelines;
 use csdfc::search::known::Start;
-use csdfc::search::watch::{Limit, Scope, Watch};
+use csdfc::search::watch::{Limit, Scope, Shares, Watch};
 use csdfc::units::MemoryGoal;
 use csdfc_tests::application;
 
@@ -76,6 +76,23 @@ fn a_watch_tells_when_it_is_over() {
     };
     assert!(share <= hour / 4 && share > hour / 5, "{share:?}");
     assert_eq!(watch(Limit::Evaluations(8), &go).share(4, begun).limit, Limit::Evaluations(8));
+}
+
+/// Each of several searches has an equal part of what the ones before have left; steps are not divided.
+#[test]
+fn searches_share_a_watch() {
+    let hour = Duration::from_secs(3600);
+    let watch = |limit| Watch { limit, ..Watch::unwatched() };
+    let shares = Shares::new(&watch(Limit::Time(hour)), 3);
+    // None of them takes any time, so that the next one has more. After the last, the rest is for whoever asks.
+    for parts in [3, 2, 1, 1] {
+        let Limit::Time(share) = shares.next().limit else { panic!("a share of a time is a time") };
+        assert!(share <= hour / parts && share > hour / (parts + 1), "{share:?}");
+    }
+    let shares = Shares::new(&watch(Limit::Evaluations(8)), 3);
+    assert_eq!((shares.next().limit, shares.next().limit), (Limit::Evaluations(8), Limit::Evaluations(8)));
+    // Where no time is left, nothing is.
+    assert_eq!(Shares::new(&watch(Limit::Time(Duration::ZERO)), 3).next().limit, Limit::Time(Duration::ZERO));
 }
 
 /// CNNs that are searched for one after the other share the time that there is, and use it all.

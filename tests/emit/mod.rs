@@ -5,6 +5,7 @@
 
 mod arm;
 mod capi;
+mod joint;
 mod kernels;
 mod paged;
 mod together;

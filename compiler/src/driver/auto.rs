@@ -21,6 +21,9 @@ const SMALL: u64 = 64 * 1024;
 /// Percent of the room that is left for which weights are taken, one after another until the plan fits.
 const SHARES: [u64; 5] = [100, 90, 75, 50, 0];
 
+/// Searches, at most: for the smallest plan, and with what stays in the room.
+pub(super) const SEARCHES: usize = 1 + SHARES.len();
+
 /// A plan that meets the constraints with some weights paged, if one is found.
 pub(super) fn paged(
     application: &Application,

@@ -36,7 +36,7 @@ use crate::error::Error;
 use crate::frame::task::{self, CnnTask};
 use crate::search::known::{self, Start};
 use crate::search::subject::Subject;
-use crate::search::watch::{Scope, Watch};
+use crate::search::watch::{Scope, Shares, Watch};
 use crate::search::{Found, Shortfall, baseline, paper};
 use crate::units::MemoryGoal;
 
@@ -79,28 +79,31 @@ pub fn plan_from(
     watch: &Watch<'_>,
     judge: Judge<'_>,
 ) -> Result<Planned, Error> {
-    let plan = |start: &Start, application: &Application| {
-        plan_as_is(start, application, device, model_paths.clone(), watch, judge)
-    };
-    let with_primitives = |start: &Start, application: &Application| {
+    let with_primitives = |start: &Start, application: &Application, shares: &Shares<'_>| {
+        let plan = |start: &Start, application: &Application| {
+            let is_search = method(start, application).is_some_and(Method::is_search);
+            let watch = if is_search { shares.next() } else { *watch };
+            plan_as_is(start, application, device, model_paths.clone(), &watch, judge)
+        };
         if let Primitives::Named(name) = application.primitives {
             // Choices of old plans are for other layers.
             let named = primitives::named(application, name, device);
             return plan(&Start::default(), &named);
         }
         let planned = plan(start, application)?;
-        if application.paged.is_some() {
-            // What chooses primitives knows nothing of blocks of weights yet.
-            return Ok(planned);
-        }
-        primitives::improved(planned, start, application, device, watch, &plan)
+        primitives::improved(planned, start, application, device, shares, &plan)
     };
-    let mut planned = with_primitives(start, application)?;
+    let shares = Shares::new(watch, primitives::searches(application, device));
+    let mut planned = with_primitives(start, application, &shares)?;
     if let (Some(limit), Some(paged)) = (limit(application), &application.may_be_paged)
         && planned.plan.memory.total > limit
-        && let Some(fitting) = auto::paged(application, paged, limit, &with_primitives)?
     {
-        planned = fitting;
+        // That some must be paged is known only now. So there is as much time again.
+        let shares = Shares::new(watch, auto::SEARCHES);
+        let plan = |start: &Start, application: &Application| with_primitives(start, application, &shares);
+        if let Some(fitting) = auto::paged(application, paged, limit, &plan)? {
+            planned = fitting;
+        }
     }
     if let Some(limit) = limit(application).filter(|_| !planned.plan.constraints.met) {
         let why = match application.may_be_paged {

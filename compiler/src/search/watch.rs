@@ -1,5 +1,6 @@
 //! How long a search goes on, and who watches it.
 
+use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -85,6 +86,29 @@ impl Watch<'_> {
             }
         };
         Watch { limit, ..*self }
+    }
+}
+
+/// Searches that come one after another under one watch. Each has an equal share of the time that the ones before have
+/// left.
+pub struct Shares<'a> {
+    watch: Watch<'a>,
+    started: Instant,
+    /// Searches that are yet to come.
+    left: Cell<usize>,
+}
+
+impl<'a> Shares<'a> {
+    /// So many searches that begin now. There may be fewer.
+    pub fn new(watch: &Watch<'a>, searches: usize) -> Self {
+        Shares { watch: *watch, started: Instant::now(), left: Cell::new(searches) }
+    }
+
+    /// The watch of the next search. After the last one that was announced, each has what is left.
+    pub fn next(&self) -> Watch<'a> {
+        let left = self.left.get();
+        self.left.set(left.saturating_sub(1));
+        self.watch.share(left, self.started)
     }
 }
 

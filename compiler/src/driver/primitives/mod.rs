@@ -40,7 +40,7 @@ use crate::frame::choice::Choice;
 use crate::network::LayerId;
 use crate::search::code;
 use crate::search::known::Start;
-use crate::search::watch::Watch;
+use crate::search::watch::Shares;
 
 /// Plans an application with the primitives that it has.
 pub(super) type Plan<'a> = &'a dyn Fn(&Start, &Application) -> Result<Planned, Error>;
@@ -63,16 +63,23 @@ pub struct Ways {
     pub memory_first: Option<Planned>,
 }
 
-/// The best plan of an application, whose plan with fixed primitives is known.
+/// Searches, at most, for the best plan of an application: with fixed primitives, with the time optimum, for offers, and from
+/// what is best then. One if primitives are not chosen.
+pub(super) fn searches(application: &Application, device: &DeviceProfile) -> usize {
+    if are_chosen(application, device) { 4 } else { 1 }
+}
+
+/// The best plan of an application, whose plan with fixed primitives is known. The search for offers is the next of
+/// `shares`.
 pub(super) fn improved(
     fixed: Planned,
     start: &Start,
     application: &Application,
     device: &DeviceProfile,
-    watch: &Watch<'_>,
+    shares: &Shares<'_>,
     plan: Plan<'_>,
 ) -> Result<Planned, Error> {
-    if application.primitives == Primitives::Fixed || !is_measured(application, device) {
+    if !are_chosen(application, device) {
         return Ok(fixed);
     }
     let arena = fixed.plan.memory.arena;
@@ -100,7 +107,7 @@ pub(super) fn improved(
         sources.extend(layouts::within(application, device, arena)?);
     }
     if application.storage == StorageModel::Tensors
-        && let Some(offer) = offers::planned(&sources, application, device, watch, plan)?
+        && let Some(offer) = offers::planned(&sources, application, device, &shares.next(), plan)?
     {
         best = best.or(offer, application);
     }
@@ -155,14 +162,15 @@ fn layers(application: &Application) -> Vec<usize> {
     application.cnns.iter().map(|cnn| cnn.network.layers.len()).collect()
 }
 
-/// Whether anything was measured on a processor that the application uses.
-fn is_measured(application: &Application, device: &DeviceProfile) -> bool {
-    application.cnns.iter().any(|cnn| {
-        cnn.partitions.iter().any(|partition| {
-            let Ok(processor) = device.processor(&partition.processor) else { return false };
-            !processor.measured.is_empty()
-        })
-    })
+/// Whether primitives are chosen: not if they are fixed, nor if nothing was measured on a processor that the application
+/// uses, nor with paged weights, of whose blocks the choice knows nothing yet.
+fn are_chosen(application: &Application, device: &DeviceProfile) -> bool {
+    let mut partitions = application.cnns.iter().flat_map(|cnn| &cnn.partitions);
+    let is_measured = partitions.any(|partition| {
+        let processor = device.processor(&partition.processor);
+        processor.is_ok_and(|processor| !processor.measured.is_empty())
+    });
+    application.primitives == Primitives::Auto && application.paged.is_none() && is_measured
 }
 
 /// The application with the primitives of the time optimum, and conversions. Where the layouts are given, each convolution

@@ -1,5 +1,7 @@
 //! The offers for all CNNs together, and the plans of the most promising.
 
+use std::time::Instant;
+
 use csdfc_codegen::bind::Primitive;
 
 use super::super::limit;
@@ -41,11 +43,13 @@ pub(super) fn planned(
     watch: &Watch<'_>,
     plan: Plan<'_>,
 ) -> Result<Option<Candidate>, Error> {
+    let started = Instant::now();
+    let is_over = || watch.is_over(started);
     let mut each: Vec<Vec<Vec<Offer>>> = Vec::new();
     for source in sources {
         let tasks = task::tasks(source);
         let timings = Timing::of(source, &tasks, &task::elements(source), device)?;
-        let of_cnn = |(task, timing)| joint::offers(task, timing, source.storage, source.max_error, watch);
+        let of_cnn = |(task, timing)| joint::offers(task, timing, source.storage, source.max_error, &is_over);
         each.push(tasks.iter().zip(&timings).map(of_cnn).collect::<Result<_, _>>()?);
     }
     let mut all: Vec<Together<'_>> = Vec::new();

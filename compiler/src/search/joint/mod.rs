@@ -25,7 +25,6 @@ use crate::frame::task::CnnTask;
 use crate::network::LayerId;
 use crate::search::evaluate::Evaluator;
 use crate::search::extended::{self, family::Family, stream};
-use crate::search::watch::Watch;
 
 /// A way to run a CNN.
 #[derive(Debug, Clone)]
@@ -51,13 +50,13 @@ pub fn offers(
     timing: &Timing<'_>,
     storage: StorageModel,
     max_error: f64,
-    watch: &Watch<'_>,
+    is_over: &(dyn Fn() -> bool + Sync),
 ) -> Result<Vec<Offer>, csdf::Error> {
     let evaluator = Evaluator::new(task, timing, storage);
     let family = Family::new(task);
     let mut each = Vec::new();
     for partition in 0..task.partitions.len() {
-        each.push(partition_offers(&evaluator, &family, partition, max_error, watch)?);
+        each.push(partition_offers(&evaluator, &family, partition, max_error, is_over)?);
     }
     let mut offers: Vec<Offer> = Vec::new();
     for parts in together(task, &each) {
@@ -161,14 +160,14 @@ fn partition_offers(
     family: &Family<'_>,
     partition: usize,
     max_error: f64,
-    watch: &Watch<'_>,
+    is_over: &(dyn Fn() -> bool + Sync),
 ) -> Result<Vec<Part>, csdf::Error> {
     let (task, network) = (evaluator.task, evaluator.task.network);
     let source = &task.partitions[partition];
     if source.steps.is_some() {
         return Ok(Vec::new());
     }
-    let (cuts, segments) = extended::segments(evaluator, family, partition, &|| watch.is_stopped())?;
+    let (cuts, segments) = extended::segments(evaluator, family, partition, is_over)?;
     let seat = &evaluator.timing.seats[partition];
     let options = |id: &LayerId| -> Vec<Layered> {
         let layer = network.layer(*id);
