@@ -1,5 +1,6 @@
 """Whole models beside ONNX Runtime."""
 
+import json
 import re
 
 import numpy as np
@@ -14,6 +15,9 @@ from summary import FAILED, PASSED, REFUSED
 TOLERANCES = {"fp32": 1e-4, "half": 2e-2}
 ROWS = [["--rows", "none"], ["--rows", "all"], ["--mem", "min"]]
 STORAGE = ["tensors", "edges"]
+# Models of which the device profile has layers.
+JOINT = ["mobilenet_v2_embed", "nsfw_mobilenet_v2"]
+DEVICE = "epyc-vm"
 
 
 def run(tool, summary, folder, only, seed):
@@ -52,6 +56,41 @@ def run_emitted(tool, summary, folder, only, seed):
             summary.add("emitted", file.stem, REFUSED, str(why))
         except Failed as why:
             summary.add("emitted", file.stem, FAILED, str(why))
+
+
+def run_joint(tool, summary, folder, only, seed):
+    """Plans on a measured device, whose primitives are chosen within little memory, give ONNX Runtime's numbers."""
+    for name in JOINT:
+        file = folder / f"{name}.onnx"
+        if not re.search(only, name):
+            continue
+        try:
+            summary.add("joint", name, PASSED, notes=[joint_beside_runtime(tool, file, seed)])
+        except Refused as why:
+            summary.add("joint", name, REFUSED, str(why))
+        except Failed as why:
+            summary.add("joint", name, FAILED, str(why))
+
+
+def joint_beside_runtime(tool, file, seed):
+    session = start(file)
+    feeds, names = draw_inputs(session, seed), [output.name for output in session.get_outputs()]
+    plan = tool.work / f"{file.stem}-joint.json"
+
+    def primitives(options):
+        tool.plan(file, ["--device", DEVICE, *options], plan)
+        made = json.loads(plan.read_text())
+        return made["memory"]["total"], {layer["primitive"] for layer in made["cnns"][0]["layers"] if "primitive" in layer}
+
+    least, first = primitives(["--primitives", "fixed", "--mem", "min"])
+    budget = least + least // 20
+    _, chosen = primitives(["--primitives", "auto", "--mem", str(budget)])
+    if chosen <= first:
+        raise Failed(f"within {budget} bytes nothing but the first primitives is chosen")
+    outputs = tool.run(plan, feeds, names, tool.work / f"{file.stem}-joint")
+    differences = [_compare(name, ours, theirs, f"--mem {budget}", "fp32")
+                   for name, ours, theirs in zip(names, outputs, session.run(names, feeds), strict=True)]
+    return f"{file.stem}, joint: largest difference {max(differences):.1e} of the largest element, with {', '.join(sorted(chosen - first))}"
 
 
 def beside_runtime(tool, file, seed, precision):

@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 WORK = ROOT / "target" / "conformance"
-PARTS = ["models", "emitted", "quantised", "light", "suite", "drawn"]
+PARTS = ["models", "emitted", "joint", "quantised", "light", "suite", "drawn"]
 PACKAGES = ["numpy==2.4.6", "onnx==1.23.2", "onnxruntime==1.31.1"]
 # Cases that pass at least where a whole part runs: one that is no longer looked at is a failure too.
 FLOORS = {"light": {"light (plans)": 9},
@@ -113,6 +113,8 @@ def main():
         models.run(tool, summary, given.models, given.only, given.seed)
     if "emitted" in parts and not given.plan_only:
         models.run_emitted(tool, summary, given.models, given.only, given.seed)
+    if "joint" in parts and not given.plan_only:
+        models.run_joint(tool, summary, given.models, given.only, given.seed)
     if "quantised" in parts and not given.plan_only:
         quantised.run(tool, summary, given.models, given.only, given.seed)
     if "light" in parts:
