@@ -4,9 +4,19 @@
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use csdfc::app::open;
 use csdfc::app::spec::RowsSpec;
-use csdfc_codegen::plan::{Edge, Plan};
-use csdfc_command::reproduce::{mec, s1, table12};
+use csdfc::cost::DeviceProfile;
+use csdfc::cost::measured::{Measured, Sample, scenario};
+use csdfc::network::Layer;
+use csdfc_codegen::bind::Primitive;
+use csdfc_codegen::operator::Operator;
+use csdfc_codegen::plan::{Edge, Plan, StorageModel};
+use csdfc_codegen::shape::Shape;
+use csdfc_command::reproduce::{mec, s1, selection, table12};
 use csdfc_tests::{app, plan, root};
 
 const ELEMENT_BYTES: u64 = 4;
@@ -138,6 +148,67 @@ fn the_page_of_mec_is_not_old() {
     assert!(page("mec/README.md").starts_with(&beginning), "`csdfc reproduce mec -o docs/mec`");
     for (name, figure) in figures {
         assert!(page(&format!("mec/{name}")) == figure, "`csdfc reproduce mec -o docs/mec`: {name} is old");
+    }
+}
+
+/// The pages on the choice of primitives hold nothing that is not the same twice.
+#[test]
+fn the_pages_of_pbqp_and_taso_are_not_old() {
+    let device = DeviceProfile::find(selection::DEVICE, Path::new("")).unwrap();
+    let made = [
+        ("pbqp", selection::pbqp::files(&device, &|_| ()).unwrap()),
+        ("taso", selection::taso::files(&device, &|_| ()).unwrap().0),
+    ];
+    for (paper, files) in made {
+        for (name, content) in files {
+            let path = format!("{paper}/{name}");
+            assert!(page(&path) == content, "`csdfc reproduce {paper} -o docs/{paper}`: {path} is old");
+        }
+    }
+}
+
+/// On a profile that has all primitives of all networks, with one thread and with two, every network is there, and the figures
+/// are those that follow from the times: sum2d takes twice as long as any other primitive, and two threads half the time.
+#[test]
+fn the_page_of_pbqp_has_what_a_profile_has() {
+    let mut device = DeviceProfile::find("generic", Path::new("")).unwrap();
+    let mut measured: BTreeMap<(String, u64), Measured> = BTreeMap::new();
+    let mut convolutions = Vec::new();
+    let names = ["alexnet", "vgg_b", "vgg_c", "vgg16", "vgg_e", "googlenet", "resnet50", "inception_v2"];
+    for name in names {
+        let mut opened = open::open(&format!("builtin:{name}")).unwrap();
+        opened.spec.storage = Some(StorageModel::Edges);
+        let application = opened.resolve().unwrap();
+        let layers = &application.cnns[0].network.layers;
+        convolutions.push(0);
+        for layer in layers.iter().filter(|layer| matches!(layer.operator, Operator::Conv(_))) {
+            *convolutions.last_mut().unwrap() += 1;
+            let inputs: Vec<&Shape> = layer.inputs.iter().map(|operand| &operand.shape).collect();
+            for threads in [1, 2] {
+                let mut times = BTreeMap::new();
+                for primitive in
+                    Primitive::all().filter(|primitive| primitive.computes(&layer.operator, &inputs))
+                {
+                    let ns = if primitive.name().contains("sum2d") { 1e6 } else { 5e5 } / threads as f64;
+                    let rows = Layer { primitive: Some(primitive), ..layer.clone() }.rows() as u64;
+                    times.insert(primitive.name().to_owned(), vec![Sample { rows, ns, spread: 0.0 }]);
+                }
+                let scenario = scenario(layer);
+                measured.insert((scenario.clone(), threads), Measured { scenario, threads, times });
+            }
+        }
+    }
+    device.processors.get_mut("cpu").unwrap().measured = measured.into_values().collect();
+    let files = selection::pbqp::files(&device, &|_| ()).unwrap();
+    let page = &files.iter().find(|(name, _)| name == "README.md").unwrap().1;
+    assert!(!page.contains("Left out") && !page.contains("(over indirect)"), "{page}");
+    assert_eq!(convolutions[..6], [5, 10, 13, 13, 16, 57]);
+    for threads in [1.0, 2.0] {
+        // The optimum has no conversions, and takes half a millisecond for each convolution.
+        let cell =
+            |count: &u32| format!(" {:.1} ({:.1}×) |", f64::from(*count) / 2.0 / threads, 2.0 * threads);
+        let row = format!("| PBQP |{}\n", convolutions.iter().map(cell).collect::<String>());
+        assert!(page.contains(&row), "{row}{page}");
     }
 }
 

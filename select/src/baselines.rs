@@ -8,7 +8,7 @@ use crate::problem::{Allowed, Candidate, Problem, Selection};
 const CANONICAL: &str = "CHW";
 
 /// The part of a primitive's name that says that it is the sum of single channels.
-const SUM2D: &str = "sum2d";
+pub const SUM2D: &str = "sum2d";
 
 /// Why a baseline gives no selection.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -64,19 +64,20 @@ pub fn canonical(problem: &Problem<'_>, allowed: &Allowed) -> Result<Allowed, No
     Ok(kept)
 }
 
-/// All convolutions by the sum of single channels: the baseline of both papers (PBQP paper, section 5.2).
+/// All convolutions by a primitive with this part in its name. By [`SUM2D`], that is the baseline of both papers (PBQP paper,
+/// section 5.2).
 ///
 /// # Errors
 /// When a convolution cannot be computed so, or its layouts cannot be converted.
-pub fn sum2d(problem: &Problem<'_>, allowed: &Allowed) -> Result<Selection, NoBaseline> {
+pub fn everywhere(problem: &Problem<'_>, allowed: &Allowed, name: &str) -> Result<Selection, NoBaseline> {
     legalised(problem, allowed, |layer| {
-        plain(problem, allowed, layer).ok_or_else(|| missing(problem, layer, format!("named {SUM2D}")))
+        named(problem, allowed, layer, name).ok_or_else(|| missing(problem, layer, format!("named {name}")))
     })
 }
 
-/// For each family, the fastest of its primitives for each convolution, or `sum2d` where that is not slower (PBQP paper,
-/// section 5.5). Conversions are not looked at for that, but charged.
-pub fn families(problem: &Problem<'_>, allowed: &Allowed) -> Vec<Bar> {
+/// For each family, the fastest of its primitives for each convolution, or the one with this part in its name where that is not
+/// slower: [`SUM2D`] in the PBQP paper, section 5.5. Conversions are not looked at for that, but charged.
+pub fn families(problem: &Problem<'_>, allowed: &Allowed, plain: &str) -> Vec<Bar> {
     let convolutions = problem.instance.layers.iter().filter(|layer| layer.kind == Kind::Conv);
     let mut families: Vec<&str> =
         convolutions.flat_map(|layer| &layer.options).map(|option| family(&option.primitive)).collect();
@@ -87,8 +88,8 @@ pub fn families(problem: &Problem<'_>, allowed: &Allowed) -> Vec<Bar> {
             let of_family = allowed[layer].iter().copied();
             let of_family = of_family.filter(|place| family(primitive(problem, layer, *place)) == name);
             let time = |place: &usize| problem.candidates[layer][*place].time;
-            let found = plain(problem, allowed, layer).into_iter().chain(of_family).min_by_key(time);
-            found.ok_or_else(|| missing(problem, layer, format!("of family {name}, and none named {SUM2D}")))
+            let found = named(problem, allowed, layer, plain).into_iter().chain(of_family).min_by_key(time);
+            found.ok_or_else(|| missing(problem, layer, format!("of family {name}, and none named {plain}")))
         });
         Bar { family: name.into(), selection }
     };
@@ -158,10 +159,10 @@ fn legalised(
     }
 }
 
-/// The sum of single channels, if it is among the candidates of a layer.
-fn plain(problem: &Problem<'_>, allowed: &Allowed, layer: usize) -> Option<usize> {
-    let is_plain = |place: &usize| primitive(problem, layer, *place).split('-').any(|part| part == SUM2D);
-    allowed[layer].iter().copied().find(is_plain)
+/// The candidate of a layer with this part in its name, if there is one.
+fn named(problem: &Problem<'_>, allowed: &Allowed, layer: usize, name: &str) -> Option<usize> {
+    let is_named = |place: &usize| primitive(problem, layer, *place).split('-').any(|part| part == name);
+    allowed[layer].iter().copied().find(is_named)
 }
 
 fn primitive<'p>(problem: &'p Problem<'_>, layer: usize, place: usize) -> &'p str {

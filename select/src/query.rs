@@ -1,6 +1,6 @@
 //! What is asked, and what is answered.
 
-use crate::baselines::{self, Bar, NoBaseline};
+use crate::baselines::{self, Bar, NoBaseline, SUM2D};
 use crate::blocked::{Blocked, blocked};
 use crate::budget::{self, Axis, Nothing};
 use crate::front::{self, Limits};
@@ -194,9 +194,9 @@ pub fn answer(problem: &Problem<'_>, query: &Query) -> Result<Answer, ProgramErr
             };
             baseline(baselines::greedy(problem, &all, start, holds))
         }
-        Method::Sum2d => baseline(baselines::sum2d(problem, &all)),
+        Method::Sum2d => baseline(baselines::everywhere(problem, &all, SUM2D)),
         Method::Families => {
-            let bars = baselines::families(problem, &all);
+            let bars = baselines::families(problem, &all, SUM2D);
             let cost = |bar: &&Bar| {
                 let cost = bar.selection.as_ref().ok().and_then(|selection| problem.cost(selection));
                 cost.map_or((true, 0), |cost| (false, query.minimise.of(&cost)))

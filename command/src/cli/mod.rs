@@ -165,7 +165,8 @@ where it was. Nothing else should run on the machine.")]
     #[command(after_help = "Examples:
   csdfc reproduce s1 -o docs/s1
   csdfc reproduce table12 -o docs/table12
-  csdfc reproduce mec -o docs/mec")]
+  csdfc reproduce mec -o docs/mec
+  csdfc reproduce taso -o docs/taso --device host")]
     Reproduce(reproduce::ReproduceArgs),
 }
 

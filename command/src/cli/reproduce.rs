@@ -5,14 +5,17 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use super::effort::SearchBudget;
+use crate::reproduce::selection::DEVICE;
 
 /// Arguments of `csdfc reproduce`.
 #[derive(Debug, Clone, Args)]
 pub struct ReproduceArgs {
     /// The paper: s1 is "CNN offloading in steps: S1 strategies"; table12 is Tables 1, 8, 9 and 12 of
     /// "Memory-throughput trade-off for CNN-based applications at the edge"; mec is "MEC: Memory-efficient convolution for
-    /// deep neural network"; joint is no paper: it compares plans whose primitives and rows are chosen together with those
-    /// whose are not; nor is paging: memory and frame rate where weights are read from stores
+    /// deep neural network"; pbqp is "Optimal DNN primitive selection with partitioned boolean quadratic programming"; taso is
+    /// "TASO: Time and space optimization for memory-constrained DNN inference". Two are no papers: joint compares plans
+    /// whose primitives and rows are chosen together with those whose are not, and paging shows memory and frame rate where
+    /// weights are read from stores
     #[arg(value_enum)]
     pub paper: Paper,
     /// Folder of the page and its figures; files of the same names are replaced
@@ -24,6 +27,9 @@ pub struct ReproduceArgs {
     /// Seed of the searches' random choices
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
+    /// Device profile of pbqp and taso: a name or a file
+    #[arg(long, value_name = "NAME|FILE.ron", default_value = DEVICE)]
+    pub device: String,
     /// Leave out of mec what is measured: the page then has what is the same on every machine
     #[arg(long)]
     pub no_times: bool,
@@ -39,6 +45,10 @@ pub enum Paper {
     Table12,
     /// "MEC: Memory-efficient convolution for deep neural network".
     Mec,
+    /// "Optimal DNN primitive selection with partitioned boolean quadratic programming".
+    Pbqp,
+    /// "TASO: Time and space optimization for memory-constrained DNN inference".
+    Taso,
     /// Primitives, rows and segments chosen together, beside one after the other.
     Joint,
     /// Memory and frame rate of networks whose weights are read from slow and fast stores.

@@ -1,5 +1,8 @@
 //! `csdfc reproduce`: the tables and figures of a paper, from our own data.
 
+use std::path::Path;
+
+use csdfc::cost::DeviceProfile;
 use csdfc::error::{Ending, Error};
 use csdfc::offload::Budget;
 
@@ -16,11 +19,19 @@ use crate::reproduce;
 pub fn reproduce(args: &ReproduceArgs) -> Result<Ending, Error> {
     let line = StatusLine::new();
     let tell = |text: &str| line.show(text);
+    let device = || DeviceProfile::find(&args.device, Path::new(""));
+    // What is not the same twice, and so in no file.
+    let mut said = String::new();
     let files = match args.paper {
         Paper::S1 => {
             reproduce::s1::files(args.budget.map_or(Budget::Default, Budget::from), args.seed, &tell)
         }
         Paper::Mec => Ok(reproduce::mec::files(!args.no_times, &tell)),
+        Paper::Pbqp => reproduce::selection::pbqp::files(&device()?, &tell),
+        Paper::Taso => reproduce::selection::taso::files(&device()?, &tell).map(|(files, solved)| {
+            said = solved;
+            files
+        }),
         Paper::Joint => reproduce::joint::files(&tell),
         Paper::Paging => reproduce::paging::files(&tell),
         Paper::Table12 => reproduce::table12::files(args.seed, &tell),
@@ -33,6 +44,6 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<Ending, Error> {
         output::write_file(&path, content.as_bytes())?;
         written.push_str(&format!("{}\n", path.display()));
     }
-    output::print(&written)?;
+    output::print(&(written + &said))?;
     Ok(Ending::Yes)
 }

@@ -4,6 +4,7 @@ pub mod joint;
 pub mod mec;
 pub mod paging;
 pub mod s1;
+pub mod selection;
 pub mod table12;
 
 /// Who is told how far it is, in a line that takes the place of the one before.

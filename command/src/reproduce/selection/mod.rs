@@ -1,0 +1,136 @@
+//! Papers on the choice of primitives: what `csdfc select` answers for their networks on a device profile, beside what they
+//! print. All times are predicted from the profile.
+
+pub mod pbqp;
+pub mod taso;
+
+use std::collections::BTreeSet;
+
+use csdfc::app::open;
+use csdfc::cost::DeviceProfile;
+use csdfc::error::Error;
+use csdfc::selection::{CostTable, cost_table};
+use csdfc_codegen::plan::StorageModel;
+use csdfc_select::baselines::SUM2D;
+use csdfc_select::instance::{Kind, Layout, PrimitiveOption};
+use csdfc_select::{Answer, Instance, InstanceError, Method, Problem, Quantity, Query, answer};
+
+/// The profile unless another is given.
+pub const DEVICE: &str = "epyc-vm";
+
+/// The processor that the networks are on.
+const CPU: &str = "cpu";
+
+/// The family of the first primitive of a convolution, which every profile has.
+const FIRST: &str = "indirect";
+
+/// A network and its costs.
+struct Subject {
+    /// As the papers call it.
+    name: &'static str,
+    /// Every layer as csdfc executes it.
+    executed: Instance,
+    /// As the papers count: a layer that is no convolution costs nothing, in any layout.
+    counted: Instance,
+    /// What computes a convolution where nothing is chosen: [`SUM2D`], or [`FIRST`] if that was not measured for each.
+    plain: &'static str,
+}
+
+impl Subject {
+    /// A built-in network: with concats and additions as layers of their own, as in the papers, or else as csdfc plans it by
+    /// default. `None` if in both some convolution was not measured with so many workers.
+    fn of(
+        (name, model): (&'static str, &str),
+        device: &DeviceProfile,
+        threads: u64,
+    ) -> Result<Option<Subject>, Error> {
+        for storage in [StorageModel::Edges, StorageModel::Tensors] {
+            let mut opened = open::open(&format!("builtin:{model}"))?;
+            opened.spec.threads = threads as usize;
+            opened.spec.storage = Some(storage);
+            let application = opened.resolve()?;
+            let CostTable { instance: executed, modelled } =
+                cost_table(&application, &application.cnns[0], device)?;
+            let convolutions = || executed.layers.iter().filter(|layer| layer.kind == Kind::Conv);
+            if convolutions().any(|layer| modelled.layers.contains(&layer.name)) {
+                continue;
+            }
+            let is_plain = |option: &PrimitiveOption| option.primitive.split('-').any(|part| part == SUM2D);
+            let has_plain = convolutions().all(|layer| layer.options.iter().any(is_plain));
+            let plain = if has_plain { SUM2D } else { FIRST };
+            let counted = as_counted(executed.clone());
+            return Ok(Some(Subject { name, executed, counted, plain }));
+        }
+        Ok(None)
+    }
+
+    /// What a table calls it.
+    fn title(&self) -> String {
+        if self.plain == SUM2D { self.name.into() } else { format!("{} (over {FIRST})", self.name) }
+    }
+}
+
+/// The table with all layouts, without time and memory, for each layer that is no convolution.
+fn as_counted(mut instance: Instance) -> Instance {
+    let layouts = 0..instance.layouts.len() as u8;
+    for layer in instance.layers.iter_mut().filter(|layer| layer.kind == Kind::Pass) {
+        let free = |layout: u8| PrimitiveOption {
+            primitive: "free".into(),
+            input: Layout(layout),
+            output: Layout(layout),
+            time: 0.0,
+            memory: 0.0,
+        };
+        layer.options = layouts.clone().map(free).collect();
+    }
+    instance
+}
+
+/// Numbers of workers with which anything was measured.
+fn threads(device: &DeviceProfile) -> Result<BTreeSet<u64>, Error> {
+    Ok(device.processor(CPU)?.measured.iter().map(|measured| measured.threads).collect())
+}
+
+/// A bound problem.
+fn problem<'a>(subject: &Subject, instance: &'a Instance, pass_converts: bool) -> Result<Problem<'a>, Error> {
+    Problem::new(instance, pass_converts).map_err(|error| wrong(subject, &error))
+}
+
+fn wrong(subject: &Subject, error: &InstanceError) -> Error {
+    Error::Bug(format!("the table of {} contradicts itself: {error}", subject.name))
+}
+
+/// The answer to what has no other budget than one of memory in KiB. `None` if there is none.
+fn fastest(problem: &Problem<'_>, method: Method, memory: Option<f64>) -> Option<csdfc_select::Chosen> {
+    let query = Query { minimise: Quantity::Time, time: None, memory, workspace: None, method };
+    match answer(problem, &query) {
+        Ok(Answer::Met(chosen)) => Some(chosen),
+        _ => None,
+    }
+}
+
+/// Why some tables are over [`FIRST`].
+const OVER_FIRST: &str = "Where a profile has them so, concats and additions are layers of their own, as in the papers. By default csdfc
+makes them part of convolutions, and its first primitive alone computes such convolutions. So a network of which the
+profile has only these is *over indirect*, as is one for some convolution of which it lacks sum2d: the first primitive,
+`indirect-gemm-hwc-hwc`, takes the place of sum2d. It has vector code and needs no workspace, so ratios to it are no
+ratios to sum2d.
+";
+
+/// What is said of networks with convolutions that were not measured: their built-in names.
+fn left_out(missing: &[&str], page: &str) -> String {
+    if missing.is_empty() {
+        return String::new();
+    }
+    format!(
+        "\nLeft out, since the profile lacks some of their convolutions: {}.\n\
+         `csdfc profile NAME.ron --device-out FILE.ron` measures them for an application\n\
+         `(cnns: [(model: \"builtin:NAME\")], storage: edges)`, and `csdfc reproduce {page} -o DIR --device FILE.ron` then has them.\n",
+        missing.join(", ")
+    )
+}
+
+/// A value in the unit of the instance, or a dash.
+fn cell(value: Option<f64>, text: impl Fn(f64) -> String) -> String {
+    value.map_or_else(|| "–".into(), text)
+}
