@@ -20,6 +20,7 @@ use csdfc_codegen::run::RunError;
 use crate::app::AppError;
 use crate::app::load::LoadError;
 use crate::cost::DeviceError;
+use crate::export::ExportError;
 use crate::offload::OffloadError;
 
 /// How a command ended that did what it was asked.
@@ -74,6 +75,10 @@ pub enum Error {
     #[error(transparent)]
     #[diagnostic(code(csdfc::run))]
     Run(#[from] RunError),
+    /// A network cannot be written as an ONNX model.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Export(#[from] ExportError),
     /// There is no such device profile.
     #[error(transparent)]
     #[diagnostic(transparent)]

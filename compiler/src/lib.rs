@@ -4,7 +4,7 @@
 //! ([`builtin::network`]) or written in Rust ([`builtin::Builder`]).
 //!
 //! These modules make networks from an application: [`app`], [`import`], [`builtin`], [`network`], [`operators`],
-//! [`pass`]. These make a plan from networks: [`frame`], [`storage`], [`packing`], [`cost`], [`search`], [`driver`].
+//! [`pass`]. [`export`] writes a network as an ONNX model. These make a plan from networks: [`frame`], [`storage`], [`packing`], [`cost`], [`search`], [`driver`].
 //! [`profile`] measures what [`cost`] then knows, and [`selection`] makes a table of it for `csdfc-select`. [`saved`] reads
 //! plans and fronts again. [`offload`] is independent of planning. The command is a crate of its own.
 
@@ -13,6 +13,7 @@ pub mod builtin;
 pub mod cost;
 pub mod driver;
 pub mod error;
+pub mod export;
 pub mod frame;
 pub mod import;
 pub mod network;

@@ -11,6 +11,7 @@ mod pack;
 mod profile;
 mod quantised;
 mod select;
+mod written;
 
 use std::io::{Read, Write};
 use std::path::Path;

@@ -10,6 +10,7 @@ mod sums;
 mod textbook;
 mod tiles;
 mod together;
+mod written;
 
 use csdfc::app::open;
 use csdfc::app::resolve::{Application, Paged, RowsChoice};

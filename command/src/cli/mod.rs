@@ -72,6 +72,7 @@ pub enum Command {
     #[command(after_help = "Examples:
   csdfc inspect model.onnx
   csdfc inspect builtin:mobilenet_v2 --format json
+  csdfc inspect builtin:mobilenet_v2 --onnx mobilenet_v2.onnx
   csdfc inspect model.onnx --shape image=1,3,224,224")]
     Inspect(InspectArgs),
     /// Plan the memory of an application
@@ -219,6 +220,10 @@ pub struct InspectArgs {
     /// Options of the model.
     #[command(flatten)]
     pub load: LoadArgs,
+    /// Write the model as an ONNX file too, with the layers that it has before fusion; a built-in network with the weights
+    /// that `csdfc run` draws for it
+    #[arg(long, value_name = "FILE")]
+    pub onnx: Option<PathBuf>,
     /// What to print
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,

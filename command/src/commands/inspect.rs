@@ -1,18 +1,22 @@
-//! `csdfc inspect`: the layers of an application and what they need.
+//! `csdfc inspect`: the layers of an application and what they need; a model as an ONNX file.
 
 use csdfc::app::open::Opened;
 use csdfc::error::{Ending, Error};
+use csdfc::export::export;
 use csdfc_codegen::plan::StorageModel;
 
 use super::output;
 use crate::cli::{Format, InspectArgs};
 use crate::report;
 
-/// Shows the layers of an application and what they need.
+/// Shows the layers of an application and what they need, and writes its only CNN as an ONNX model where that is asked for.
 ///
 /// # Errors
-/// When the application cannot be read or analysed or standard output cannot be written.
+/// When the application cannot be read, analysed or written as a model, or standard output cannot be written.
 pub fn inspect(args: &InspectArgs, mut app: Opened) -> Result<Ending, Error> {
+    if let Some(file) = &args.onnx {
+        output::write_file(file, &export(&app.network_as_stated()?)?)?;
+    }
     let own = app.resolve()?;
     // Which layers there are depends on the storage model.
     app.spec.search.method = None;

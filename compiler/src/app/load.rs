@@ -26,7 +26,7 @@ pub struct ModelRequest<'a> {
 /// A loaded model.
 #[derive(Debug, Clone)]
 pub struct Loaded {
-    /// Its network, normalised.
+    /// Its network.
     pub network: Network,
     /// Where it comes from.
     pub source: ModelSource,
@@ -64,8 +64,18 @@ pub enum LoadError {
 /// Loads a model and normalises its network.
 ///
 /// # Errors
-/// When there is no such model, or it cannot be read or is not supported.
+/// As [`load_as_stated`].
 pub fn load(request: &ModelRequest) -> Result<Loaded, LoadError> {
+    let Loaded { network, source } = load_as_stated(request)?;
+    let network = tracing::info_span!("normalise").in_scope(|| pass::normalise(network, request.fusion));
+    Ok(Loaded { network, source })
+}
+
+/// Loads a model, whose network has the layers of its source then.
+///
+/// # Errors
+/// When there is no such model, or it cannot be read or is not supported.
+pub fn load_as_stated(request: &ModelRequest) -> Result<Loaded, LoadError> {
     let name = request.model.to_string();
     let (network, source) = match request.model.strip_prefix("builtin:") {
         Some(_) if !request.shapes.is_empty() => return Err(LoadError::BuiltinShape),
@@ -83,7 +93,6 @@ pub fn load(request: &ModelRequest) -> Result<Loaded, LoadError> {
         }
         None => return Err(LoadError::Kind),
     };
-    let network = tracing::info_span!("normalise").in_scope(|| pass::normalise(network, request.fusion));
     Ok(Loaded { network, source })
 }
 

@@ -3,6 +3,7 @@
 //! [`spec`] mirrors the file, [`resolve`] binds names, units and models, [`locate`] finds where in the text an error
 //! stands.
 
+mod alone;
 mod fault;
 pub mod inputs;
 pub mod load;

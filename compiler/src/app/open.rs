@@ -4,10 +4,12 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use super::fault::Origin;
-use super::load::{self, is_onnx};
+use super::load::{self, ModelRequest, is_onnx};
 use super::resolve::{Application, resolve};
 use super::spec::{self, AppSpec};
 use crate::error::Error;
+use crate::network::Network;
+use crate::pass::Fusion;
 
 /// Largest application file, in bytes.
 const LARGEST: u64 = 4 << 20;
@@ -106,5 +108,30 @@ impl Opened {
     /// The first fault found.
     pub fn resolve(&self) -> Result<Application, Error> {
         Ok(resolve(&self.spec, &self.origin, &self.folder, &mut load::load)?)
+    }
+
+    /// The network of the only CNN, with the layers of the model.
+    ///
+    /// # Errors
+    /// When there are several CNNs, or the model cannot be loaded.
+    pub fn network_as_stated(&self) -> Result<Network, Error> {
+        let [cnn] = self.spec.cnns.as_slice() else {
+            return Err(Error::Input {
+                message: format!("{} has {} CNNs, not one", self.origin.name, self.spec.cnns.len()),
+                help: Some("name one model: FILE.onnx or builtin:NAME".into()),
+            });
+        };
+        let request = ModelRequest {
+            model: &cnn.model,
+            folder: &self.folder,
+            shapes: &cnn.shapes,
+            fusion: Fusion::None,
+        };
+        let loaded = load::load_as_stated(&request).map_err(|source| Error::Model {
+            cnn: cnn.name.clone().unwrap_or_else(|| super::resolve::default_name(&cnn.model)),
+            model: cnn.model.clone(),
+            source: Box::new(source),
+        })?;
+        Ok(loaded.network)
     }
 }

@@ -8,9 +8,7 @@ use csdfc_codegen::plan::Plan;
 use csdfc_codegen::run::{Data, Runner, Value, input_dims};
 use csdfc_codegen::shape::Shape;
 
-use crate::app::partition::Partition;
-use crate::app::resolve::{Application, Cnn, Constraints, RowsChoice};
-use crate::app::spec::{Primitives, SearchSpec};
+use crate::app::resolve::{Application, Cnn, RowsChoice};
 use crate::cost::DeviceProfile;
 use crate::driver;
 use crate::error::Error;
@@ -53,29 +51,12 @@ impl<'p> Trial<'p> {
         threads: usize,
     ) -> Result<Planned, Error> {
         let Cnn { name, model, .. } = &application.cnns[cnn];
-        let partition = Partition {
-            name: name.clone(),
-            layers: network.ids().collect(),
-            processor: "cpu".into(),
-            schedule: None,
-        };
-        let cnn = Cnn { name: name.clone(), network, model: model.clone(), partitions: vec![partition] };
         let alone = Application {
-            name: name.clone(),
-            parallel: vec![vec![name.clone()]],
-            cnns: vec![cnn],
             device: application.device.clone(),
-            constraints: Constraints::default(),
-            search: SearchSpec::default(),
-            storage: Default::default(),
-            rows,
             fusion: application.fusion,
             threads,
-            primitives: Primitives::Fixed,
             max_error: application.max_error,
-            paged: None,
-            may_be_paged: None,
-            prefer: Default::default(),
+            ..Application::of_network(name, network, rows)
         };
         let planned =
             driver::plan(&alone, &DeviceProfile::find("generic", Path::new(""))?, vec![model.name.clone()])?;
