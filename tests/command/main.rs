@@ -83,6 +83,7 @@ fn help_of_all_commands() {
         ("help_reproduce", &["reproduce", "--help"]),
         ("help_pack", &["pack", "--help"]),
         ("help_profile", &["profile", "--help"]),
+        ("help_quantize", &["quantize", "--help"]),
         ("help_select", &["select", "--help"]),
     ] {
         let ended = run(folder.path(), args);

@@ -1,4 +1,8 @@
-//! Models that csdfc writes: built-in networks.
+//! Models that csdfc writes: built-in networks, and quantised ones.
+
+use csdfc_codegen::format::Element;
+use csdfc_codegen::run::{Data, Value};
+use csdfc_command::commands::npy;
 
 use super::{fails, folder, run};
 
@@ -25,4 +29,72 @@ fn a_written_built_in_network_computes_the_same_bytes() {
     let error = fails(folder.path(), &["inspect", "app.ron", "--onnx", "two.onnx"]);
     assert!(error.contains("2 CNNs"), "{error}");
     assert!(!folder.path().join("two.onnx").exists());
+}
+
+#[test]
+fn a_quantised_built_in_network_is_planned_on_integers() {
+    let folder = folder();
+    let quantize = |out: &str, more: &[&str]| {
+        let arguments = [&["quantize", "builtin:lenet5", "-o", out, "--format", "json"], more].concat();
+        let ended = run(folder.path(), &arguments);
+        assert_eq!((ended.code, ended.stderr.as_str()), (0, ""));
+        (ended.stdout, std::fs::read(folder.path().join(out)).unwrap())
+    };
+    let first = quantize("a.onnx", &["--random", "4"]);
+    assert!(first == quantize("b.onnx", &["--random", "4", "--seed", "1"]), "the same call, another answer");
+    assert!(first.1 != quantize("b.onnx", &["--random", "4", "--seed", "2"]).1);
+    assert!(first.0.contains("\"own\"") && first.0.contains("\"agreement\""), "{}", first.0);
+
+    assert_eq!(run(folder.path(), &["plan", "a.onnx", "-o", "plan.json"]).code, 0);
+    let plan = csdfc_codegen::plan::Plan::from_json(
+        &std::fs::read_to_string(folder.path().join("plan.json")).unwrap(),
+    );
+    let plan = plan.unwrap();
+    let floats = plan.tensors.iter().filter(|tensor| tensor.format.element == Element::F32).count();
+    // What is handed over, and what comes out.
+    assert_eq!(floats, 2, "{:?}", plan.tensors.iter().map(|tensor| &tensor.name).collect::<Vec<_>>());
+    // Layers keep their names.
+    assert!(plan.cnns[0].layers.iter().any(|layer| layer.name == "C1"));
+    assert_eq!(run(folder.path(), &["run", "plan.json", "--random", "1"]).code, 0);
+    let error = fails(folder.path(), &["quantize", "a.onnx", "-o", "c.onnx", "--random", "1"]);
+    assert!(error.contains("quantised already"), "{error}");
+}
+
+#[test]
+fn frames_come_from_files_and_bad_ones_are_named() {
+    let folder = folder();
+    let path = folder.path();
+    let frame = |name: &str, dims: &[usize], value: f32| {
+        let data = Data::F32(vec![value; dims.iter().product()]);
+        npy::write(&path.join(name), &Value { dims: dims.to_vec(), data }).unwrap();
+    };
+    for name in ["good", "empty"] {
+        std::fs::create_dir(path.join(name)).unwrap();
+    }
+    let dims = [1, 1, 32, 32];
+    frame("good/a.npy", &dims, 0.5);
+    frame("good/b.npy", &dims, -0.5);
+    frame("nan.npy", &dims, f32::NAN);
+    frame("small.npy", &[1, 1, 8, 8], 0.0);
+    std::fs::write(path.join("good/notes.txt"), "not a frame").unwrap();
+    let calibrate = |frames: &[&'static str]| {
+        [&["quantize", "builtin:lenet5", "-o", "out.onnx", "--calibrate"], frames].concat()
+    };
+    let ended = run(path, &calibrate(&["good", "good/a.npy"]));
+    assert_eq!((ended.code, ended.stderr.as_str()), (0, ""));
+    assert!(ended.stdout.contains("calibrated with 3 frames"), "{}", ended.stdout);
+    std::fs::remove_file(path.join("out.onnx")).unwrap();
+    for (frame, words) in [
+        ("nan.npy", "an element that is NaN"),
+        ("small.npy", "frame 1: input"),
+        ("empty", "has no frame"),
+        ("missing", "cannot read missing"),
+        ("good/notes.txt", "notes.txt"),
+    ] {
+        let error = fails(path, &calibrate(&[frame]));
+        assert!(error.contains(words), "{frame}: {error}");
+        assert!(!path.join("out.onnx").exists());
+    }
+    let error = run(path, &["quantize", "builtin:lenet5", "-o", "out.onnx"]);
+    assert!(error.code == 1 && error.stderr.contains("--calibrate"), "{}", error.stderr);
 }

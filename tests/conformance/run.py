@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 WORK = ROOT / "target" / "conformance"
-PARTS = ["models", "emitted", "joint", "quantised", "light", "suite", "drawn"]
+PARTS = ["models", "emitted", "joint", "quantised", "written", "light", "suite", "drawn"]
 PACKAGES = ["numpy==2.4.6", "onnx==1.23.2", "onnxruntime==1.31.1"]
 # Cases that pass at least where a whole part runs: one that is no longer looked at is a failure too.
 FLOORS = {"light": {"light (plans)": 9},
@@ -96,6 +96,7 @@ def main():
     import models
     import quantised
     import suite
+    import written
     from csdfc import Csdfc
     from summary import Summary
 
@@ -117,6 +118,8 @@ def main():
         models.run_joint(tool, summary, given.models, given.only, given.seed)
     if "quantised" in parts and not given.plan_only:
         quantised.run(tool, summary, given.models, given.only, given.seed)
+    if "written" in parts and not given.plan_only:
+        written.run(tool, summary, given.models, given.only, given.seed)
     if "light" in parts:
         suite.run_light(tool, summary, given.only)
     if "suite" in parts:

@@ -6,6 +6,7 @@ pub mod front;
 pub mod offload;
 pub mod pack;
 pub mod profile;
+pub mod quantize;
 pub mod reproduce;
 pub mod select;
 mod values;
@@ -162,6 +163,18 @@ lead from one layout to another.")]
 What was measured before is kept, so that a profile grows with each application, and a call that Ctrl-C ended goes on
 where it was. Nothing else should run on the machine.")]
     Profile(profile::ProfileArgs),
+    /// Quantise a model to 8-bit integers, and say how much each layer errs then
+    #[command(after_help = "Examples:
+  csdfc quantize model.onnx -o model.int8.onnx --calibrate frames
+  csdfc quantize model.onnx -o model.int8.onnx --calibrate a.npy b.npy --ranges mse --keep-above 0.1
+  csdfc quantize builtin:mobilenet_v2 -o mobilenet_v2.int8.onnx --random 8
+
+A frame is a .npy file of float32 in the model's dimensions. If the model has several inputs, it is a folder with INPUT.npy
+for each. A folder of frames gives all of them, by name. Tensors become unsigned 8-bit integers with one scale and one zero
+point, weights signed ones with a scale for each output channel, biases 32-bit integers. Other runtimes run the file too.
+An error is a share: the root of the sum of squares of what changed, over that of the tensor. A layer's own error is that
+of the layer alone.")]
+    Quantize(quantize::QuantizeArgs),
     /// Make the tables and figures of a paper again, from csdfc's own data
     #[command(after_help = "Examples:
   csdfc reproduce s1 -o docs/s1

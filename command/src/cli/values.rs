@@ -3,6 +3,7 @@
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use csdfc::app::spec::{Method, Precision, Prefer, Primitives, WeightsPlace};
 use csdfc::offload::Unit;
+use csdfc::quantise::Ranges;
 use csdfc_select::Quantity;
 
 /// Values with their names and what help says of them.
@@ -63,6 +64,16 @@ const WEIGHTS: Names<WeightsPlace> = &[
         "paged",
         "In a file or a flash: each frame reads them, piece by piece, into the arena",
     ),
+];
+
+const RANGES: Names<Ranges> = &[
+    (Ranges::MinMax, "min-max", "From the least element to the greatest"),
+    (
+        Ranges::Percentile,
+        "percentile",
+        "Without the 0.005 % that are least and the 0.005 % that are greatest",
+    ),
+    (Ranges::Mse, "mse", "Clipped where the mean square of what clipping and rounding change is least"),
 ];
 
 const UNITS: Names<Unit> = &[
@@ -143,6 +154,11 @@ pub fn precision() -> impl TypedValueParser<Value = Precision> {
 /// Places of `--weights`.
 pub fn weights() -> impl TypedValueParser<Value = WeightsPlace> {
     one_of(WEIGHTS)
+}
+
+/// Ways of `--ranges`.
+pub fn ranges() -> impl TypedValueParser<Value = Ranges> {
+    one_of(RANGES)
 }
 
 /// Units of `--unit`.

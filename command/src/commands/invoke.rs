@@ -7,7 +7,8 @@ use csdfc::app::open;
 use csdfc::error::{Ending, Error};
 
 use super::{
-    analyze, check, emit, inspect, logging, offload, pack, plan, profile, reproduce, run as run_plan, select,
+    analyze, check, emit, inspect, logging, offload, pack, plan, profile, quantize, reproduce,
+    run as run_plan, select,
 };
 use crate::cli::{Cli, Command};
 
@@ -53,6 +54,7 @@ fn run(cli: &Cli) -> Result<Ending, Error> {
         Command::Offload(args) => offload::offload(args),
         Command::Pack(args) => pack::pack(args),
         Command::Profile(args) => profile::profile(args),
+        Command::Quantize(args) => quantize::quantize(args),
         Command::Select(args) => select::select(args),
         Command::Reproduce(args) => reproduce::reproduce(args),
     }

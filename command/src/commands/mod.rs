@@ -16,6 +16,7 @@ pub mod output;
 mod pack;
 mod plan;
 mod profile;
+mod quantize;
 mod read;
 mod reproduce;
 mod run;

@@ -9,6 +9,7 @@ pub mod offload;
 pub mod pack;
 pub mod plan;
 pub mod profile;
+pub mod quantize;
 pub mod run;
 pub mod select;
 mod table;

@@ -212,6 +212,13 @@ fn rounds(operator: &Operator) -> bool {
     }
 }
 
+/// The primitive that computes a layer on integers, if one does where all its operands are such.
+pub fn of_integers(layer: &Layer) -> Option<Primitive> {
+    let mut by = layer.clone();
+    quantise_constant(&mut by);
+    primitive(&by)
+}
+
 /// The primitive that computes a layer that only moves elements on integers, if one does.
 pub fn of_moved_integers(layer: &Layer) -> Option<Primitive> {
     primitive(layer).filter(|_| moves(&layer.operator))

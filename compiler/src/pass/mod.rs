@@ -30,8 +30,9 @@ mod reorder;
 mod residual;
 mod rewrite;
 
-pub use integers::{integers, of_moved_integers};
+pub use integers::{integers, of_integers, of_moved_integers};
 pub use legalise::legalise;
+pub use names::Names;
 pub use precision::{half, halve};
 pub use reorder::{PartitionLayers, reorder};
 
@@ -104,6 +105,13 @@ pub fn normalise(mut network: Network, fusion: Fusion) -> Network {
         network = span.in_scope(|| pass(network));
     }
     integers::integers(copies::copies(rewrite::drop_dead(network)))
+}
+
+/// The network with zero padding, batch norms and other constants in filters and biases, and with activations that are spelled
+/// out as one layer each: the first passes of [`normalise`]. Activations stay layers.
+pub fn with_constants_folded(network: Network) -> Network {
+    let passes = [fold::pads, recognise::activations, fold::affine];
+    passes.into_iter().fold(rewrite::drop_dead(network), |network, pass| pass(network))
 }
 
 #[cfg(test)]

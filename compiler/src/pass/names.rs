@@ -5,16 +5,18 @@ use std::collections::BTreeSet;
 use crate::network::Network;
 
 /// The names of a network's layers and tensors.
-pub(super) struct Names(BTreeSet<String>);
+#[derive(Debug)]
+pub struct Names(BTreeSet<String>);
 
 impl Names {
-    pub(super) fn of(network: &Network) -> Self {
+    /// Those of this network.
+    pub fn of(network: &Network) -> Self {
         let names = network.layers.iter().flat_map(|layer| [layer.name.clone(), layer.output.clone()]);
         Names(names.collect())
     }
 
     /// A name that nothing has, this one if it is free.
-    pub(super) fn unique(&mut self, mut name: String) -> String {
+    pub fn unique(&mut self, mut name: String) -> String {
         while !self.0.insert(name.clone()) {
             name += "_";
         }

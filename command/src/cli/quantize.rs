@@ -1,0 +1,40 @@
+//! Arguments of `csdfc quantize`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use csdfc::quantise::Ranges;
+
+use super::{Format, InputShape, values};
+
+/// Arguments of `csdfc quantize`.
+#[derive(Debug, Clone, Args)]
+pub struct QuantizeArgs {
+    /// FILE.onnx or builtin:NAME
+    pub model: String,
+    /// The quantised model, an ONNX file with QuantizeLinear and DequantizeLinear
+    #[arg(short, long, value_name = "FILE.onnx")]
+    pub output: PathBuf,
+    /// Frames to calibrate with, or folders of frames
+    #[arg(long, value_name = "FILE.npy|DIR", num_args = 1.., required_unless_present = "random")]
+    pub calibrate: Vec<PathBuf>,
+    /// Calibrate with so many random frames of floats from -1 to 1. What a network sees in use is better
+    #[arg(long, value_name = "N", conflicts_with = "calibrate", value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    pub random: Option<u64>,
+    /// Seed of random frames
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Which range of numbers a tensor's integers stand for: all that it had (min-max), 99.99 % of it (percentile), or what
+    /// makes the mean square of the error least (mse)
+    #[arg(long, default_value = "min-max", value_parser = values::ranges())]
+    pub ranges: Ranges,
+    /// Leave layers with floats whose own error, relative to their tensor, is above this
+    #[arg(long, value_name = "ERROR")]
+    pub keep_above: Option<f64>,
+    /// Shape of an input whose dimensions the model leaves open
+    #[arg(long = "shape", value_name = "INPUT=1,3,224,224")]
+    pub shapes: Vec<InputShape>,
+    /// What to print
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+}

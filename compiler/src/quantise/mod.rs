@@ -1,0 +1,111 @@
+//! Post-training quantisation: a network of floats becomes one of 8-bit integers between conversions, as a quantised ONNX
+//! model states it, and as [`pass::normalise`](crate::pass::normalise) lets layers compute on them.
+//!
+//! 1. Constants go into filters, and channels are made alike in size where that leaves the function as it is (`equalise`).
+//! 2. The network runs on the frames with floats, and the range of each tensor is found (`ranges`, `simulate`).
+//! 3. Each layer is measured alone: what it errs by on integers, from inputs without error (`measure`).
+//! 4. Tensors, weights and biases become integers (`scheme`). Layers that err by more than is allowed stay with floats.
+//! 5. What results is measured against the network of floats.
+//!
+//! A tensor's integers are of 8 bits without sign, and have one scale and one zero point. Weights have 8 bits with sign, no
+//! zero point, and a scale for each output channel. A bias has 32 bits, at the scale of the products that it is added to.
+//! Sums do not saturate, so that weights have all 8 bits.
+
+mod equalise;
+mod measure;
+mod ranges;
+mod scheme;
+mod simulate;
+
+use csdfc_codegen::run::{Data, Value};
+
+use crate::error::Error;
+use crate::network::Network;
+use crate::pass;
+
+pub use measure::{LayerError, OutputError, Report};
+pub use ranges::Ranges;
+
+use scheme::Scheme;
+use simulate::Simulation;
+
+/// How a network is quantised.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Options {
+    /// How ranges of tensors are found.
+    pub ranges: Ranges,
+    /// Layers that err by more than this share of their tensor stay with floats. See [`LayerError::own`].
+    pub keep_above: Option<f64>,
+}
+
+/// A quantised network, and what that costs.
+#[derive(Debug)]
+pub struct Quantised {
+    /// The network, with a conversion to integers and one back after each tensor that becomes integers.
+    pub network: Network,
+    /// How much it errs.
+    pub report: Report,
+}
+
+/// Quantises a network. `frames` are inputs of the network, in the order of its inputs; what they are like decides what the
+/// integers stand for.
+///
+/// # Errors
+/// When the network is quantised already, has weights that cannot be read or are not finite, or cannot run; when there is no
+/// frame, or one does not fit or has an element that is not finite.
+pub fn quantise(network: Network, frames: &[Vec<Value>], options: Options) -> Result<Quantised, Error> {
+    check(&network, frames)?;
+    let network = equalise::equalise(pass::with_constants_folded(network))?;
+    let reference = Simulation::new(network.clone())?;
+    let ranges = ranges::ranges(&network, &reference, frames, options.ranges)?;
+    let all = Scheme::new(&network, &ranges, &|_| false);
+    let own = measure::own(&network, &reference, &all, frames)?;
+    let is_kept = |layer: usize| {
+        options.keep_above.is_some_and(|most| own[layer].is_some_and(|error| error.is_nan() || error > most))
+    };
+    let scheme = Scheme::new(&network, &ranges, &is_kept);
+    let quantised = scheme.apply(&network)?;
+    let report = measure::whole(&network, &reference, (&scheme, &quantised), &own, frames)?;
+    Ok(Quantised { network: quantised.network, report })
+}
+
+fn check(network: &Network, frames: &[Vec<Value>]) -> Result<(), Error> {
+    if let Some(layer) = network.layers.iter().find(|layer| layer.quantisation.is_some()) {
+        return refused(format!("the model is quantised already: layer {} makes 8-bit integers", layer.name));
+    }
+    if frames.is_empty() {
+        return refused("there is no frame to calibrate with".into());
+    }
+    let inputs = || network.layers.iter().filter(|layer| layer.is_input());
+    for (number, frame) in (1..).zip(frames) {
+        if frame.len() != inputs().count() {
+            return refused(format!(
+                "frame {number} has {} tensors, but the model has {} inputs",
+                frame.len(),
+                inputs().count()
+            ));
+        }
+        for (layer, value) in inputs().zip(frame) {
+            let name = &layer.name;
+            let Data::F32(values) = &value.data else {
+                let element = value.data.element();
+                return refused(format!("frame {number}: input {name} takes float32, not {element}"));
+            };
+            if value.dims != layer.shape.dims || values.len() != layer.shape.elements() {
+                let (given, dims) = (&value.dims, &layer.shape.dims);
+                return refused(format!("frame {number}: input {name} takes {dims:?}, not {given:?}"));
+            }
+            if let Some(value) = values.iter().find(|value| !value.is_finite()) {
+                return refused(format!("frame {number}: input {name} has an element that is {value}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn refused<T>(message: String) -> Result<T, Error> {
+    Err(Error::Input { message, help: None })
+}
+
+#[cfg(test)]
+mod tests;

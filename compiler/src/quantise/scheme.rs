@@ -1,0 +1,254 @@
+//! Which tensors become integers, and the network that says so.
+
+use std::sync::Arc;
+
+use csdfc_codegen::bind::Primitive;
+use csdfc_codegen::format::Quantisation;
+use csdfc_codegen::operator::{BinaryFunction, Function, Gemm, Operator};
+
+use super::equalise::values;
+use super::ranges::quantisation;
+use crate::error::Error;
+use crate::network::weights::{Integers, WeightSource, Weights};
+use crate::network::{Layer, LayerId, Network, Operand};
+use crate::pass::{self, Names};
+
+/// What becomes of each layer and its tensor.
+pub(super) struct Scheme {
+    /// How each layer computes.
+    pub roles: Vec<Role>,
+    /// Which numbers the integers of each layer's tensor stand for, if it becomes such.
+    pub tensors: Vec<Option<Quantisation>>,
+    /// The bounds that a layer's sums go through before they are rounded: a Relu or Clip that alone reads them.
+    pub bounds: Vec<Option<LayerId>>,
+}
+
+/// How a layer computes between integers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    /// With floats.
+    Floats,
+    /// On integers.
+    Computes,
+    /// It moves integers, with no more scales than it is given.
+    Moves,
+}
+
+/// A network with conversions.
+pub(super) struct Converted {
+    pub network: Network,
+    /// The tensors of integers, one for each layer of the network without conversions that has one.
+    pub tensors: Vec<Option<String>>,
+}
+
+impl Scheme {
+    /// Lets all layers that can compute on integers do so, but for those that are kept. `ranges` are what integers of each
+    /// tensor would stand for.
+    pub fn new(network: &Network, ranges: &[Option<Quantisation>], is_kept: &dyn Fn(usize) -> bool) -> Self {
+        let uses = uses(network);
+        let mut roles: Vec<Role> = network.layers.iter().map(role).collect();
+        let bounds: Vec<Option<LayerId>> =
+            network.ids().map(|id| bound(network, &roles, &uses, id)).collect();
+        for id in network.ids() {
+            let last = bounds[id.0].unwrap_or(id);
+            if is_kept(id.0) || ranges[last.0].is_none() {
+                (roles[id.0], roles[last.0]) = (Role::Floats, Role::Floats);
+            }
+        }
+        let wanted = wanted(network, &roles, &bounds);
+        let mut tensors: Vec<Option<Quantisation>> =
+            ranges.iter().zip(&wanted).map(|(range, wanted)| range.filter(|_| *wanted)).collect();
+        for id in network.ids().collect::<Vec<_>>().into_iter().rev() {
+            // What only a concat reads has the integers of the concat, which then only moves them.
+            if let Operator::Concat(_) = network.layer(id).operator {
+                for operand in &network.layer(id).inputs {
+                    let is_own =
+                        roles[operand.layer.0] != Role::Moves || !is_single(network.layer(operand.layer));
+                    if is_own && uses[operand.layer.0] == 1 && tensors[operand.layer.0].is_some() {
+                        tensors[operand.layer.0] = tensors[id.0].or(tensors[operand.layer.0]);
+                    }
+                }
+            }
+        }
+        for id in network.ids() {
+            let layer = network.layer(id);
+            if roles[id.0] == Role::Moves && is_single(layer) && tensors[id.0].is_some() {
+                tensors[id.0] = tensors[layer.inputs[0].layer.0];
+            }
+        }
+        Scheme { roles, tensors, bounds }
+    }
+
+    /// The network with conversions around what becomes integers, and with integers for weights.
+    pub fn apply(&self, network: &Network) -> Result<Converted, Error> {
+        let mut names = Names::of(network);
+        let mut result = Network { layers: Vec::new(), outputs: network.outputs.clone() };
+        let (mut places, mut tensors): (Vec<LayerId>, Vec<Option<String>>) = Default::default();
+        for id in network.ids() {
+            let mut layer = network.layer(id).clone();
+            if self.roles[id.0] == Role::Computes {
+                let read = layer.inputs.first().and_then(|operand| self.tensors[operand.layer.0]);
+                quantise_parameters(&mut layer, read)?;
+            }
+            layer.inputs.iter_mut().for_each(|operand| operand.layer = places[operand.layer.0]);
+            let mut made = result.add(layer.clone());
+            tensors.push(None);
+            if self.tensors[id.0].is_some() {
+                for (how, primitive, quantisation) in [
+                    ("QuantizeLinear", "convert-quantise-hwc-hwc", self.tensors[id.0]),
+                    ("DequantizeLinear", "convert-dequantise-hwc-hwc", None),
+                ] {
+                    let [name, output] = [&layer.name, &layer.output];
+                    let output = names.unique(format!("{output}_{how}_Output"));
+                    if quantisation.is_some() {
+                        tensors[id.0] = Some(output.clone());
+                    }
+                    made = result.add(Layer {
+                        name: names.unique(format!("{name}_{how}")),
+                        output,
+                        onnx_nodes: Vec::new(),
+                        operator: Operator::Convert,
+                        inputs: vec![Operand { layer: made, shape: layer.shape.clone() }],
+                        parameters: Vec::new(),
+                        shape: layer.shape.clone(),
+                        primitive: Primitive::find(primitive),
+                        quantisation,
+                    });
+                }
+            }
+            places.push(made);
+        }
+        for output in &mut result.outputs {
+            output.operand.layer = places[output.operand.layer.0];
+        }
+        Ok(Converted { network: result, tensors })
+    }
+}
+
+/// How often each tensor is read, network outputs counted.
+fn uses(network: &Network) -> Vec<usize> {
+    let mut uses = vec![0; network.layers.len()];
+    let operands = network.layers.iter().flat_map(|layer| &layer.inputs);
+    operands.chain(network.outputs.iter().map(|x| &x.operand)).for_each(|x| uses[x.layer.0] += 1);
+    uses
+}
+
+/// What a layer could do. Sums, activations, products and means are as good with 8 bits as what they are made of; square
+/// roots, quotients and softmax, for instance, are not.
+fn role(layer: &Layer) -> Role {
+    if pass::of_moved_integers(layer).is_some() {
+        return Role::Moves;
+    }
+    let is_good = match &layer.operator {
+        Operator::Conv(_) | Operator::Gemm(_) | Operator::Pool(_) | Operator::Reduce(_) => true,
+        Operator::ElementWise(element_wise) => element_wise.function.is_activation(),
+        Operator::Binary(binary) => matches!(binary.function, BinaryFunction::Add | BinaryFunction::Mul),
+        _ => false,
+    };
+    if is_good && pass::of_integers(layer).is_some() { Role::Computes } else { Role::Floats }
+}
+
+/// The Relu or Clip that alone reads a layer's sums.
+fn bound(network: &Network, roles: &[Role], uses: &[usize], id: LayerId) -> Option<LayerId> {
+    let layer = network.layer(id);
+    let sums = matches!(layer.operator, Operator::Conv(_) | Operator::Gemm(_) | Operator::Binary(_));
+    if !sums || roles[id.0] != Role::Computes || uses[id.0] != 1 {
+        return None;
+    }
+    network.ids().skip(id.0 + 1).find(|reader| {
+        let Layer { operator: Operator::ElementWise(by), inputs, .. } = network.layer(*reader) else {
+            return false;
+        };
+        let bounds = matches!(by.function, Function::Relu | Function::Clip { .. });
+        bounds && inputs[0] == Operand { layer: id, shape: layer.shape.clone() }
+    })
+}
+
+/// Which tensors become integers: those that a layer on integers reads or makes, and what only moves such.
+fn wanted(network: &Network, roles: &[Role], bounds: &[Option<LayerId>]) -> Vec<bool> {
+    let mut wanted = vec![false; network.layers.len()];
+    for id in network.ids().filter(|id| roles[id.0] == Role::Computes) {
+        wanted[id.0] = bounds[id.0].is_none();
+        for operand in &network.layer(id).inputs {
+            wanted[operand.layer.0] |= bounds[operand.layer.0] != Some(id);
+        }
+    }
+    let moves = || network.ids().filter(|id| roles[id.0] == Role::Moves);
+    for id in moves().collect::<Vec<_>>().into_iter().rev() {
+        if wanted[id.0] {
+            network.layer(id).inputs.iter().for_each(|operand| wanted[operand.layer.0] = true);
+        }
+    }
+    for id in moves() {
+        wanted[id.0] |= network.layer(id).inputs.iter().all(|operand| wanted[operand.layer.0]);
+    }
+    wanted
+}
+
+/// Whether a layer that moves elements has one operand, whose integers are its own.
+fn is_single(layer: &Layer) -> bool {
+    layer.inputs.len() == 1
+}
+
+/// Makes the parameters of a layer integers. `read` is what those of its input stand for.
+fn quantise_parameters(layer: &mut Layer, read: Option<Quantisation>) -> Result<(), Error> {
+    let axis = match &layer.operator {
+        Operator::Conv(_) => 0,
+        Operator::Gemm(Gemm { transposed, .. }) => usize::from(!transposed),
+        Operator::Binary(binary) if binary.constant.is_some() => {
+            let values = values(layer, 0)?;
+            layer.parameters[0] = operand(&layer.parameters[0], &values);
+            return Ok(());
+        }
+        _ => return Ok(()),
+    };
+    let weights = values(layer, 0)?;
+    let bias = if layer.parameters.len() > 1 { Some(values(layer, 1)?) } else { None };
+    let read = read.map_or(1.0, |read| read.scale);
+    let dims = layer.parameters[0].dims.clone();
+    let (inner, channels) = (dims[axis + 1..].iter().product::<usize>(), dims[axis]);
+    let mut scales = vec![0.0_f32; channels];
+    for (at, w) in weights.iter().enumerate() {
+        let scale = &mut scales[at / inner % channels];
+        *scale = scale.max(w.abs() / 127.0);
+    }
+    for (channel, scale) in scales.iter_mut().enumerate() {
+        // A bias has 31 bits beside its sign, and sums need some of them.
+        let bias = bias.as_ref().map_or(0.0, |bias| bias[channel].abs());
+        *scale = scale.max(bias / read / (1_u32 << 30) as f32);
+        if !scale.is_normal() {
+            *scale = 1.0;
+        }
+    }
+    let integer = |(at, w): (usize, &f32)| (w / scales[at / inner % channels]).round_ties_even() as i32;
+    let integers = weights.iter().enumerate().map(integer).collect();
+    if let Some(bias) = bias {
+        let scales: Vec<f32> = scales.iter().map(|scale| read * scale).collect();
+        let integer = |(b, scale): (&f32, &f32)| (f64::from(*b) / f64::from(*scale)).round_ties_even() as i32;
+        let integers = bias.iter().zip(&scales).map(integer).collect();
+        layer.parameters[1] = of_integers(vec![channels], integers, 1, scales);
+    }
+    layer.parameters[0] = of_integers(dims, integers, inner, scales);
+    Ok(())
+}
+
+/// Integers without a zero point.
+fn of_integers(dims: Vec<usize>, values: Vec<i32>, inner: usize, scales: Vec<f32>) -> Weights {
+    let zero_points = vec![0; scales.len()];
+    let source = WeightSource::Integers(Arc::new(Integers { values, inner, scales, zero_points }));
+    Weights { dims, source, scale: None }
+}
+
+/// A constant operand as integers of one scale and one zero point, as those of a tensor.
+fn operand(constant: &Weights, values: &[f32]) -> Weights {
+    let ends = values.iter().fold([0.0_f32; 2], |[low, high], &x| [low.min(x), high.max(x)]);
+    let to = quantisation(ends);
+    let integers = Integers {
+        values: values.iter().map(|x| i32::from(to.integer(*x))).collect(),
+        inner: 1,
+        scales: vec![to.scale],
+        zero_points: vec![to.zero_point.into()],
+    };
+    let source = WeightSource::Integers(Arc::new(integers));
+    Weights { dims: constant.dims.clone(), source, scale: None }
+}
