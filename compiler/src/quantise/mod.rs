@@ -1,5 +1,5 @@
 //! Post-training quantisation: a network of floats becomes one of 8-bit integers between conversions, as a quantised ONNX
-//! model states it, and as [`pass::normalise`](crate::pass::normalise) lets layers compute on them.
+//! model states it, and as [`pass::normalise`] lets layers compute on them.
 //!
 //! 1. Constants go into filters, and channels are made alike in size where that leaves the function as it is (`equalise`).
 //! 2. The network runs on the frames with floats, and the range of each tensor is found (`ranges`, `simulate`).
