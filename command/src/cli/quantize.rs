@@ -28,7 +28,8 @@ pub struct QuantizeArgs {
     /// makes the mean square of the error least (mse)
     #[arg(long, default_value = "min-max", value_parser = values::ranges())]
     pub ranges: Ranges,
-    /// Leave layers with floats whose own error, relative to their tensor, is above this
+    /// Leave layers with floats whose own error, relative to their tensor, is above this, and the layers before them, so that
+    /// they read what was not rounded
     #[arg(long, value_name = "ERROR")]
     pub keep_above: Option<f64>,
     /// Shape of an input whose dimensions the model leaves open

@@ -34,7 +34,8 @@ use simulate::Simulation;
 pub struct Options {
     /// How ranges of tensors are found.
     pub ranges: Ranges,
-    /// Layers that err by more than this share of their tensor stay with floats. See [`LayerError::own`].
+    /// Layers that err by more than this share of their tensor stay with floats, and so do those that make what they read. See
+    /// [`LayerError::own`].
     pub keep_above: Option<f64>,
 }
 

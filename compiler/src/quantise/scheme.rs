@@ -28,6 +28,8 @@ pub(super) struct Scheme {
 pub(super) enum Role {
     /// With floats.
     Floats,
+    /// With floats that were not rounded to integers before, where layers make them.
+    Kept,
     /// On integers.
     Computes,
     /// It moves integers, with no more scales than it is given.
@@ -42,8 +44,8 @@ pub(super) struct Converted {
 }
 
 impl Scheme {
-    /// Lets all layers that can compute on integers do so, but for those that are kept. `ranges` are what integers of each
-    /// tensor would stand for.
+    /// Lets all layers that can compute on integers do so, but for those that are kept, and those that make what these read.
+    /// `ranges` are what integers of each tensor would stand for.
     pub fn new(network: &Network, ranges: &[Option<Quantisation>], is_kept: &dyn Fn(usize) -> bool) -> Self {
         let uses = uses(network);
         let mut roles: Vec<Role> = network.layers.iter().map(role).collect();
@@ -51,7 +53,17 @@ impl Scheme {
             network.ids().map(|id| bound(network, &roles, &uses, id)).collect();
         for id in network.ids() {
             let last = bounds[id.0].unwrap_or(id);
-            if is_kept(id.0) || ranges[last.0].is_none() {
+            if roles[id.0] == Role::Computes && is_kept(id.0) {
+                (roles[id.0], roles[last.0]) = (Role::Kept, Role::Kept);
+            } else if ranges[last.0].is_none() {
+                (roles[id.0], roles[last.0]) = (Role::Floats, Role::Floats);
+            }
+        }
+        for id in network.ids() {
+            let last = bounds[id.0].unwrap_or(id);
+            let is_read = |by: LayerId| network.layer(by).inputs.iter().any(|operand| operand.layer == last);
+            let by_kept = network.ids().any(|by| roles[by.0] == Role::Kept && is_read(by));
+            if roles[id.0] == Role::Computes && by_kept {
                 (roles[id.0], roles[last.0]) = (Role::Floats, Role::Floats);
             }
         }
@@ -83,15 +95,21 @@ impl Scheme {
     pub fn apply(&self, network: &Network) -> Result<Converted, Error> {
         let mut names = Names::of(network);
         let mut result = Network { layers: Vec::new(), outputs: network.outputs.clone() };
-        let (mut places, mut tensors): (Vec<LayerId>, Vec<Option<String>>) = Default::default();
+        let mut tensors: Vec<Option<String>> = Vec::new();
+        // The layers, and what makes the numbers of their integers.
+        let (mut made_by, mut places): (Vec<LayerId>, Vec<LayerId>) = Default::default();
         for id in network.ids() {
             let mut layer = network.layer(id).clone();
             if self.roles[id.0] == Role::Computes {
                 let read = layer.inputs.first().and_then(|operand| self.tensors[operand.layer.0]);
                 quantise_parameters(&mut layer, read)?;
             }
-            layer.inputs.iter_mut().for_each(|operand| operand.layer = places[operand.layer.0]);
+            for operand in &mut layer.inputs {
+                let is_exact = self.roles[id.0] == Role::Kept && self.roles[operand.layer.0] != Role::Moves;
+                operand.layer = if is_exact { &made_by } else { &places }[operand.layer.0];
+            }
             let mut made = result.add(layer.clone());
+            made_by.push(made);
             tensors.push(None);
             if self.tensors[id.0].is_some() {
                 for (how, primitive, quantisation) in [
