@@ -19,7 +19,7 @@ pub struct QuantizeArgs {
     #[arg(long, value_name = "FILE.npy|DIR", num_args = 1.., required_unless_present = "random")]
     pub calibrate: Vec<PathBuf>,
     /// Calibrate with so many random frames of floats from -1 to 1. What a network sees in use is better
-    #[arg(long, value_name = "N", conflicts_with = "calibrate", value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    #[arg(long, value_name = "N", conflicts_with = "calibrate", value_parser = clap::value_parser!(u64).range(1..=1_000))]
     pub random: Option<u64>,
     /// Seed of random frames
     #[arg(long, value_name = "N", default_value_t = 1)]
