@@ -124,16 +124,16 @@ pub(super) fn resize(nodes: &mut Nodes, resize: &Resize, x: String) -> Result<St
     Ok(nodes.node("Resize", inputs, attributes))
 }
 
+/// Attributes of a window. Dilations of 1 are left out: ONNX Runtime's optimiser makes operators of integers that know none.
 fn window(
     kernel: [usize; 2],
     stride: [usize; 2],
     dilation: [usize; 2],
     pads: [usize; 4],
 ) -> Vec<AttributeProto> {
-    vec![
-        ints("kernel_shape", kernel),
-        ints("strides", stride),
-        ints("dilations", dilation),
-        ints("pads", pads),
-    ]
+    let mut attributes = vec![ints("kernel_shape", kernel), ints("strides", stride), ints("pads", pads)];
+    if dilation != [1, 1] {
+        attributes.push(ints("dilations", dilation));
+    }
+    attributes
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use csdfc_codegen::bind::Primitive;
 use csdfc_codegen::format::Quantisation;
-use csdfc_codegen::operator::{BinaryFunction, Function, Gemm, Operator};
+use csdfc_codegen::operator::{BinaryFunction, Function, Gemm, Operator, PoolKind};
 
 use super::equalise::values;
 use super::ranges::quantisation;
@@ -158,7 +158,9 @@ fn role(layer: &Layer) -> Role {
         return Role::Moves;
     }
     let is_good = match &layer.operator {
-        Operator::Conv(_) | Operator::Gemm(_) | Operator::Pool(_) | Operator::Reduce(_) => true,
+        Operator::Conv(_) | Operator::Gemm(_) | Operator::Reduce(_) => true,
+        // ONNX Runtime's means of integers know no dilation, and its optimiser does not see that.
+        Operator::Pool(pool) => pool.kind == PoolKind::Max || pool.dilation == [1, 1],
         Operator::ElementWise(element_wise) => element_wise.function.is_activation(),
         Operator::Binary(binary) => matches!(binary.function, BinaryFunction::Add | BinaryFunction::Mul),
         _ => false,
