@@ -71,6 +71,8 @@ enum What { Fail, Short, Flip, Panic }
 struct State {
     reads: usize,
     fault: Option<(usize, What)>,
+    /// Where the bytes of the faulty read begin.
+    at: u64,
 }
 
 struct Faulty {
@@ -85,7 +87,11 @@ impl ReadAt for Faulty {
             let mut state = self.state.lock().unwrap();
             let number = state.reads;
             state.reads += 1;
-            (number, state.fault.take_if(|(when, _)| *when == number).map(|(_, what)| what))
+            let due = state.fault.take_if(|(when, _)| *when == number).map(|(_, what)| what);
+            if due.is_some() {
+                state.at = at;
+            }
+            (number, due)
         };
         if self.is_slow {
             std::thread::sleep(Duration::from_micros(number as u64 * 7919 % 700));
@@ -153,6 +159,7 @@ fn meet_faults<S: Store>(make: impl Fn(Faulty) -> S, kinds: &[What], is_slow: bo
             let error = frame(&mut model).unwrap_err();
             assert_eq!(error.fault == Fault::Checksum, what == What::Flip, "{what:?} at {number}: {error}");
             assert!(state.lock().unwrap().fault.is_none());
+            assert_eq!(error.at, state.lock().unwrap().at, "{what:?} at {number}");
             let read = model.bytes_read();
             assert_eq!(frame(&mut model).unwrap(), expected, "{what:?} at {number}");
             assert_eq!(model.bytes_read() - read, STORE_BYTES);
@@ -215,6 +222,60 @@ fn other_files() {
 }
 "#;
 
+/// A test of a crate: after the first frame nothing is allocated, by whomever.
+const ALLOCATIONS: &str = r#"
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use emitted::*;
+
+struct Counting;
+
+static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
+
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
+        unsafe { System.dealloc(start, layout) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+struct Bytes(Vec<u8>);
+
+impl ReadAt for Bytes {
+    fn read_at(&mut self, at: u64, block: &mut [u8]) -> Result<(), Fault> {
+        block.copy_from_slice(&self.0[at as usize..][..block.len()]);
+        Ok(())
+    }
+}
+
+fn allocations<S: Store>(store: S) -> usize {
+    let mut arena = Box::new(Arena::new());
+    let mut model = Model::new(&mut arena, store);
+    let (input, mut output) = (Box::new([0.5; 3072]), [0.0; 10]);
+    model.infer(Inputs { input: &input }, Outputs { output: &mut output }).unwrap();
+    let before = ALLOCATIONS.load(Ordering::Relaxed);
+    for _ in 0..3 {
+        model.infer(Inputs { input: &input }, Outputs { output: &mut output }).unwrap();
+    }
+    ALLOCATIONS.load(Ordering::Relaxed) - before
+}
+
+fn main() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("store.bin");
+    let bytes = std::fs::read(&path).unwrap();
+    assert_eq!(allocations(Blocking::new(Bytes(bytes))), 0);
+    assert_eq!(allocations(Loader::open(&path).unwrap()), 0);
+}
+"#;
+
 /// The crate of a paged model, with the tests of its faults.
 fn with_faults(application: &Application) -> Emitted<'_> {
     let emitted = Emitted::new(application);
@@ -235,7 +296,14 @@ fn with_faults(application: &Application) -> Emitted<'_> {
 
 #[test]
 fn stores_that_fail() {
-    cargo(with_faults(&paged("resnet8", "rows: none")).folder(), &["test", "--offline"]);
+    let application = paged("resnet8", "rows: none");
+    let emitted = with_faults(&application);
+    // A program of its own: the harness of tests has threads that allocate.
+    let examples = emitted.folder().join("examples");
+    std::fs::create_dir(&examples).expect("a folder");
+    std::fs::write(examples.join("allocations.rs"), ALLOCATIONS).expect("a program");
+    cargo(emitted.folder(), &["test", "--offline"]);
+    cargo(emitted.folder(), &["run", "--offline", "--example", "allocations"]);
 }
 
 /// The same under ThreadSanitizer, the standard library built with it.

@@ -10,15 +10,11 @@ use super::{layer, loads, schedule};
 /// Writes `infer_rows`.
 pub(super) fn write_infer(source: &mut Source, model: &Model<'_>) {
     source.line("/// Runs one frame whose rows are handed over and taken one by one.");
-    if model.is_paged() {
-        source.line("///");
-        source.line("/// # Errors");
-        source.line("/// When weights cannot be read from the store. The outputs are of no use then.");
-    }
-    source.head(
+    open_fallible(
+        source,
+        model,
         "pub fn infer_rows(",
-        &["&mut self", "inputs: impl InputRows", "outputs: impl OutputRows"].map(str::to_owned),
-        &format!(" {}{{", result(model)),
+        &["&mut self", "inputs: impl InputRows", "outputs: impl OutputRows"],
     );
     let mut fields: Vec<String> =
         ["memory: self.memory.again()", "weights: self.weights", "isa: self.isa"].map(str::to_owned).into();
@@ -41,8 +37,19 @@ pub(super) fn write_infer(source: &mut Source, model: &Model<'_>) {
     source.close("}");
 }
 
+/// Opens a method that runs a frame, which fails where its weights cannot be read. The method is documented already.
+pub(super) fn open_fallible(source: &mut Source, model: &Model<'_>, head: &str, parameters: &[&str]) {
+    if model.is_paged() {
+        source.line("///");
+        source.line("/// # Errors");
+        source.line("/// When weights cannot be read from the store. The outputs are of no use then.");
+    }
+    let parameters: Vec<String> = parameters.iter().map(|parameter| (*parameter).to_owned()).collect();
+    source.head(head, &parameters, &format!(" {}{{", result(model)));
+}
+
 /// What a frame gives back, before a brace.
-pub(super) fn result(model: &Model<'_>) -> &'static str {
+fn result(model: &Model<'_>) -> &'static str {
     if model.is_paged() { "-> Result<(), StoreError> " } else { "" }
 }
 

@@ -1,7 +1,8 @@
 //! Loads of paged weights: when each begins in a frame, and the tables that say what it reads.
 //!
 //! A model's schedule is fixed, and so is the order in which its loads begin. Each has a number, how many loads of the
-//! frame begin before it. Loads are waited for in the same order, so that a count is all that a frame keeps of them.
+//! frame begin before it. Loads are waited for in the same order, so that counts are all that a frame keeps of them
+//! (`template/store.rs`).
 
 use csdfc_kernels::arch::Isa;
 use csdfc_kernels::checksum::crc32c;

@@ -168,13 +168,8 @@ fn write_model(source: &mut Source, model: &Model<'_>) {
     source.close("}");
     source.gap();
     source.line("/// Runs one frame.");
-    if paged {
-        source.line("///");
-        source.line("/// # Errors");
-        source.line("/// When weights cannot be read from the store. The outputs are of no use then.");
-    }
-    let result = frame::result(model);
-    source.open(format!("pub fn infer(&mut self, inputs: Inputs<'_>, outputs: Outputs<'_>) {result}{{"));
+    let parameters = ["&mut self", "inputs: Inputs<'_>", "outputs: Outputs<'_>"];
+    frame::open_fallible(source, model, "pub fn infer(", &parameters);
     source.line(if paged { "self.infer_rows(inputs, outputs)" } else { "self.infer_rows(inputs, outputs);" });
     source.close("}");
     source.gap();

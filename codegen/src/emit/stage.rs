@@ -59,15 +59,11 @@ pub(super) fn write_infer(source: &mut Source, model: &Model<'_>) {
         "Runs one frame whose rows are handed over and taken one by one. The stages take turns: it is `pipeline` that \
          runs them at the same time.",
     );
-    if model.is_paged() {
-        source.line("///");
-        source.line("/// # Errors");
-        source.line("/// When weights cannot be read from the store. The outputs are of no use then.");
-    }
-    source.head(
+    frame::open_fallible(
+        source,
+        model,
         "pub fn infer_rows(",
-        &["&mut self", "mut inputs: impl InputRows", "mut outputs: impl OutputRows"].map(str::to_owned),
-        &format!(" {}{{", frame::result(model)),
+        &["&mut self", "mut inputs: impl InputRows", "mut outputs: impl OutputRows"],
     );
     source.line("let mut parts = self.memory.divide::<ring::Stages>();");
     write_workers(source, model);

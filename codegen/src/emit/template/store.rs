@@ -4,7 +4,7 @@
 //! soon as the plan lets the load start, and waits for it where it is used. What has been read is compared with a
 //! checksum before it is used, so that no wrong byte makes a wrong output.
 #![allow(unsafe_code, reason = "a store writes into blocks of the arena while kernels use other bytes of it")]
-#![allow(dead_code, reason = "without `std` there is no thread that reads")]
+#![allow(dead_code, reason = "without `std` no thread reads, and only stages go on from frame to frame")]
 
 use core::ptr::NonNull;
 
@@ -127,26 +127,34 @@ pub trait ReadAt: Send {
 #[derive(Debug)]
 pub struct Blocking<R> {
     reader: R,
-    failed: Option<Fault>,
+    /// Loads begun, and waited for.
+    begun: usize,
+    waited: usize,
+    /// The first load that failed, and how; the frame ends at it.
+    failed: Option<(usize, Fault)>,
 }
 
 impl<R: ReadAt> Blocking<R> {
     /// The store that reads so.
     pub fn new(reader: R) -> Self {
-        Blocking { reader, failed: None }
+        Blocking { reader, begun: 0, waited: 0, failed: None }
     }
 }
 
 // SAFETY: it writes the blocks of loads only, before `start` returns.
 unsafe impl<R: ReadAt> Store for Blocking<R> {
     unsafe fn start(&mut self, mut load: Load) {
-        let result = self.reader.read_at(load.at, load.room());
-        self.failed = self.failed.or(result.err());
+        let number = self.begun;
+        self.begun += 1;
+        if let Err(fault) = self.reader.read_at(load.at, load.room()) {
+            self.failed.get_or_insert((number, fault));
+        }
     }
 
-    // Which of the loads failed makes no difference: the frame ends.
     fn wait(&mut self) -> Result<(), Fault> {
-        self.failed.take().map_or(Ok(()), Err)
+        let number = self.waited;
+        self.waited += 1;
+        self.failed.take_if(|(failed, _)| *failed == number).map_or(Ok(()), |(_, fault)| Err(fault))
     }
 }
 
@@ -302,10 +310,16 @@ mod loader {
     use std::io;
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::path::Path;
+    use std::sync::atomic::{AtomicUsize, Ordering};
     use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
     use std::thread::JoinHandle;
 
     use super::{Fault, LOADS_AT_ONCE, Load, ReadAt, STORE_BYTES, Store, crc32c};
+
+    /// Looks of whoever waits before it lets other threads run, and before it sleeps: to be woken takes longer than to read
+    /// most slices.
+    const SPINS: u32 = 100;
+    const YIELDS: u32 = 1000;
 
     /// A store whose reader has a thread of its own, so that it reads while kernels run.
     #[derive(Debug)]
@@ -320,7 +334,8 @@ mod loader {
     #[derive(Debug)]
     struct Shared {
         queue: Mutex<Queue>,
-        /// Something of the queue has changed.
+        /// How often the queue has changed, for whoever looks, and that it has, for whoever sleeps.
+        changes: AtomicUsize,
         changed: Condvar,
     }
 
@@ -360,7 +375,8 @@ mod loader {
         /// When there is no thread for it.
         pub fn new(mut reader: impl ReadAt + 'static) -> io::Result<Self> {
             let queue = Queue { loads: [const { State::None }; LOADS_AT_ONCE], is_closed: false };
-            let shared = Arc::new(Shared { queue: Mutex::new(queue), changed: Condvar::new() });
+            let (changes, changed) = (AtomicUsize::new(0), Condvar::new());
+            let shared = Arc::new(Shared { queue: Mutex::new(queue), changes, changed });
             let of_thread = shared.clone();
             let run = move || of_thread.serve(&mut reader);
             let thread = std::thread::Builder::new().name("weights".into()).spawn(run)?;
@@ -373,8 +389,26 @@ mod loader {
             self.queue.lock().unwrap_or_else(PoisonError::into_inner)
         }
 
-        fn sleep<'q>(&self, queue: MutexGuard<'q, Queue>) -> MutexGuard<'q, Queue> {
-            self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner)
+        /// Tells that the queue has changed. Whoever does so holds it.
+        fn tell(&self) {
+            self.changes.fetch_add(1, Ordering::Release);
+            self.changed.notify_all();
+        }
+
+        /// Waits until the queue has changed.
+        fn wait<'q>(&'q self, queue: MutexGuard<'q, Queue>) -> MutexGuard<'q, Queue> {
+            let seen = self.changes.load(Ordering::Relaxed);
+            let is_same = || self.changes.load(Ordering::Acquire) == seen;
+            drop(queue);
+            for look in 0..SPINS + YIELDS {
+                if !is_same() {
+                    break;
+                }
+                if look < SPINS { std::hint::spin_loop() } else { std::thread::yield_now() }
+            }
+            let queue = self.lock();
+            let slept = self.changed.wait_while(queue, |_| is_same());
+            slept.unwrap_or_else(PoisonError::into_inner)
         }
 
         /// Reads load after load, until there will be no more.
@@ -391,7 +425,7 @@ mod loader {
                     if queue.is_closed {
                         return;
                     }
-                    queue = self.sleep(queue);
+                    queue = self.wait(queue);
                 };
                 queue.loads[place] = State::Reading;
                 drop(queue);
@@ -403,7 +437,7 @@ mod loader {
                 }
                 queue = self.lock();
                 queue.loads[place] = State::Ended(result);
-                self.changed.notify_all();
+                self.tell();
             }
         }
     }
@@ -416,7 +450,7 @@ mod loader {
             let mut queue = self.shared.lock();
             queue.loads[self.begun % LOADS_AT_ONCE] = State::Due(load);
             self.begun += 1;
-            self.shared.changed.notify_all();
+            self.shared.tell();
         }
 
         fn wait(&mut self) -> Result<(), Fault> {
@@ -432,7 +466,7 @@ mod loader {
                     State::None => return Ok(()),
                     other => queue.loads[place] = other,
                 }
-                queue = self.shared.sleep(queue);
+                queue = self.shared.wait(queue);
             }
         }
     }
@@ -442,8 +476,10 @@ mod loader {
             while self.waited < self.begun {
                 let _ = self.wait();
             }
-            self.shared.lock().is_closed = true;
-            self.shared.changed.notify_all();
+            let mut queue = self.shared.lock();
+            queue.is_closed = true;
+            self.shared.tell();
+            drop(queue);
             if let Some(thread) = self.thread.take() {
                 // It catches the reader's panics, and has none of its own.
                 let _ = thread.join();
