@@ -233,13 +233,16 @@ struct Counting;
 
 static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
 
+// SAFETY: the system's allocator does all the work; this one only counts.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the caller keeps the promises that `System.alloc` asks for.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
+        // SAFETY: `start` came from `System.alloc` with this very layout.
         unsafe { System.dealloc(start, layout) }
     }
 }
