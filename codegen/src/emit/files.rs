@@ -34,30 +34,16 @@ impl Crate<'_> {
         add("rustfmt.toml", include_str!("../../../rustfmt.toml").into());
         add(".gitignore", "/target\n".into());
         add(".cargo/config.toml", include_str!("template/config.toml").into());
-        add("src/lib.rs", self.library());
         add("src/main.rs", self.head() + &program::write(&self.name, self.plan, self.models));
         add("src/support.rs", self.head() + include_str!("template/support.rs"));
-        add("src/arena.rs", self.head() + include_str!("template/arena.rs"));
-        add("src/weights.rs", self.head() + include_str!("template/weights.rs"));
-        add("src/hash.rs", self.head() + include_str!("template/hash.rs"));
         add("src/capi.rs", self.head() + &capi::write(&self.name, self.models));
         let header = capi::header(&self.name, self.plan, self.models, &self.packed);
         add(&capi::header_path(&self.name), header);
         if self.models.iter().any(program::is_piped) {
             add("src/ends.rs", self.head() + include_str!("template/ends.rs"));
         }
-        if self.is_paged() {
-            add("src/store.rs", self.head() + include_str!("template/store.rs"));
-        }
-        if self.has_stages() {
-            add("src/ring.rs", self.head() + include_str!("template/ring.rs"));
-        }
-        for model in self.models {
-            add(&format!("src/{}.rs", model.module), self.head() + &module::write(model));
-        }
-        let mut modules = BTreeSet::from(["arch", "kernel", "rows", "span"]);
-        modules.extend(self.models.iter().flat_map(Model::kernel_modules));
-        files.extend(kernels::files(&modules));
+        add("src/lib.rs", self.library(true));
+        self.sources(&mut files);
         if self.is_paged() {
             files.push(("store.bin".into(), self.packed.store));
         }
@@ -72,13 +58,33 @@ impl Crate<'_> {
         files
     }
 
+    /// The sources of the library, but for its root.
+    pub(super) fn sources(&self, files: &mut Vec<(PathBuf, Vec<u8>)>) {
+        let mut add = |path: &str, text: &str| files.push((path.into(), (self.head() + text).into_bytes()));
+        add("src/arena.rs", include_str!("template/arena.rs"));
+        add("src/weights.rs", include_str!("template/weights.rs"));
+        add("src/hash.rs", include_str!("template/hash.rs"));
+        if self.is_paged() {
+            add("src/store.rs", include_str!("template/store.rs"));
+        }
+        if self.has_stages() {
+            add("src/ring.rs", include_str!("template/ring.rs"));
+        }
+        for model in self.models {
+            add(&format!("src/{}.rs", model.module), &module::write(model));
+        }
+        let mut modules = BTreeSet::from(["arch", "kernel", "rows", "span"]);
+        modules.extend(self.models.iter().flat_map(Model::kernel_modules));
+        files.extend(kernels::files(&modules));
+    }
+
     /// Whether a model is a pipeline.
     fn has_stages(&self) -> bool {
         self.models.iter().any(|model| !model.stages.is_empty())
     }
 
     /// Whether weights of a model are read from a store.
-    fn is_paged(&self) -> bool {
+    pub(super) fn is_paged(&self) -> bool {
         self.models.iter().any(Model::is_paged)
     }
 
@@ -106,7 +112,8 @@ impl Crate<'_> {
         )
     }
 
-    fn library(&self) -> String {
+    /// The root of the library, or of a module that holds the same.
+    pub(super) fn library(&self, is_crate: bool) -> String {
         let (plan, memory) = (self.plan, &self.plan.memory);
         let mut source = Source::default();
         source.comment(
@@ -133,16 +140,20 @@ impl Crate<'_> {
                 memory.naive, memory.bound
             ),
         );
-        source.line("#![no_std]");
+        if is_crate {
+            source.line("#![no_std]");
+        }
         source.line("#![deny(unsafe_code)]");
         source.line("#![warn(missing_docs)]");
         source.gap();
-        source.line("#[cfg(feature = \"std\")]");
-        source.line("extern crate std;");
-        source.gap();
-        source.line("#[cfg(feature = \"capi\")]");
-        source.line("mod capi;");
-        source.gap();
+        if is_crate {
+            source.line("#[cfg(feature = \"std\")]");
+            source.line("extern crate std;");
+            source.gap();
+            source.line("#[cfg(feature = \"capi\")]");
+            source.line("mod capi;");
+            source.gap();
+        }
         let mut modules: Vec<(&str, bool)> =
             ["arena", "hash", "kernels", "weights"].map(|name| (name, false)).into();
         modules.extend(self.has_stages().then_some(("ring", false)));

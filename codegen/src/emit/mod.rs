@@ -10,6 +10,7 @@ mod call;
 mod capi;
 mod files;
 mod follow;
+mod form;
 mod frame;
 #[path = "template/hash.rs"]
 mod hash;
@@ -39,10 +40,12 @@ use crate::check::{self, Resolved};
 use crate::plan::Plan;
 use crate::run::Parameters;
 
+use files::Crate;
 use model::{Model, Packed};
 use names::Names;
 
 pub use files::MANIFEST;
+pub use form::{ModuleOptions, module_name};
 pub use hash::hash;
 
 /// What is asked of a crate beside its plan.
@@ -71,6 +74,14 @@ pub enum EmitError {
         /// What is in the way.
         why: String,
     },
+    /// The path given is none that a module can have.
+    #[error(
+        "`{path}` is no path of a module: names in snake_case with `::` between them, from the root of the crate"
+    )]
+    ModulePath {
+        /// The path.
+        path: String,
+    },
     /// The name given is none that a crate can have.
     #[error("`{name}` is no name for a crate: letters, digits, `-` and `_`, beginning with a letter")]
     CrateName {
@@ -98,6 +109,33 @@ pub fn emit(
     options: &Options,
 ) -> Result<Vec<(PathBuf, Vec<u8>)>, EmitError> {
     let name = crate_name(plan, options)?;
+    with_crate(plan, parameters, name, |krate| {
+        let mut files = krate.files();
+        files.sort();
+        files
+    })
+}
+
+/// The files of a plan as a module of somebody else's crate, as [`emit`] has them of a crate of its own.
+///
+/// # Errors
+/// As [`emit`], and when the path is none of a module.
+pub fn emit_module(
+    plan: &Plan,
+    parameters: &Parameters<'_>,
+    options: &ModuleOptions<'_>,
+) -> Result<Vec<(PathBuf, Vec<u8>)>, EmitError> {
+    options.verify()?;
+    with_crate(plan, parameters, crate_name(plan, &Options::default())?, |krate| krate.module(options))
+}
+
+/// Binds the layers of a plan to kernels, and hands on the crate that calls them.
+fn with_crate<T>(
+    plan: &Plan,
+    parameters: &Parameters<'_>,
+    name: String,
+    write: impl FnOnce(Crate<'_>) -> T,
+) -> Result<T, EmitError> {
     let resolved = check::resolve(plan).map_err(|violations| EmitError::Refused {
         first: violations.first().map(ToString::to_string).unwrap_or_default(),
     })?;
@@ -112,10 +150,7 @@ pub fn emit(
         };
         models.push(Model::bind(&resolved, c, module, parameters, &mut packed)?);
     }
-    let krate = files::Crate { name, plan, models: &models, packed };
-    let mut files = krate.files();
-    files.sort();
-    Ok(files)
+    Ok(write(Crate { name, plan, models: &models, packed }))
 }
 
 fn crate_name(plan: &Plan, options: &Options) -> Result<String, EmitError> {

@@ -14,6 +14,7 @@ use csdfc::saved::identity;
 use csdfc::search::known::Start;
 use csdfc::search::watch::{Limit, Scope, Watch};
 use csdfc::suggest;
+use csdfc::words::shortfall;
 use csdfc_codegen::check as checker;
 use csdfc_codegen::plan::Plan;
 use tracing::warn;
@@ -97,7 +98,7 @@ pub fn plan(args: &PlanArgs) -> Result<Ending, Error> {
         None => Ok(Ending::Yes),
         Some(nearest) => {
             // If standard error is closed, nobody is left to tell. The exit code says it too.
-            let _ = writeln!(std::io::stderr(), "csdfc: {}", report::plan::shortfall(&plan, &nearest));
+            let _ = writeln!(std::io::stderr(), "csdfc: {}", shortfall::text(&plan, &nearest));
             Ok(Ending::No)
         }
     }

@@ -7,7 +7,7 @@ use csdfc::units::grouped;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
-use crate::report::table::table;
+use csdfc::words::table::table;
 
 /// Channels that the text lists.
 const CHANNEL_LINES: usize = 24;

@@ -4,7 +4,7 @@ use csdfc::driver::{Alternative, Explanation};
 use csdfc::units::grouped;
 use csdfc_codegen::plan::TimeBasis;
 
-use crate::report::table::table;
+use csdfc::words::table::table;
 
 /// The alternatives of a layer, and why not.
 pub fn text(explanation: &Explanation) -> String {

@@ -13,7 +13,7 @@ use csdfc::units::{self, grouped};
 use csdfc_codegen::plan::StorageModel;
 use serde::Serialize;
 
-use crate::report::table::table;
+use csdfc::words::table::table;
 
 /// What `inspect` says of an application.
 #[derive(Debug, Serialize)]

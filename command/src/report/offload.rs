@@ -7,7 +7,7 @@ use csdfc::offload::{Answer, Groups, OffloadError, Problem, Unit};
 use csdfc::units::grouped;
 use serde::Serialize;
 
-use crate::report::table::table;
+use csdfc::words::table::table;
 
 /// Most lines of groups that are shown to people.
 const GROUP_LINES: usize = 12;

@@ -8,7 +8,7 @@ use csdfc::packing::{Solution, Stopped};
 use csdfc::units::{self, grouped};
 use serde::Serialize;
 
-use super::table::table;
+use csdfc::words::table::table;
 
 /// A packing as data.
 #[derive(Debug, Serialize)]

@@ -8,7 +8,7 @@ use csdfc::cost::measured::{Sample, fastest, samples};
 use csdfc::cost::{DeviceProfile, Processor, Seat};
 use csdfc::network::Layer;
 
-use super::table::table;
+use csdfc::words::table::table;
 
 /// One line for each convolution of which several primitives were measured, and where the profile is.
 pub fn text(application: &Application, cpu: &Processor, profile: &DeviceProfile, path: &Path) -> String {

@@ -3,8 +3,7 @@
 use std::fmt::Write;
 
 use csdfc::quantise::Report;
-
-use super::table;
+use csdfc::words::table;
 
 /// The report for people.
 pub fn text(report: &Report) -> String {

@@ -8,7 +8,7 @@ use csdfc::units::grouped;
 use csdfc_select::{Answer, Chosen, FrontAnswer, Method, Problem, Quantity, Query};
 use serde::Serialize;
 
-use super::table::table;
+use csdfc::words::table::table;
 
 /// Most points of a front that are shown to people.
 const POINTS: usize = 40;

@@ -47,7 +47,7 @@ pub enum AppSource {
 /// # Errors
 /// When it cannot be read.
 pub fn read(source: &str, largest: u64) -> Result<AppSource, Error> {
-    if is_onnx(source) || source.starts_with("builtin:") {
+    if is_model(source) {
         return Ok(AppSource::Model);
     }
     let all = |from: &mut dyn Read| -> std::io::Result<Vec<u8>> {
@@ -64,6 +64,11 @@ pub fn read(source: &str, largest: u64) -> Result<AppSource, Error> {
     };
     let bytes = bytes.map_err(|error| Error::read(name, error))?;
     Ok(AppSource::Text { name: name.into(), folder, bytes })
+}
+
+/// Whether a name stands for a bare model.
+pub fn is_model(source: &str) -> bool {
+    is_onnx(source) || source.starts_with("builtin:")
 }
 
 /// Opens an application file, `-` for one on standard input, `FILE.onnx` or `builtin:NAME`.

@@ -275,7 +275,7 @@ fn cnn_names(spec: &AppSpec) -> Result<Vec<String>, AppFault> {
 }
 
 /// A name made from a path or from `builtin:NAME`.
-pub(super) fn default_name(model: &str) -> String {
+pub(crate) fn default_name(model: &str) -> String {
     let stem = match model.strip_prefix("builtin:") {
         Some(name) => name.into(),
         None => Path::new(model).file_stem().unwrap_or_default().to_string_lossy(),

@@ -1,9 +1,9 @@
 //! What limits a plan: the tensors of its peak, and the gain from more memory.
 
-use csdfc::units::grouped;
 use csdfc_codegen::plan::{ParetoPoint, PeakWitness, Plan, StorageModel, Tensor};
 
-use crate::report::table::table;
+use super::table::table;
+use crate::units::grouped;
 
 /// Tensors that are named of those live at the peak.
 const NAMED: usize = 3;

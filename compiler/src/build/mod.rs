@@ -1,0 +1,330 @@
+//! Planning in a build script: an application's plan becomes a module of the crate that is built.
+//!
+//! [`Build::emit`] plans as `csdfc plan` does and writes what `csdfc emit` writes, as a module below `OUT_DIR`. What it
+//! read and wrote is kept there with hashes ([`record`]), so that nothing is planned twice.
+
+mod record;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use csdfc_codegen::check as checker;
+use csdfc_codegen::emit::{self, ModuleOptions};
+use csdfc_codegen::plan::Plan;
+use miette::Diagnostic;
+
+use self::record::Record;
+use crate::app::open::{self, Opened};
+use crate::app::resolve::{Application, default_name};
+use crate::app::spec::FpsSpec;
+use crate::cost::{self, DeviceProfile};
+use crate::driver::{self, Planned};
+use crate::error::Error;
+use crate::network::weights::WeightSource;
+use crate::saved::identity;
+use crate::search::known::Start;
+use crate::search::watch::Watch;
+use crate::units::MemoryGoal;
+use crate::words::{limits, shortfall};
+
+/// A plan to be made in a build script, and what is asked of it.
+///
+/// In `build.rs`:
+///
+/// ```no_run
+/// fn main() -> Result<(), csdfc::BuildError> {
+///     csdfc::Build::new("models/net.onnx").memory("2MB").fps(30.0).emit()?;
+///     Ok(())
+/// }
+/// ```
+///
+/// In `src/main.rs`, whose edition is 2024:
+///
+/// ```ignore
+/// include!(concat!(env!("OUT_DIR"), "/net.rs"));
+///
+/// let arena = net::Arena::take().expect("nobody else took it");
+/// let mut model = net::Model::new(arena);
+/// ```
+#[derive(Debug, Clone)]
+pub struct Build {
+    source: String,
+    memory: Option<String>,
+    fps: Option<f64>,
+    device: Option<String>,
+    module: Option<String>,
+    std: bool,
+    folder: Option<PathBuf>,
+}
+
+/// Why [`Build`] made no plan, or wrote none. `{:?}`, which Cargo prints, is as readable as `{}`.
+#[derive(thiserror::Error)]
+pub enum BuildError {
+    /// Something that was handed in is wrong, or a file cannot be read or written.
+    #[error("{}", explained(.0))]
+    Failed(#[from] Error),
+    /// No plan meets the constraints.
+    #[error("{text}")]
+    Unmet {
+        /// What can be reached, and which tensors take most of the memory.
+        text: String,
+        /// The nearest plan.
+        nearest: Box<Plan>,
+    },
+}
+
+impl Build {
+    /// Of an application file, `FILE.onnx`, or `builtin:NAME`. Relative paths are from the folder of the package.
+    pub fn new(source: impl AsRef<Path>) -> Self {
+        Build {
+            source: source.as_ref().to_string_lossy().into_owned(),
+            memory: None,
+            fps: None,
+            device: None,
+            module: None,
+            std: true,
+            folder: None,
+        }
+    }
+
+    /// Most bytes that parameters, buffers and workspace may take together: `2MB`, `512KiB`, or `min` for as few as
+    /// there are.
+    pub fn memory(mut self, most: impl Into<String>) -> Self {
+        self.memory = Some(most.into());
+        self
+    }
+
+    /// Fewest frames per second, of every CNN.
+    pub fn fps(mut self, fewest: f64) -> Self {
+        self.fps = Some(fewest);
+        self
+    }
+
+    /// The device whose frame rates count: a name that csdfc knows, or a profile's file (`.ron`).
+    pub fn device(mut self, device: impl Into<String>) -> Self {
+        self.device = Some(device.into());
+        self
+    }
+
+    /// The module's path from the root of the crate, `net` or `nets::net`, if it is not named after the source.
+    pub fn module(mut self, path: impl Into<String>) -> Self {
+        self.module = Some(path.into());
+        self
+    }
+
+    /// The crate has no standard library: the instruction set is the one that is compiled for, and there is one thread.
+    pub fn no_std(mut self) -> Self {
+        self.std = false;
+        self
+    }
+
+    /// Where to write, in place of `OUT_DIR`.
+    pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.folder = Some(folder.into());
+        self
+    }
+
+    /// Plans, and has the plan checked.
+    ///
+    /// # Errors
+    /// When the application cannot be read or planned, or no plan meets the constraints.
+    pub fn plan(&self) -> Result<Plan, BuildError> {
+        let application = self.open()?.resolve()?;
+        self.planned(&application, Path::new(""))
+    }
+
+    /// Plans, and writes the plan's code as a module: `OUT_DIR/NAME.rs`, which the crate includes, and what belongs to it
+    /// in the folder `OUT_DIR/NAME`, which is returned. There are also the plan, `plan.json`, and, where weights are
+    /// paged, `store.bin`, for the program to read. Tells Cargo on standard output which files matter. If neither they
+    /// nor what is asked have changed, nothing is planned.
+    ///
+    /// # Errors
+    /// As [`Build::plan`], and when the module's path is none, there is no folder, or a file cannot be written.
+    pub fn emit(&self) -> Result<PathBuf, BuildError> {
+        let out = match (&self.folder, std::env::var_os("OUT_DIR")) {
+            (Some(folder), _) => folder.clone(),
+            (None, Some(folder)) => folder.into(),
+            (None, None) => {
+                return Err(BuildError::Failed(Error::Input {
+                    message: "there is no OUT_DIR to write to: this is no build script".into(),
+                    help: Some("name a folder: `Build::folder`".into()),
+                }));
+            }
+        };
+        let path = self.module.clone().unwrap_or_else(|| emit::module_name(&default_name(&self.source)));
+        let name = path.rsplit("::").next().unwrap_or(&path).to_owned();
+        let (folder, asked) = (out.join(&name), self.asked());
+        if let Some(record) = Record::read(&folder).filter(|record| record.holds(&asked)) {
+            tell_cargo(record.files.keys())?;
+            return Ok(folder);
+        }
+        // What the file names is known before any of it is seen to be wrong.
+        let opened = self.open()?;
+        let mut files = self.files_of(&opened);
+        tell_cargo(&files)?;
+        let application = opened.resolve()?;
+        let external: Vec<PathBuf> =
+            external(&application).into_iter().filter(|file| !files.contains(file)).collect();
+        tell_cargo(&external)?;
+        files.extend(external);
+        let record = Record::of(asked, &files)?;
+
+        std::fs::create_dir_all(folder.join("src")).map_err(|error| Error::write(&folder, error))?;
+        Record::remove(&folder)?;
+        let plan = self.planned(&application, &folder)?;
+        let values = |cnn: usize, layer: usize, parameter: usize| {
+            let layer = application.cnns.get(cnn).and_then(|cnn| cnn.network.layers.get(layer));
+            let weights = layer.and_then(|layer| layer.parameters.get(parameter));
+            let weights = weights.ok_or_else(|| format!("it has no parameter {parameter}"))?;
+            weights.values().map_err(|error| error.to_string())
+        };
+        let options = ModuleOptions { path: &path, std: self.std };
+        let mut written = emit::emit_module(&plan, &values, &options).map_err(Error::from)?;
+        written.push(("plan.json".into(), plan.to_json().into_bytes()));
+        let written = written.into_iter().map(|(file, content)| (folder.join(file), content));
+        for (file, content) in written.chain([(out.join(format!("{name}.rs")), included(&name).into_bytes())])
+        {
+            let parent = file.parent().map_or(Ok(()), std::fs::create_dir_all);
+            parent
+                .and_then(|()| std::fs::write(&file, content))
+                .map_err(|error| Error::write(&file, error))?;
+        }
+        record.write(&folder)?;
+        Ok(folder)
+    }
+
+    /// What is asked, as text.
+    fn asked(&self) -> String {
+        format!("csdfc {} {self:?}", env!("CARGO_PKG_VERSION"))
+    }
+
+    /// The application, of which this is asked.
+    fn open(&self) -> Result<Opened, Error> {
+        let mut opened = open::open(&self.source)?;
+        let constraints = &mut opened.spec.constraints;
+        if let Some(memory) = &self.memory {
+            let goal: Result<MemoryGoal, _> = memory.parse();
+            constraints.memory =
+                Some(goal.map_err(|error| Error::Input { message: error.to_string(), help: None })?);
+        }
+        if let Some(fps) = self.fps {
+            if !(fps.is_finite() && fps > 0.0) {
+                let message = format!("{fps} frames per second: give a number above 0");
+                return Err(Error::Input { message, help: None });
+            }
+            constraints.fps = FpsSpec { every: Some(fps), of: BTreeMap::new() };
+        }
+        if let Some(device) = &self.device {
+            // A path is from here, not from the folder of the application file.
+            let file = device.ends_with(".ron").then(|| std::path::absolute(device).ok()).flatten();
+            opened.spec.device =
+                Some(file.map_or_else(|| device.clone(), |file| file.to_string_lossy().into_owned()));
+        }
+        Ok(opened)
+    }
+
+    /// The plan of the application, in a file of `folder`.
+    fn planned(&self, application: &Application, folder: &Path) -> Result<Plan, BuildError> {
+        let device =
+            DeviceProfile::find(&application.device, self.folder_of_source()).map_err(Error::from)?;
+        let paths = application.cnns.iter().map(|cnn| identity::path_from(folder, &cnn.model)).collect();
+        let judge = |plan: &Plan| match checker::check(plan) {
+            Ok(_) => Ok(()),
+            Err(violations) => Err(violations.first().map(ToString::to_string).unwrap_or_default()),
+        };
+        let watch = Watch::unwatched();
+        let Planned { plan, shortfall, refused } =
+            driver::plan_from(&Start::default(), application, &device, paths, &watch, &judge)?;
+        if let Some(why) = refused {
+            let message = format!("csdfc made a plan that its own checker refuses: {why}");
+            return Err(BuildError::Failed(Error::Bug(message)));
+        }
+        match shortfall {
+            None => Ok(plan),
+            Some(nearest) => {
+                let text = format!("{}\n{}", shortfall::text(&plan, &nearest), limits::text(&plan));
+                Err(BuildError::Unmet { text, nearest: Box::new(plan) })
+            }
+        }
+    }
+
+    /// The folder from which the application file's paths start.
+    fn folder_of_source(&self) -> &Path {
+        match open::is_model(&self.source) {
+            true => Path::new(""),
+            false => Path::new(&self.source).parent().unwrap_or(Path::new("")),
+        }
+    }
+
+    /// The files that the application names: its own, models, the device's profile.
+    fn files_of(&self, opened: &Opened) -> Vec<PathBuf> {
+        let mut files = Vec::new();
+        if !open::is_model(&self.source) {
+            files.push(PathBuf::from(&self.source));
+        }
+        let models = opened.spec.cnns.iter().map(|cnn| &cnn.model);
+        files.extend(
+            models.filter(|model| !model.starts_with("builtin:")).map(|model| opened.folder.join(model)),
+        );
+        match opened.spec.device.as_deref() {
+            Some(device) if device.ends_with(".ron") => files.push(opened.folder.join(device)),
+            Some(cost::HOST) => files.extend(cost::host_path()),
+            _ => {}
+        }
+        files
+    }
+}
+
+/// Files beside the models that hold weights.
+fn external(application: &Application) -> Vec<PathBuf> {
+    let layers = application.cnns.iter().flat_map(|cnn| &cnn.network.layers);
+    let mut files: Vec<PathBuf> = layers
+        .flat_map(|layer| &layer.parameters)
+        .filter_map(|weights| match &weights.source {
+            WeightSource::File { path, .. } => Some(path.clone()),
+            _ => None,
+        })
+        .collect();
+    files.sort();
+    files.dedup();
+    files
+}
+
+/// What the crate includes: a module, whose file lies below. No lint of the crate's speaks of it.
+fn included(name: &str) -> String {
+    format!(
+        "#[allow(warnings, clippy::all, clippy::pedantic, clippy::restriction)]\n#[path = \"{name}/src/mod.rs\"]\npub mod \
+         {name};\n"
+    )
+}
+
+/// Tells Cargo that the build script must run again when one of these files changes.
+fn tell_cargo<'a>(files: impl IntoIterator<Item = &'a PathBuf>) -> Result<(), Error> {
+    let mut out = std::io::stdout().lock();
+    files
+        .into_iter()
+        .try_for_each(|file| writeln!(out, "cargo::rerun-if-changed={}", file.display()))
+        .map_err(|error| Error::write("standard output", error))
+}
+
+/// An error, its causes, and what to do about it, a line each.
+fn explained(error: &Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(next) = cause {
+        text += &format!("\n  caused by: {next}");
+        cause = next.source();
+    }
+    if let Some(help) = error.help() {
+        text += &format!("\n  help: {help}");
+    }
+    text
+}
+
+impl fmt::Debug for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "csdfc: {self}")
+    }
+}

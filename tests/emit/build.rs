@@ -1,0 +1,166 @@
+//! What `csdfc::Build` writes in a build script: a module that makes the bytes of `run`, for crates with and without the
+//! standard library.
+
+use std::fs;
+use std::path::Path;
+
+use csdfc::{Build, BuildError};
+use csdfc_codegen::plan::Plan;
+use csdfc_codegen::run::{Data, Runner, Value};
+use csdfc_tests::{application, crates};
+
+use super::{inputs, values_of};
+
+/// One module of each kind, the lines of a program that run a frame of it, and the application.
+const KINDS: [(&str, &str, &str); 3] = [
+    (
+        "small",
+        "let mut model = small::Model::new(small::Arena::take().unwrap());
+        model.infer(small::Inputs { input: &input() }, small::Outputs { output: &mut scores });",
+        r#"(cnns: [(model: "builtin:resnet8")], threads: 2)"#,
+    ),
+    (
+        "nets::paged",
+        "let store = nets::paged::Blocking::new(File(include_bytes!(\"nets/paged/store.bin\")));
+        let mut model = nets::paged::Model::new(nets::paged::Arena::take().unwrap(), store);
+        let outputs = nets::paged::Outputs { output: &mut scores };
+        model.infer(nets::paged::Inputs { input: &input() }, outputs).unwrap();",
+        r#"(cnns: [(model: "builtin:resnet8")], weights: paged, constraints: (memory: "min"))"#,
+    ),
+    (
+        "piped",
+        "let mut model = piped::Model::new(piped::Arena::take().unwrap());
+        model.infer(piped::Inputs { input: &input() }, piped::Outputs { output: &mut scores });",
+        r#"(cnns: [(name: "net", model: "builtin:resnet8", partitions: [(name: "a", upto: "stack1_conv2"), (name: "b")])],
+            parallel: [["a", "b"]])"#,
+    ),
+];
+
+/// What all programs have. Every warning is an error there.
+const HEAD: &str = r#"#![deny(warnings, missing_docs, unsafe_code)]
+//! A program with modules.
+
+include!("small.rs");
+include!("piped.rs");
+
+mod nets {
+    include!("nets/paged.rs");
+}
+
+struct File(&'static [u8]);
+
+impl nets::paged::ReadAt for File {
+    fn read_at(&mut self, at: u64, block: &mut [u8]) -> Result<(), nets::paged::Fault> {
+        block.copy_from_slice(&self.0[at as usize..][..block.len()]);
+        Ok(())
+    }
+}
+
+// `inputs` counts by channels, then rows; here a pixel's channels lie together.
+fn input() -> [f32; 3072] {
+    std::array::from_fn(|at| ((at % 3 * 1024 + at / 3) * 7919 % 1013) as f32 / 507.0 - 1.0)
+}
+
+fn print(scores: &[f32]) {
+    let bits: Vec<String> = scores.iter().map(|score| score.to_bits().to_string()).collect();
+    println!("{}", bits.join(" "));
+}
+"#;
+
+fn package(folder: &Path, source: &str, program: &str) {
+    let manifest = "[package]\nname = \"user\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n[workspace]\n";
+    fs::create_dir_all(folder.join("src")).expect("a file");
+    fs::write(folder.join("Cargo.toml"), manifest).expect("a file");
+    fs::write(folder.join("src").join(source), program).expect("a file");
+}
+
+/// Writes an application beside a package, and its module among the package's sources.
+fn emit(folder: &Path, path: &str, text: &str) -> Plan {
+    let (parents, name) = path.rsplit_once("::").unwrap_or(("", path));
+    let file = folder.join(format!("{name}.ron"));
+    fs::write(&file, text).expect("a file");
+    let module =
+        Build::new(&file).module(path).folder(folder.join("src").join(parents)).emit().expect("a module");
+    Plan::parse(&fs::read_to_string(module.join("plan.json")).expect("a file")).expect("a plan")
+}
+
+#[test]
+fn modules_make_the_bytes_of_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let (mut program, mut expected) = (HEAD.to_owned() + "\nfn main() {\n", String::new());
+    package(folder, "main.rs", "");
+    for (path, lines, text) in KINDS {
+        let plan = emit(folder, path, text);
+        let application = application(text);
+        let values = values_of(&application);
+        let mut runner = Runner::new(&plan, &values).unwrap();
+        let outputs: Vec<Value> = runner.infer(0, &inputs(&plan, 0)).unwrap();
+        let Data::F32(scores) = &outputs[0].data else { panic!("floats") };
+        let bits: Vec<String> = scores.iter().map(|score| score.to_bits().to_string()).collect();
+        expected += &(bits.join(" ") + "\n");
+        program += &format!(
+            "    {{\n        let mut scores = [0.0; 10];\n        {lines}\n        print(&scores);\n    }}\n"
+        );
+    }
+    package(folder, "main.rs", &(program + "}\n"));
+    assert_eq!(crates::run(folder, env!("CARGO"), &["run", "--quiet"], &[]), expected);
+}
+
+#[test]
+fn modules_need_no_standard_library() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let source = folder.join("src");
+    Build::new("builtin:lenet5").no_std().folder(&source).emit().unwrap();
+    package(folder, "lib.rs", "#![no_std]\n#![deny(warnings)]\n\ninclude!(\"lenet5.rs\");\n");
+    crates::run(folder, env!("CARGO"), &["build", "--quiet"], &[]);
+}
+
+#[test]
+fn nothing_is_planned_twice() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let file = folder.join("app.ron");
+    fs::write(&file, r#"(cnns: [(model: "builtin:lenet5")])"#).unwrap();
+    let build = Build::new(&file).module("net").folder(folder);
+    let plan = build.emit().unwrap().join("plan.json");
+    let is_planned_again = |build: &Build| {
+        fs::write(&plan, "as it was").unwrap();
+        build.emit().unwrap();
+        fs::read_to_string(&plan).unwrap() != "as it was"
+    };
+    assert!(!is_planned_again(&build));
+    assert!(is_planned_again(&build.clone().memory("16MB")));
+    assert!(is_planned_again(&build));
+    fs::write(&file, r#"(cnns: [(model: "builtin:resnet8")])"#).unwrap();
+    assert!(is_planned_again(&build));
+    assert!(!is_planned_again(&build));
+    // One that failed leaves nothing that the next could take for its own.
+    build.clone().memory("1kB").emit().unwrap_err();
+    assert!(is_planned_again(&build));
+}
+
+#[test]
+fn errors_say_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let errors = [
+        Build::new("builtin:resnet8").memory("20kB"),
+        Build::new("builtin:resnet8").memory("min").fps(1e9),
+        Build::new("builtin:resnet8").memory("much"),
+        Build::new("builtin:resnet8").fps(-1.0),
+        Build::new("builtin:resnet8").device("toaster"),
+        Build::new("builtin:resnet8").module("the net"),
+        Build::new("builtin:resnet"),
+        Build::new("missing.onnx"),
+        Build::new("missing.ron"),
+    ];
+    let text = |(i, build): (usize, Build)| {
+        let error = build.folder(folder).emit().unwrap_err();
+        assert_eq!(matches!(error, BuildError::Unmet { .. }), i < 2, "{error}");
+        format!("{error:?}")
+    };
+    let texts: Vec<String> = errors.into_iter().enumerate().map(text).collect();
+    insta::assert_snapshot!("build_errors", texts.join("\n\n"));
+}
