@@ -11,7 +11,7 @@ use csdfc_tests::root;
 const LONGEST: usize = 700;
 
 /// The crates of ours that each may depend on.
-const DIRECTION: [(&str, &[&str]); 7] = [
+const DIRECTION: [(&str, &[&str]); 8] = [
     ("csdf", &[]),
     ("ga", &[]),
     ("codegen/kernels", &[]),
@@ -19,6 +19,7 @@ const DIRECTION: [(&str, &[&str]); 7] = [
     ("compiler", &["csdf", "csdfc-ga", "csdfc-codegen", "csdfc-select"]),
     ("select", &[]),
     ("command", &["csdf", "csdfc", "csdfc-codegen", "csdfc-kernels", "csdfc-select"]),
+    ("csdfc", &["csdfc-command", "csdfc-compiler"]),
 ];
 
 /// Names of the crates that a manifest depends on, in any section.

@@ -8,6 +8,7 @@ mod front;
 mod offload;
 mod onnx;
 mod pack;
+mod pages;
 mod profile;
 mod quantised;
 mod select;

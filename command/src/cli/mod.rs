@@ -5,6 +5,7 @@ pub mod effort;
 pub mod front;
 pub mod offload;
 pub mod pack;
+pub mod pages;
 pub mod profile;
 pub mod quantize;
 pub mod reproduce;
@@ -182,6 +183,16 @@ of the layer alone.")]
   csdfc reproduce mec -o docs/mec
   csdfc reproduce taso -o docs/taso --device host")]
     Reproduce(reproduce::ReproduceArgs),
+    /// Print a script with which a shell completes csdfc's arguments
+    #[command(after_help = "Examples:
+  csdfc completions bash > ~/.local/share/bash-completion/completions/csdfc
+  csdfc completions zsh > ~/.zfunc/_csdfc
+  csdfc completions fish > ~/.config/fish/completions/csdfc.fish")]
+    Completions(pages::CompletionsArgs),
+    /// Write the manual pages, one for each command
+    #[command(after_help = "Examples:
+  csdfc man -o ~/.local/share/man/man1 && man csdfc-plan")]
+    Man(pages::ManArgs),
 }
 
 /// Options of every command.

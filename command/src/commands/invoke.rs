@@ -7,7 +7,7 @@ use csdfc::app::open;
 use csdfc::error::{Ending, Error};
 
 use super::{
-    analyze, check, emit, inspect, logging, offload, pack, plan, profile, quantize, reproduce,
+    analyze, check, emit, inspect, logging, offload, pack, pages, plan, profile, quantize, reproduce,
     run as run_plan, select,
 };
 use crate::cli::{Cli, Command};
@@ -57,6 +57,8 @@ fn run(cli: &Cli) -> Result<Ending, Error> {
         Command::Quantize(args) => quantize::quantize(args),
         Command::Select(args) => select::select(args),
         Command::Reproduce(args) => reproduce::reproduce(args),
+        Command::Completions(args) => pages::completions(args),
+        Command::Man(args) => pages::man(args),
     }
 }
 

@@ -29,7 +29,8 @@ pub fn start(global: &Global) -> Result<(), Error> {
         Ok(filter) if !filter.is_empty() => filter.parse::<Targets>().map_err(|error| Error::Input {
             message: format!("{VARIABLE} is no filter: {error}"),
             help: Some(
-                "give a level (`debug`) or levels by module (`csdfc::frame::lower=trace,warn`)".into(),
+                "give a level (`debug`) or levels by module (`csdfc_compiler::frame::lower=trace,warn`)"
+                    .into(),
             ),
         })?,
         _ => Targets::new().with_default(level),

@@ -14,6 +14,7 @@ pub mod npy;
 mod offload;
 pub mod output;
 mod pack;
+mod pages;
 mod plan;
 mod profile;
 mod quantize;

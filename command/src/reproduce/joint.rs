@@ -22,8 +22,8 @@ const APPLICATIONS: &[(&str, Option<&str>)] = &[
     ("builtin:mobilenet_v2", None),
     ("builtin:googlenet", None),
     ("builtin:resnet50", None),
-    ("apps/three_cnns.ron", Some(include_str!("../../../apps/three_cnns.ron"))),
-    ("apps/pipelines/resnet50.ron", Some(include_str!("../../../apps/pipelines/resnet50.ron"))),
+    ("apps/three_cnns.ron", Some(include_str!("../../apps/three_cnns.ron"))),
+    ("apps/pipelines/resnet50.ron", Some(include_str!("../../apps/pipelines/resnet50.ron"))),
 ];
 
 /// Budgets between the least memory and that of the plan without a limit, in quarters of the way.

@@ -34,6 +34,7 @@ use crate::words::{limits, shortfall};
 /// In `build.rs`:
 ///
 /// ```no_run
+/// # use csdfc_compiler as csdfc;
 /// fn main() -> Result<(), csdfc::BuildError> {
 ///     csdfc::Build::new("models/net.onnx").memory("2MB").fps(30.0).emit()?;
 ///     Ok(())

@@ -19,7 +19,7 @@ use crate::operators::{ShapeError, check_size, output_shape, parameter_dims};
 /// its kind and its number: `conv1`, `conv2`.
 ///
 /// ```
-/// use csdfc::builtin::{Builder, ConvOptions, Function, Padding, flatten};
+/// use csdfc_compiler::builtin::{Builder, ConvOptions, Function, Padding, flatten};
 ///
 /// let mut b = Builder::new(1);
 /// let image = b.input("image", [1, 3, 32, 32])?;
@@ -35,7 +35,7 @@ use crate::operators::{ShapeError, check_size, output_shape, parameter_dims};
 /// assert_eq!(network.parameters(), 3 * 8 * 25 + 2 * 8 + 8 * 10 + 10);
 /// assert_eq!(network.layers[1].name, "stem");
 /// assert_eq!(network.layers[2].name, "batch_norm1");
-/// # Ok::<(), csdfc::builtin::BuildError>(())
+/// # Ok::<(), csdfc_compiler::builtin::BuildError>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct Builder {

@@ -22,7 +22,7 @@ use self::rows::Row;
 use super::Tell;
 
 /// The example of Tables 1, 8 and 9.
-const EXAMPLE: &str = include_str!("../../../../apps/adaptive_classifier.ron");
+const EXAMPLE: &str = include_str!("../../../apps/adaptive_classifier.ron");
 
 /// The page. `tell` is told how far it is.
 ///

@@ -30,6 +30,7 @@ use tracing::info;
 
 use self::better::{better, is_better};
 pub(super) use self::named::named;
+use super::assemble::parameters_resident;
 use super::{Planned, limit};
 use crate::app::resolve::{Application, Cnn, RowsChoice};
 use crate::app::spec::{Method, Primitives};
@@ -37,6 +38,7 @@ use crate::cost::measured::fastest;
 use crate::cost::{DeviceProfile, Seat};
 use crate::error::Error;
 use crate::frame::choice::Choice;
+use crate::frame::task;
 use crate::network::LayerId;
 use crate::search::code;
 use crate::search::known::Start;
@@ -88,12 +90,15 @@ pub(super) fn improved(
     let mut sources = vec![application.clone()];
     if let Some(faster) = primitives_first(application, device)? {
         let has_other_layers = layers(&faster) != layers(application);
-        let start = if has_other_layers { &Start::default() } else { start };
-        let planned = plan(start, &faster)?;
         if has_other_layers {
             sources.push(faster.clone());
         }
-        best = best.or(Candidate { application: faster, planned }, application);
+        let is_met = best.planned.shortfall.is_none() && best.planned.refused.is_none();
+        if !(is_met && exceeds_by_parameters(&faster)) {
+            let start = if has_other_layers { &Start::default() } else { start };
+            let planned = plan(start, &faster)?;
+            best = best.or(Candidate { application: faster, planned }, application);
+        }
     }
     if let Some(upgraded) = upgraded {
         best = best.or(upgraded, application);
@@ -156,6 +161,11 @@ impl Candidate {
         };
         self.application.cnns.iter().map(choice).collect()
     }
+}
+
+/// Whether the parameters alone take more than the application may: no plan of it meets the constraints then.
+fn exceeds_by_parameters(application: &Application) -> bool {
+    limit(application).is_some_and(|limit| parameters_resident(&task::tasks(application)) > limit)
 }
 
 fn layers(application: &Application) -> Vec<usize> {

@@ -1,0 +1,24 @@
+//! `csdfc completions` and `csdfc man`: what shells and `man` know of the command line.
+
+use csdfc::error::{Ending, Error};
+
+use super::output;
+use crate::cli::pages::{self, CompletionsArgs, ManArgs};
+
+/// Prints the script of a shell.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn completions(args: &CompletionsArgs) -> Result<Ending, Error> {
+    output::print(&String::from_utf8_lossy(&pages::completions(args.shell)))?;
+    Ok(Ending::Yes)
+}
+
+/// Writes the manual pages into a folder.
+///
+/// # Errors
+/// When one cannot be written.
+pub fn man(args: &ManArgs) -> Result<Ending, Error> {
+    pages::manual(&args.output).map_err(|error| Error::write(&args.output, error))?;
+    Ok(Ending::Yes)
+}
