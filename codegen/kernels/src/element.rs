@@ -84,8 +84,8 @@ pub trait Element: Vectors + Copy + Default + Send + Sync + 'static {
     fn narrow(x: f32) -> Self;
 }
 
-/// Elements that are widened or narrowed in one go.
-pub(crate) const PIECE: usize = 1024;
+/// Elements that are widened or narrowed in one go. Rooms for them are on the stack, several at a time.
+pub(crate) const PIECE: usize = 128;
 
 /// How elements come into vectors and out of them. Slices of `f32` are used as they are; those of halves go by way of a
 /// room of

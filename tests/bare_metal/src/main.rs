@@ -1,0 +1,35 @@
+//! One frame of an emitted crate on a processor without an operating system, or on this machine for comparison. Prints the
+//! bits of the ten scores, and on bare metal also how many bytes of stack the frame took.
+
+#![cfg_attr(target_os = "none", no_std, no_main)]
+
+#[cfg(target_os = "none")]
+mod board;
+
+#[cfg(not(target_os = "none"))]
+mod board {
+    pub use std::println;
+
+    /// What is measured on boards alone.
+    pub fn stack_of(work: impl FnOnce()) -> Option<usize> {
+        work();
+        None
+    }
+}
+
+use board::println;
+use emitted::{Arena, Inputs, Model, Outputs};
+
+fn main() {
+    // What `csdfc` draws does not matter, as long as it is the same everywhere.
+    let image = core::array::from_fn(|at| (at * 7919 % 1013) as f32 / 507.0 - 1.0);
+    let mut scores = [0.0; 10];
+    let arena = Arena::take().expect("nobody else has taken it");
+    let stack = board::stack_of(|| Model::new(arena).infer(Inputs { input: &image }, Outputs { output: &mut scores }));
+    for score in scores {
+        println!("{:08x}", score.to_bits());
+    }
+    if let Some(bytes) = stack {
+        println!("stack: {bytes} bytes");
+    }
+}
