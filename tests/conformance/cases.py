@@ -18,7 +18,10 @@ SEVERAL = {"Add", "Concat", "Div", "MatMul", "Max", "Min", "Mul", "Pow", "Sub", 
 # Operators that csdfc knows on images alone.
 WINDOWS = {"AveragePool", "Conv", "ConvTranspose", "GlobalLpPool", "LpPool", "MaxPool"}
 # Operators of which csdfc computes every output.
-MANY_OUTPUTS = {"Split"}
+MANY_OUTPUTS = {"DynamicQuantizeLinear", "Split"}
+# Operators whose data may be 8-bit integers, and those that make integers.
+READ_INTEGERS = {"ConvInteger", "DequantizeLinear", "MatMulInteger", "QLinearConv", "QLinearMatMul"}
+MAKE_INTEGERS = {"ConvInteger", "DynamicQuantizeLinear", "MatMulInteger", "QLinearConv", "QLinearMatMul", "QuantizeLinear"}
 
 
 class Unclaimed(Exception):
@@ -123,10 +126,15 @@ def _forms(model, inputs, outputs, tolerance):
     if all(node.op_type in CONSTANT_ONLY for node in model.graph.node):
         return [_of_constants(model, values, expected, notes)]
     floats = [name for name in names if name in values and values[name].dtype == np.float32]
+    if any(node.op_type in READ_INTEGERS for node in model.graph.node):
+        if values[names[0]].dtype not in (np.uint8, np.int8):
+            raise Unclaimed(f"its data are {values[names[0]].dtype}")
+        floats = names[:1]
+        notes.append("the input's integers are handed over as floats")
     if not floats:
         raise Unclaimed("no input is float32")
     for name, array in expected.items():
-        if array.dtype != np.float32 and not _is_index(model, name):
+        if array.dtype != np.float32 and not _is_index(model, name) and not _is_integer(model, name):
             raise Unclaimed(f"an output is {array.dtype}")
     forms = []
     several = [node for node in model.graph.node if node.op_type in SEVERAL and len(set(node.input) & set(floats)) > 1]
@@ -191,6 +199,11 @@ def _claim_tensors(model, values, expected):
 def _is_index(model, name):
     """Whether an output may hold integers: that of ArgMax."""
     return any(name in node.output and node.op_type == "ArgMax" for node in model.graph.node)
+
+
+def _is_integer(model, name):
+    """Whether an output may hold integers that csdfc has as floats, or as bytes."""
+    return any(name in node.output and node.op_type in MAKE_INTEGERS for node in model.graph.node)
 
 
 def _of_constants(model, values, expected, notes):
@@ -276,7 +289,8 @@ def _step(model, graph, feeds, constants, expected):
     for values in (step.graph.input, step.graph.output, step.graph.value_info):
         del values[:]
     for name, array in feeds.items():
-        step.graph.input.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, array.shape))
+        kind = helper.np_dtype_to_tensor_dtype(array.dtype)
+        step.graph.input.append(helper.make_tensor_value_info(name, kind, array.shape))
     for name, array in expected.items():
         kind = helper.np_dtype_to_tensor_dtype(array.dtype)
         step.graph.output.append(helper.make_tensor_value_info(name, kind, None))

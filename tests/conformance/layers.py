@@ -38,7 +38,7 @@ def function(net, operator, x):
     attributes = {}
     if operator in ("Log", "Sqrt", "Reciprocal"):
         x = above(net, x)
-    if operator in ("Elu", "LeakyRelu") and net.one_in(2):
+    if operator in ("Elu", "LeakyRelu", "ThresholdedRelu") and net.one_in(2):
         attributes["alpha"] = net.choice([0.1, 0.3, 0.75])
     if operator == "HardSigmoid" and net.one_in(2):
         attributes |= {"alpha": 0.3, "beta": 0.4}
@@ -455,7 +455,7 @@ class Row:
 FUNCTIONS = {
     "Abs": 7, "Ceil": 7, "Elu": 7, "Erf": 9, "Exp": 7, "Floor": 7, "Gelu": 20, "HardSigmoid": 7, "HardSwish": 14, "LeakyRelu": 7,
     "Log": 7, "Mish": 18, "Neg": 7, "Reciprocal": 7, "Relu": 7, "Selu": 7, "Sigmoid": 7, "Softplus": 7, "Softsign": 7,
-    "Sqrt": 7, "Swish": 24, "Tanh": 7,
+    "Round": 11, "Sqrt": 7, "Swish": 24, "Tanh": 7, "ThresholdedRelu": 10,
 }
 REDUCTIONS = ["ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd",
               "ReduceSum", "ReduceSumSquare"]

@@ -104,6 +104,8 @@ fn functions() -> Vec<Operator> {
         Reciprocal,
         Floor,
         Ceil,
+        Round,
+        ThresholdedRelu { alpha: 0.25 },
     ];
     all.map(|function| Operator::ElementWise(ElementWise { function })).into()
 }

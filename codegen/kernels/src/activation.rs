@@ -2,6 +2,7 @@
 
 use super::arch::{Isa, Job, Simd};
 use super::math;
+use super::quantised::round_half_even;
 
 /// A function of one element, by its ONNX definition; what a layer does to each element that it has made.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -52,6 +53,10 @@ pub enum Activation {
     Reciprocal,
     Floor,
     Ceil,
+    Round,
+    ThresholdedRelu {
+        alpha: f32,
+    },
 }
 
 impl Activation {
@@ -127,6 +132,8 @@ impl Activation {
             Activation::Reciprocal => each(values, |x| 1.0 / x),
             Activation::Floor => each(values, math::floor),
             Activation::Ceil => each(values, math::ceil),
+            Activation::Round => each(values, round_half_even),
+            Activation::ThresholdedRelu { alpha } => each(values, |x| if x > alpha { x } else { 0.0 }),
         }
     }
 }
@@ -233,6 +240,8 @@ mod tests {
         check(Activation::Reciprocal, f64::recip);
         check(Activation::Floor, f64::floor);
         check(Activation::Ceil, f64::ceil);
+        check(Activation::Round, f64::round_ties_even);
+        check(Activation::ThresholdedRelu { alpha: 0.5 }, |x| if x > 0.5 { x } else { 0.0 });
     }
 
     #[test]

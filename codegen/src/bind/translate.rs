@@ -39,6 +39,8 @@ pub(crate) fn activation(function: Option<&Function>) -> Activation {
         Function::Reciprocal => Activation::Reciprocal,
         Function::Floor => Activation::Floor,
         Function::Ceil => Activation::Ceil,
+        Function::Round => Activation::Round,
+        Function::ThresholdedRelu { alpha } => Activation::ThresholdedRelu { alpha },
     }
 }
 

@@ -206,13 +206,19 @@ pub enum Function {
     Reciprocal,
     Floor,
     Ceil,
+    /// To the nearest integer, of two equally near ones the even one.
+    Round,
+    /// `x > alpha ? x : 0`.
+    ThresholdedRelu {
+        alpha: f32,
+    },
 }
 
 impl Function {
     /// Whether this is an activation, which fuses into the layer before it (DESIGN.md, section 3).
     pub fn is_activation(&self) -> bool {
         use Function::*;
-        !matches!(self, Erf | Sqrt | Exp | Log | Abs | Neg | Reciprocal | Floor | Ceil)
+        !matches!(self, Erf | Sqrt | Exp | Log | Abs | Neg | Reciprocal | Floor | Ceil | Round)
     }
 }
 

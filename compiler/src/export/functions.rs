@@ -42,6 +42,8 @@ pub(super) fn function(nodes: &mut Nodes, function: &Function, x: String) -> Res
         Function::Reciprocal => ("Reciprocal", Vec::new()),
         Function::Floor => ("Floor", Vec::new()),
         Function::Ceil => ("Ceil", Vec::new()),
+        Function::Round => ("Round", Vec::new()),
+        Function::ThresholdedRelu { alpha } => ("ThresholdedRelu", vec![float("alpha", *alpha)]),
     };
     Ok(nodes.node(operator, [x], attributes))
 }

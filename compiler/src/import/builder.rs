@@ -96,7 +96,8 @@ impl Builder {
             primitive: None,
             quantisation: None,
         };
-        Ok(Tensor { operand: Operand { layer: self.network.add(layer), shape }, views: Vec::new() })
+        let operand = Operand { layer: self.network.add(layer), shape };
+        Ok(Tensor { operand, views: Vec::new(), integers: None })
     }
 
     /// Adds a layer that stands for `node`.
@@ -112,6 +113,11 @@ impl Builder {
             if layer.format().element == Element::I64 {
                 return fault!("it reads the indices of {}, but csdfc computes with floats only", layer.name);
             }
+        }
+        let integers = inputs.iter().filter(|input| input.integers.is_some()).count();
+        if integers > 0 && (integers < inputs.len() || !pass::moves_exactly(&operator)) {
+            return Err(Fault::new("it reads integers, which csdfc only moves here")
+                .help("put a Cast to float or a DequantizeLinear before it"));
         }
         let shapes: Vec<Shape> = inputs.iter().map(|input| input.operand.shape.clone()).collect();
         let any_order = operator.keeps_order(&shapes) || matches!(operator, Operator::Transpose(_));
@@ -232,7 +238,7 @@ impl Builder {
     pub fn reordered(&self, tensor: &Tensor) -> Option<Tensor> {
         let shape = self.other_order(tensor)?;
         let operand = Operand { layer: tensor.operand.layer, shape };
-        Some(Tensor { operand, views: tensor.views.clone() })
+        Some(Tensor { operand, ..tensor.clone() })
     }
 
     /// The tensor in a channels-first shape of the same dimensions, moved there if need be.
@@ -243,7 +249,7 @@ impl Builder {
         }
         let key = (tensor.operand.layer, tensor.operand.shape.clone());
         if let Some(moved) = self.moved.get(&key) {
-            return Ok(moved.clone());
+            return Ok(Tensor { integers: tensor.integers, ..moved.clone() });
         }
         let perm = (0..tensor.rank()).collect();
         // It does what the last view does.
@@ -300,7 +306,8 @@ impl Builder {
             quantisation: None,
         };
         let layer = self.of_integers(layer, inputs)?;
-        Ok(Tensor { operand: Operand { layer: self.network.add(layer), shape }, views: Vec::new() })
+        let integers = inputs.first().and_then(|input| input.integers);
+        Ok(Tensor { operand: Operand { layer: self.network.add(layer), shape }, views: Vec::new(), integers })
     }
 
     /// The layer, of 8-bit integers if it reads such: then it only moves them.
@@ -328,7 +335,8 @@ impl Builder {
         }
         let mut views = tensor.views.clone();
         views.push(node.index);
-        Ok(Tensor { operand: Operand { layer: tensor.operand.layer, shape }, views })
+        let operand = Operand { layer: tensor.operand.layer, shape };
+        Ok(Tensor { operand, views, integers: tensor.integers })
     }
 }
 

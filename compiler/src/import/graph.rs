@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use csdfc_codegen::operator::Operator;
-use rten_onnx::onnx::{GraphProto, ModelProto, NodeProto, TensorProto};
+use rten_onnx::onnx::{DataType, GraphProto, ModelProto, NodeProto, TensorProto};
 
 use super::builder::{Builder, FROM_FIRST, MAX_LAYERS, NodeName};
 use super::error::{Fault, ImportError, UnsupportedNode};
 use super::inputs::{self, InputSeat};
 use super::node::{Node, Tensor, Value};
-use super::ops::is_onnx;
+use super::ops::{integers, is_onnx};
 use super::{ImportOptions, constant, ops};
 use crate::network::{LayerId, Network, NetworkOutput, Operand};
 
@@ -77,6 +77,21 @@ pub(super) fn build(
                 values.insert(name, value);
             }
         }
+    }
+    for info in &graph.proto.output {
+        let name = info.name.as_deref().unwrap_or_default();
+        let (Some(Value::Tensor(tensor)), Some(&index)) = (values.get(name), graph.producers.get(name))
+        else {
+            continue;
+        };
+        // What the caller gets are floats: those that are the integers.
+        let kind = info.r#type.as_ref().and_then(|kind| kind.tensor_type.as_ref()?.elem_type);
+        let proto = &graph.nodes[index];
+        let node = Node { proto, index, operator: "", opset, inputs: Vec::new() };
+        let is_signed = kind == Some(DataType::INT8);
+        let held = integers::as_floats(&mut builder, &node, tensor, is_signed);
+        let held = held.map_err(|fault| graph.node_error(proto, fault))?;
+        values.insert(name, Value::Tensor(held));
     }
     let mut network = builder.network;
     for info in &graph.proto.output {

@@ -53,7 +53,9 @@ pub(super) fn add(
         return Err(wrong("it is no tensor".into(), "csdfc plans tensors only".into()));
     };
     let element = tensor.elem_type.unwrap_or(DataType(0));
-    if element != DataType::FLOAT {
+    // Floats hold the integers of a quantised model.
+    let is_integer = matches!(element, DataType::UINT8 | DataType::INT8);
+    if element != DataType::FLOAT && !is_integer {
         let reason = format!("its elements are {}, not float32", type_name(element));
         return Err(wrong(reason, PRECISION_HELP.into()));
     }
@@ -81,9 +83,10 @@ pub(super) fn add(
     let last = seat.channels_last && dims.len() == FROM_FIRST.len() && dims[0] == 1;
     let order = if last { Order::ChannelsLast } else { Order::ChannelsFirst };
     let operator = Operator::Input(Input { element: InputElement::F32, camera: None });
-    builder
+    let input = builder
         .input(seat.name, operator, Shape { dims, order })
-        .map_err(|fault| wrong(fault.reason, "give other dimensions with --shape".into()))
+        .map_err(|fault| wrong(fault.reason, "give other dimensions with --shape".into()))?;
+    Ok(if is_integer { input.as_integers(element) } else { input })
 }
 
 /// The declared dimensions with a dynamic batch of 1.

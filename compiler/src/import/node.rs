@@ -1,6 +1,6 @@
 //! One node of the graph with its operands resolved, and typed access to its attributes.
 
-use rten_onnx::onnx::{AttributeProto, AttributeType, NodeProto};
+use rten_onnx::onnx::{AttributeProto, AttributeType, DataType, NodeProto};
 
 use super::constant::Constant;
 use super::error::{Fault, fault};
@@ -19,6 +19,8 @@ pub(super) struct Tensor {
     pub operand: Operand,
     /// The nodes of the views between the layer and here.
     pub views: Vec<usize>,
+    /// The type of the integers that it holds in the model, if it does: the network's floats are these.
+    pub integers: Option<DataType>,
 }
 
 /// A node about to be imported.
@@ -40,6 +42,16 @@ impl Tensor {
 
     pub fn rank(&self) -> usize {
         self.operand.shape.rank()
+    }
+
+    /// The same tensor as floats that are integers of this type to the model.
+    pub fn as_integers(&self, element: DataType) -> Tensor {
+        Tensor { integers: Some(element), ..self.clone() }
+    }
+
+    /// The same tensor as floats, whatever they are to the model.
+    pub fn as_floats(&self) -> Tensor {
+        Tensor { integers: None, ..self.clone() }
     }
 }
 

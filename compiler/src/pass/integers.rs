@@ -239,6 +239,11 @@ fn moves(operator: &Operator) -> bool {
     }
 }
 
+/// Whether an operator's output is made of elements of its inputs alone, and zeros.
+pub fn moves_exactly(operator: &Operator) -> bool {
+    moves(operator) && !rounds(operator)
+}
+
 /// Lets a constant operand be 8-bit integers, if the model has it so and there is a kernel.
 fn quantise_constant(layer: &mut Layer) {
     if let (Operator::Binary(binary), [values]) = (&mut layer.operator, layer.parameters.as_slice())

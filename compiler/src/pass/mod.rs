@@ -30,7 +30,7 @@ mod reorder;
 mod residual;
 mod rewrite;
 
-pub use integers::{integers, of_integers, of_moved_integers};
+pub use integers::{integers, moves_exactly, of_integers, of_moved_integers};
 pub use legalise::legalise;
 pub use names::Names;
 pub use precision::{half, halve};

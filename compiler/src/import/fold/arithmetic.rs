@@ -277,6 +277,7 @@ fn apply(function: &Function, x: f32) -> Result<f32, Fault> {
         Function::Reciprocal => 1.0 / x,
         Function::Floor => x.floor(),
         Function::Ceil => x.ceil(),
+        Function::Round => x.round_ties_even(),
         _ => return fault!("this function of a constant is not computed at import"),
     })
 }

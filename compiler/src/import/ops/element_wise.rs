@@ -72,6 +72,7 @@ pub(in crate::import) fn of_node(node: &Node) -> Result<Function, Fault> {
         "Neg" => Function::Neg,
         "Reciprocal" => Function::Reciprocal,
         "Relu" => Function::Relu,
+        "Round" => Function::Round,
         "Selu" => Function::Selu {
             alpha: node.float("alpha", 1.673_263_2)?,
             gamma: node.float("gamma", 1.050_701)?,
@@ -83,6 +84,7 @@ pub(in crate::import) fn of_node(node: &Node) -> Result<Function, Fault> {
         "Swish" if node.float("alpha", 1.0)? == 1.0 => Function::Swish,
         "Swish" => return fault!("alpha is {}; only 1 is supported", node.float("alpha", 1.0)?),
         "Tanh" => Function::Tanh,
+        "ThresholdedRelu" => Function::ThresholdedRelu { alpha: node.float("alpha", 1.0)? },
         other => return fault!("{other} is no function of each element"),
     })
 }

@@ -5,6 +5,7 @@ pub(super) mod binary;
 mod convolution;
 mod dense;
 pub(super) mod element_wise;
+pub(super) mod integers;
 mod layout;
 mod normalise;
 mod pool;
@@ -133,11 +134,17 @@ const ROWS: &[OperatorRow] = &[
     constants("Constant", fold::constant),
     constants("ConstantOfShape", fold::constant_of_shape),
     tensors("Conv", convolution::conv),
+    tensors("ConvInteger", integers::conv),
     tensors("ConvTranspose", convolution::conv_transpose),
     tensors("DepthToSpace", layout::depth_to_space),
     both("DequantizeLinear", quantised::dequantise, quantised::dequantise_constant),
     arithmetic("Div"),
     both("Dropout", reshape::dropout, reshape::dropout_constant),
+    OperatorRow {
+        name: "DynamicQuantizeLinear",
+        import: Import::Many(integers::dynamic_quantise),
+        fold: Fold::Many(integers::dynamic_quantise_constant),
+    },
     function("Elu"),
     constants("Equal", arithmetic::compare),
     function("Erf"),
@@ -165,6 +172,7 @@ const ROWS: &[OperatorRow] = &[
     tensors("LogSoftmax", normalise::softmax),
     tensors("LpPool", pool::pool),
     tensors("MatMul", dense::mat_mul),
+    tensors("MatMulInteger", integers::mat_mul),
     arithmetic("Max"),
     tensors("MaxPool", pool::pool),
     arithmetic("Min"),
@@ -204,6 +212,7 @@ const ROWS: &[OperatorRow] = &[
     function("Relu"),
     both("Reshape", reshape::reshape, reshape::reshape_constant),
     tensors("Resize", resize::resize),
+    function("Round"),
     function("Selu"),
     constants("Shape", fold::shape),
     function("Sigmoid"),
@@ -220,6 +229,7 @@ const ROWS: &[OperatorRow] = &[
     arithmetic("Sum"),
     function("Swish"),
     function("Tanh"),
+    function("ThresholdedRelu"),
     constants("Tile", index::tile),
     both("Transpose", layout::transpose, index::transpose),
     both("Unsqueeze", reshape::unsqueeze, reshape::unsqueeze_constant),

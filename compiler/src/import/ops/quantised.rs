@@ -8,7 +8,7 @@ use std::sync::Arc;
 use csdfc_codegen::format::Quantisation;
 use rten_onnx::onnx::DataType;
 
-use super::{binary as of_floats, convolution, dense, element_wise, layout, normalise, pool};
+use super::{binary as of_floats, convolution, dense, element_wise, integers, layout, normalise, pool};
 use crate::import::builder::Builder;
 use crate::import::constant::{Constant, Data, type_name};
 use crate::import::error::{Fault, fault};
@@ -45,14 +45,18 @@ pub(super) const ONLY_OF_MICROSOFT: &[&str] = &[
 
 /// `QuantizeLinear` of a tensor.
 pub(super) fn quantise(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
-    expect_plain(node)?;
+    if integers::makes(node) {
+        return integers::quantise(builder, node);
+    }
     let to = stated(node, 1)?;
     quantised(builder, node, node.tensor(0)?, to)
 }
 
 /// `DequantizeLinear` of a tensor.
 pub(super) fn dequantise(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
-    expect_plain(node)?;
+    if integers::reads(node) {
+        return integers::numbers(builder, node, 0);
+    }
     dequantised(builder, node, 0)
 }
 
@@ -161,7 +165,7 @@ fn plain<'a>(node: &Node<'a>) -> Node<'a> {
 }
 
 /// The node as one of another operator and other operands.
-fn with<'a, const N: usize>(
+pub(super) fn with<'a, const N: usize>(
     node: &Node<'a>,
     operator: &'a str,
     inputs: [Option<Value>; N],
@@ -192,6 +196,12 @@ fn dequantised(builder: &mut Builder, node: &Node, index: usize) -> Result<Tenso
                 read.scale,
                 read.zero_point
             )
+        }
+        // So that what reads them computes on integers, they become these anew.
+        None if x.integers.is_some() => {
+            let x = integers::numbers(builder, node, index)?;
+            let x = quantised(builder, node, &x, stated)?;
+            builder.convert(node, "convert-dequantise-hwc-hwc", &x, None)
         }
         None => fault!("its operand {index} is not made by a QuantizeLinear"),
     }
@@ -318,16 +328,21 @@ fn stated(node: &Node, index: usize) -> Result<Quantisation, Fault> {
         Some(&[zero_point]) => zero_point,
         Some(several) => return fault!("{} zero points of a tensor with one scale", several.len()),
     };
-    let element = match stated.and_then(|stated| stated.stored) {
-        Some(element) => element,
-        None => match node.int("output_dtype", 0)? {
-            0 => DataType::UINT8,
-            stated => DataType(i32::try_from(stated).unwrap_or(0)),
-        },
-    };
+    let element = element(node, stated)?;
     // Between 0 and 255: the zero point is in the range of its type.
     let [low, _] = range(element)?;
     Ok(Quantisation { scale, zero_point: (i64::from(zero_point) - low) as u8 })
+}
+
+/// The type of integers with this zero point.
+pub(super) fn element(node: &Node, zero_point: Option<&Constant>) -> Result<DataType, Fault> {
+    match zero_point.and_then(|stated| stated.stored) {
+        Some(element) => Ok(element),
+        None => Ok(match node.int("output_dtype", 0)? {
+            0 => DataType::UINT8,
+            stated => DataType(i32::try_from(stated).unwrap_or(0)),
+        }),
+    }
 }
 
 /// Zero points, which are in the range of their type.
@@ -344,7 +359,7 @@ fn zero_points(stated: &Constant) -> Result<Vec<i32>, Fault> {
 }
 
 /// The range of 8-bit integers.
-fn range(element: DataType) -> Result<[i64; 2], Fault> {
+pub(super) fn range(element: DataType) -> Result<[i64; 2], Fault> {
     match element {
         DataType::UINT8 => Ok([0, 255]),
         DataType::INT8 => Ok([-128, 127]),

@@ -60,7 +60,7 @@ pub(in crate::import) fn of_node(node: &Node) -> Result<ReduceFunction, Fault> {
 
 /// Reduces a channels-last operand as the channels-first tensor that has the same elements in memory, if the result is
 /// the same.
-fn in_either_order(
+pub(super) fn in_either_order(
     builder: &mut Builder,
     node: &Node,
     x: &Tensor,

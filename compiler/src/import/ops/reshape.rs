@@ -82,8 +82,9 @@ pub(super) fn cast(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> 
     let indices = builder.network.layer(x.operand.layer).format().element == Element::I64;
     match to {
         DataType::INT64 if indices => builder.identity(node, x),
+        // Integers that floats hold are floats already.
         DataType::FLOAT | DataType::DOUBLE | DataType::FLOAT16 | DataType::BFLOAT16 if !indices => {
-            builder.identity(node, x)
+            builder.identity(node, &x.as_floats())
         }
         _ => {
             let from = if indices { "int64" } else { "float32" };

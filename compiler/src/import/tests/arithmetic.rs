@@ -28,6 +28,7 @@ fn functions_of_floats_are_those_of_their_definitions() {
     check("Neg", vec![], |x| -x);
     check("Reciprocal", vec![], |x| 1.0 / x);
     check("Relu", vec![], |x| x.max(0.0));
+    check("Round", vec![], f64::round_ties_even);
     check("Sigmoid", vec![], |x| 1.0 / (1.0 + (-x).exp()));
     check("Softplus", vec![], |x| x.exp().ln_1p());
     check("Sqrt", vec![], f64::sqrt);

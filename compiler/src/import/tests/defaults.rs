@@ -71,6 +71,7 @@ impl Case {
 fn of_functions() {
     case("Elu", 13, none).defaults(&[(float("alpha", 1.0), float("alpha", 1.1))]);
     case("LeakyRelu", 13, none).defaults(&[(float("alpha", 0.01), float("alpha", 0.1))]);
+    case("ThresholdedRelu", 13, none).defaults(&[(float("alpha", 1.0), float("alpha", 0.5))]);
     case("HardSigmoid", 13, none).defaults(&[
         (float("alpha", 0.2), float("alpha", 1.0 / 6.0)),
         (float("beta", 0.5), float("beta", 0.6)),

@@ -7,6 +7,7 @@ mod errors;
 mod folding;
 mod graphs;
 mod hostile;
+mod integers;
 mod layers;
 mod models;
 mod operators;
@@ -37,8 +38,13 @@ pub(super) struct Model {
 
 impl Model {
     pub fn new(opset: i64, input: &[i64], outputs: &[&str]) -> Self {
+        Model::of(opset, DataType::FLOAT, input, outputs)
+    }
+
+    /// A model whose input has elements of this type.
+    pub fn of(opset: i64, element: DataType, input: &[i64], outputs: &[&str]) -> Self {
         let graph = GraphProto {
-            input: vec![value("x", DataType::FLOAT, input)],
+            input: vec![value("x", element, input)],
             output: outputs.iter().map(|name| value(name, DataType::FLOAT, &[])).collect(),
             ..Default::default()
         };
