@@ -14,8 +14,8 @@ OLDEST_OPSET = 7
 LARGEST_RANK = 4
 README = Path(__file__).resolve().parents[2] / "README.md"
 # Operators with several operands that csdfc takes as tensors of the network.
-SEVERAL = {"Add", "Concat", "Div", "MatMul", "Max", "Min", "Mul", "Pow", "Sub", "Sum"}
-# Operators that csdfc knows on images alone.
+SEVERAL = {"Add", "Concat", "Div", "MatMul", "Max", "Mean", "Min", "Mul", "Pow", "Sub", "Sum"}
+# Operators that csdfc knows on lines and images alone.
 WINDOWS = {"AveragePool", "Conv", "ConvTranspose", "GlobalLpPool", "LpPool", "MaxPool"}
 # Operators of which csdfc computes every output.
 MANY_OUTPUTS = {"DynamicQuantizeLinear", "Split"}
@@ -67,20 +67,6 @@ def prepare(model, data_sets, rtol, atol):
     if not forms:
         raise Unclaimed("the case has no data")
     return forms
-
-
-def negated(form):
-    """The form with a Neg after each output: a view of an input is no layer, something exact has to follow."""
-    steps = []
-    for step in form.steps:
-        model = onnx.ModelProto()
-        model.CopyFrom(step.model)
-        outputs = [f"{name}_negated" for name in step.outputs]
-        for value, name in zip(model.graph.output, outputs, strict=True):
-            model.graph.node.append(helper.make_node("Neg", [value.name], [name]))
-            value.name = name
-        steps.append(Step(model, outputs, step.feeds, [[-array for array in arrays] for arrays in step.expected]))
-    return Form(form.name, steps, form.notes + ["a view, followed by Neg"])
 
 
 def as_runtime(form):
@@ -138,14 +124,11 @@ def _forms(model, inputs, outputs, tolerance):
             raise Unclaimed(f"an output is {array.dtype}")
     forms = []
     several = [node for node in model.graph.node if node.op_type in SEVERAL and len(set(node.input) & set(floats)) > 1]
-    if any(node.op_type == "Concat" for node in several):
-        notes.append("every float32 input is data: constants are not concatenated with tensors")
-    else:
-        steps, more = _with_data(model, values, expected, floats[:1], tolerance)
-        forms = [Form("", steps, notes + more)]
+    steps, more = _with_data(model, values, expected, floats[:1], tolerance)
+    forms = [Form("", steps, notes + more)]
     if several:
         steps, more = _with_data(model, values, expected, floats, tolerance)
-        forms.append(Form(" (all inputs live)" if forms else "", steps, notes + more))
+        forms.append(Form(" (all inputs live)", steps, notes + more))
     return forms
 
 
@@ -190,15 +173,15 @@ def _claim_tensors(model, values, expected):
     if max([0, *ranks.values()]) > LARGEST_RANK:
         raise Unclaimed(f"a tensor of rank above {LARGEST_RANK}")
     for node in shown.node:
-        if node.op_type in WINDOWS and ranks.get(node.input[0], LARGEST_RANK) != LARGEST_RANK:
-            raise Unclaimed("a window that is not 2-D")
+        if node.op_type in WINDOWS and ranks.get(node.input[0], LARGEST_RANK) not in (3, LARGEST_RANK):
+            raise Unclaimed("a window that is not 1-D or 2-D")
     if any(array.size == 0 and array.ndim > 1 for array in arrays) or any(a.size == 0 for a in expected.values()):
         raise Unclaimed("a tensor without elements")
 
 
 def _is_index(model, name):
-    """Whether an output may hold integers: that of ArgMax."""
-    return any(name in node.output and node.op_type == "ArgMax" for node in model.graph.node)
+    """Whether an output may hold integers: that of ArgMax or ArgMin."""
+    return any(name in node.output and node.op_type in ("ArgMax", "ArgMin") for node in model.graph.node)
 
 
 def _is_integer(model, name):
@@ -232,9 +215,12 @@ def _with_data(model, values, expected, data, tolerance):
     graph.CopyFrom(model.graph)
     feeds = {name: values[name] for name in data}
     constants = {name: array for name, array in values.items() if name not in data}
-    if not any(map(_is_batch, feeds.values())):
+    # Lines may be a batch for windows alone.
+    lines = any(node.op_type in WINDOWS for node in graph.node) and len(shape) == 3 and shape[0] > 1
+    if not lines and not any(map(_is_batch, feeds.values())):
         return [_step(model, graph, feeds, constants, expected)], []
-    steps = _by_sample(model, graph, feeds, constants, expected, shape[0], tolerance) if _is_batch(values[data[0]]) else None
+    by_sample = lines or _is_batch(values[data[0]])
+    steps = _by_sample(model, graph, feeds, constants, expected, shape[0], tolerance) if by_sample else None
     if steps:
         return steps, ["a batch, sample by sample"]
     return [_flattened(model, graph, feeds, constants, expected)], ["no batch: the input is flat, then reshaped"]

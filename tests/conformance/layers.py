@@ -21,6 +21,13 @@ def image(make):
     return made
 
 
+def spatial(make):
+    """A layer of images or lines."""
+    def made(net, operator, x):
+        return make(net, operator, x) if len(net.shapes[x]) in (3, 4) else None
+    return made
+
+
 def above(net, x):
     """The tensor if all is above zero, else one of it that is."""
     if x in net.positive:
@@ -142,19 +149,19 @@ def windows(net, x, largest=4, dilations=True):
     return attributes | {"pads": [*before, *after]}, list(out)
 
 
-@image
+@spatial
 def convolution(net, operator, x):
     batch, channels = net.shapes[x][:2]
     group = net.choice([1, 1, 1, channels, *divisors(channels)])
     attributes, size = windows(net, x)
     units = group * net.count(1, 12 // group + 1)
     kernel = attributes["kernel_shape"]
-    weights = net.weights(units, channels // group, *kernel, sums=channels // group * kernel[0] * kernel[1])
+    weights = net.weights(units, channels // group, *kernel, sums=channels // group * math.prod(kernel))
     bias = [net.constant(units)] if net.one_in(2) else []
     return net.node(operator, [x, weights, *bias], [batch, units, *size], group=group, **attributes)
 
 
-@image
+@spatial
 def transposed(net, operator, x):
     batch, channels, *sizes = net.shapes[x]
     group = net.choice([1, 1, channels, *divisors(channels)])
@@ -167,13 +174,13 @@ def transposed(net, operator, x):
         b, a = (b, a) if total > b + a else (0, 0)
         axes.append((k, s, d, b, a, e, total - b - a))
     k, s, d, b, a, e, out = (list(values) for values in zip(*axes, strict=True))
-    weights = net.weights(channels, units, *k, sums=channels // group * k[0] * k[1])
+    weights = net.weights(channels, units, *k, sums=channels // group * math.prod(k))
     bias = [net.constant(units * group)] if net.one_in(2) else []
     return net.node(operator, [x, weights, *bias], [batch, units * group, *out], kernel_shape=k, strides=s, dilations=d,
                     pads=b + a, output_padding=e, group=group)
 
 
-@image
+@spatial
 def pool(net, operator, x):
     dims = net.shapes[x]
     attributes, size = windows(net, x, dilations=operator == "MaxPool" and net.opset >= 10)
@@ -184,10 +191,10 @@ def pool(net, operator, x):
     return net.node(operator, [x], [*dims[:2], *size], **attributes)
 
 
-@image
+@spatial
 def global_pool(net, operator, x):
     attributes = {"p": net.choice([1, 2, 3])} if operator == "GlobalLpPool" else {}
-    return net.node(operator, [x], [*net.shapes[x][:2], 1, 1], **attributes)
+    return net.node(operator, [x], [*net.shapes[x][:2], *[1] * len(net.shapes[x][2:])], **attributes)
 
 
 def exact_in_runtime(size, made, spot, nearest):
@@ -273,6 +280,21 @@ def instance_norm(net, operator, x):
     return net.node(operator, [x, net.constant(channels), net.constant(channels)], net.shapes[x], **attributes)
 
 
+def layer_norm(net, operator, x):
+    dims = net.shapes[x]
+    axis = net.count(0, len(dims) - 1)
+    bias = [net.constant(*dims[axis:])] if net.one_in(2) else []
+    attributes = {"epsilon": 0.01} if net.one_in(2) else {}
+    axis -= len(dims) if net.one_in(2) else 0
+    return net.node(operator, [x, net.constant(*dims[axis:]), *bias], dims, axis=axis, **attributes)
+
+
+def lp_norm(net, operator, x):
+    x = above(net, x)
+    rank = len(net.shapes[x]) if x else 0
+    return x and net.node(operator, [x], net.shapes[x], axis=net.count(-rank, rank - 1), p=net.choice([1, 2]))
+
+
 def softmax(net, operator, x):
     rank = len(net.shapes[x])
     axis = net.count(-rank, rank - 1)
@@ -352,9 +374,14 @@ def concat(net, operator, x):
     fits = [name for name in net.floats if len(net.shapes[name]) == len(dims) and all(
         at == axis or a == b for at, (a, b) in enumerate(zip(net.shapes[name], dims, strict=True)))]
     parts = [x, *(net.choice(fits) for _ in range(net.count(1, 2)))]
+    sizes = sum(net.shapes[part][axis] for part in parts)
+    if net.one_in(3):
+        size = net.count(1, 3)
+        parts.append(net.constant(*dims[:axis], size, *dims[axis + 1:]))
+        sizes += size
     net.random.shuffle(parts)
     out = list(dims)
-    out[axis] = sum(net.shapes[part][axis] for part in parts)
+    out[axis] = sizes
     return net.node(operator, parts, out, axis=axis)
 
 
@@ -376,6 +403,14 @@ def split(net, operator, x):
     elif not is_even:
         inputs.append(net.ints(lengths))
     return net.parts(operator, inputs, names, [[*dims[:axis], length, *dims[axis + 1:]] for length in lengths], **attributes)
+
+
+def expand(net, operator, x):
+    dims = net.shapes[x]
+    out = [net.count(1, 4) if dim == 1 and at else dim for at, dim in enumerate(dims)]
+    shape = [1 if net.one_in(3) else dim for dim in out]
+    out = [max(dim, to) for dim, to in zip(dims, shape, strict=True)]
+    return net.node(operator, [x, net.ints(shape)], out)
 
 
 def gather(net, operator, x):
@@ -464,16 +499,17 @@ REDUCTIONS = ["ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "Reduce
 OPERATORS = (
     {name: Row(function, 2 if since < 18 else since - 14, since) for name, since in FUNCTIONS.items()}
     | {name: Row(binary, 4) for name in ("Add", "Div", "Mul", "Pow", "Sub")}
-    | {name: Row(several, 3) for name in ("Max", "Min", "Sum")}
+    | {name: Row(several, 3) for name in ("Max", "Mean", "Min", "Sum")}
     | {name: Row(reduction, 1) for name in REDUCTIONS}
     | {name: Row(pool, 8) for name in ("AveragePool", "LpPool", "MaxPool")}
     | {name: Row(global_pool, 1, until=21) for name in ("GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool")}
     | {name: Row(softmax) for name in ("LogSoftmax", "Softmax")}
     | {name: Row(blocks, 12) for name in ("DepthToSpace", "SpaceToDepth")}
     | {
-        "ArgMax": Row(arg_max, 1), "BatchNormalization": Row(batch_norm, 3), "Clip": Row(clip), "Concat": Row(concat, 8),
-        "Conv": Row(convolution, 24), "ConvTranspose": Row(transposed, 10), "Gather": Row(gather), "Gemm": Row(gemm, 12),
-        "InstanceNormalization": Row(instance_norm), "LRN": Row(lrn, 4), "MatMul": Row(mat_mul, 6), "PRelu": Row(p_relu),
+        "ArgMax": Row(arg_max, 1), "ArgMin": Row(arg_max, 1), "BatchNormalization": Row(batch_norm, 3), "Clip": Row(clip), "Concat": Row(concat, 8),
+        "Conv": Row(convolution, 24), "ConvTranspose": Row(transposed, 10), "Expand": Row(expand, 3, since=8), "Gather": Row(gather), "Gemm": Row(gemm, 12),
+        "InstanceNormalization": Row(instance_norm), "LRN": Row(lrn, 4), "LayerNormalization": Row(layer_norm, 8, since=17),
+        "LpNormalization": Row(lp_norm), "MatMul": Row(mat_mul, 6), "PRelu": Row(p_relu),
         "Pad": Row(pad, 8), "Resize": Row(resize, 8, since=10), "Slice": Row(slice_, 6), "Split": Row(split, 6),
         "Transpose": Row(transpose, 4), "Upsample": Row(resize, 24, until=9),
     }

@@ -11,7 +11,7 @@ OPSETS = [7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 2
 MOST_ELEMENTS = 3000
 
 # What may leave its operand as it is.
-MAY_BE_VIEWS = {"Gather", "Max", "Min", "Pad", "Resize", "Slice", "Sum", "Transpose", "Upsample"}
+MAY_BE_VIEWS = {"Expand", "Gather", "Max", "Mean", "Min", "Pad", "Resize", "Slice", "Sum", "Transpose", "Upsample"}
 # What is above zero whatever its operand.
 POSITIVE = {"Exp", "Sigmoid", "Softmax", "Softplus"}
 

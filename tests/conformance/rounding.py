@@ -23,7 +23,7 @@ BY = 2.0 ** -22
 # the way between two pixels off, which differ by some units.
 INTERPOLATED_BY = 2.0 ** -15
 # Whose constants say what is computed, not of what.
-SETTINGS = {"Clip", "Pad", "Resize", "Upsample"}
+SETTINGS = {"Clip", "Expand", "Pad", "Resize", "Upsample"}
 
 
 def allowed(drawn, model, feeds, expected):
@@ -66,7 +66,7 @@ class _Moved:
                 self._move(constant.name)
         self._move("x")
         for node in model.graph.node:
-            if node.op_type == "InstanceNormalization":
+            if node.op_type in ("InstanceNormalization", "LayerNormalization"):
                 self._norm(node)
             else:
                 self._add(node)
@@ -95,29 +95,39 @@ class _Moved:
             self.nodes.append(helper.make_node(operator, [last, by], [self.renamed[name]]))
 
     def _norm(self, node):
-        """InstanceNormalization in the steps of its definition."""
-        (x, scale, bias), (y,) = node.input, node.output
-        batch, channels, *plane = self.shapes[x]
-        ones = [1] * len(plane)
-        epsilon = next((a.f for a in node.attribute if a.name == "epsilon"), 1e-5)
-        self._store(f"{y}.epsilon", np.array([epsilon], np.float32))
-        for name in (scale, bias):
-            constant = next(c for c in self.graph.initializer if c.name == name)
-            self._store(f"{y}.{name}", numpy_helper.to_array(constant).reshape(1, channels, *ones))
-        one = [batch, channels, *ones]
-        for operator, inputs, output, dims in [
-            ("GlobalAveragePool", [x], f"{y}.mean", one),
-            ("Sub", [x, f"{y}.mean"], f"{y}.apart", self.shapes[x]),
-            ("Mul", [f"{y}.apart"] * 2, f"{y}.squares", self.shapes[x]),
-            ("GlobalAveragePool", [f"{y}.squares"], f"{y}.variance", one),
+        """A normalisation in the steps of its definition."""
+        (x, *parts), (y,) = node.input, node.output
+        attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+        dims, is_layer = self.shapes[x], node.op_type == "LayerNormalization"
+        first = attributes.get("axis", -1) % len(dims) if is_layer else 2
+        one = [*dims[:first], *[1] * len(dims[first:])]
+        self._store(f"{y}.epsilon", np.array([attributes.get("epsilon", 1e-5)], np.float32))
+        for name in parts:
+            array = numpy_helper.to_array(next(c for c in self.graph.initializer if c.name == name))
+            self._store(f"{y}.{name}", array if is_layer else array.reshape(1, -1, *one[2:]))
+        mean, axes = ("ReduceMean", list(range(first, len(dims)))) if is_layer else ("GlobalAveragePool", None)
+        opset = next(each.version for each in self.model.opset_import if each.domain == "")
+        # Since opset 18 they are an operand.
+        more = [f"{y}.axes"] if is_layer and opset >= 18 else []
+        said = {"axes": axes} if is_layer and opset < 18 else {}
+        if more:
+            self._store(more[0], np.array(axes, np.int64))
+        steps = [
+            (mean, [x, *more], f"{y}.mean", one),
+            ("Sub", [x, f"{y}.mean"], f"{y}.apart", dims),
+            ("Mul", [f"{y}.apart"] * 2, f"{y}.squares", dims),
+            (mean, [f"{y}.squares", *more], f"{y}.variance", one),
             ("Add", [f"{y}.variance", f"{y}.epsilon"], f"{y}.above", one),
             ("Sqrt", [f"{y}.above"], f"{y}.deviation", one),
-            ("Div", [f"{y}.apart", f"{y}.deviation"], f"{y}.normal", self.shapes[x]),
-            ("Mul", [f"{y}.normal", f"{y}.{scale}"], f"{y}.scaled", self.shapes[x]),
-            ("Add", [f"{y}.scaled", f"{y}.{bias}"], y, self.shapes[x]),
-        ]:
-            self.shapes[output] = dims
-            self._add(helper.make_node(operator, inputs, [output]))
+            ("Div", [f"{y}.apart", f"{y}.deviation"], f"{y}.normal", dims),
+        ]
+        scaled = f"{y}.scaled" if parts[1:] else y
+        steps.append(("Mul", [f"{y}.normal", f"{y}.{parts[0]}"], scaled, dims))
+        if parts[1:]:
+            steps.append(("Add", [scaled, f"{y}.{parts[1]}"], y, dims))
+        for operator, inputs, output, made in steps:
+            self.shapes[output] = made
+            self._add(helper.make_node(operator, inputs, [output], **(said if operator == mean else {})))
 
     def _store(self, name, array):
         self.graph.initializer.append(numpy_helper.from_array(array, name))

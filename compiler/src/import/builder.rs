@@ -17,6 +17,7 @@ use csdfc_codegen::shape::{Order, Shape};
 use super::constant::{MAX_READ, count};
 use super::error::{Fault, fault};
 use super::node::{Node, Tensor};
+use super::ops::line;
 use crate::network::weights::Weights;
 use crate::network::{Layer, LayerId, Network, Operand};
 use crate::{operators, pass};
@@ -118,6 +119,16 @@ impl Builder {
         if integers > 0 && (integers < inputs.len() || !pass::moves_exactly(&operator)) {
             return Err(Fault::new("it reads integers, which csdfc only moves here")
                 .help("put a Cast to float or a DequantizeLinear before it"));
+        }
+        let own = |input: &Tensor| self.network.layer(input.operand.layer).shape.clone();
+        let owns: Vec<Shape> = inputs.iter().map(|input| own(input)).collect();
+        let operands: Vec<[&Shape; 2]> =
+            owns.iter().zip(inputs).map(|(own, input)| [own, &input.operand.shape]).collect();
+        if let Some((operator, parameters, added)) = line::on_images(&operator, &parameters, &operands) {
+            let images = inputs.iter().map(|input| line::image(self, node, input, added));
+            let images = images.collect::<Result<Vec<_>, _>>()?;
+            let made = self.layer(node, operator, &images.iter().collect::<Vec<_>>(), parameters)?;
+            return line::line(self, node, &made, added);
         }
         let shapes: Vec<Shape> = inputs.iter().map(|input| input.operand.shape.clone()).collect();
         let any_order = operator.keeps_order(&shapes) || matches!(operator, Operator::Transpose(_));

@@ -10,7 +10,7 @@ use super::builder::{Builder, FROM_FIRST, MAX_LAYERS, NodeName};
 use super::error::{Fault, ImportError, UnsupportedNode};
 use super::inputs::{self, InputSeat};
 use super::node::{Node, Tensor, Value};
-use super::ops::{integers, is_onnx};
+use super::ops::{integers, is_onnx, layout};
 use super::{ImportOptions, constant, ops};
 use crate::network::{LayerId, Network, NetworkOutput, Operand};
 
@@ -91,7 +91,9 @@ pub(super) fn build(
         let is_signed = kind == Some(DataType::INT8);
         let held = integers::as_floats(&mut builder, &node, tensor, is_signed);
         let held = held.map_err(|fault| graph.node_error(proto, fault))?;
-        values.insert(name, Value::Tensor(held));
+        let is_input = matches!(builder.network.layer(held.operand.layer).operator, Operator::Input(_));
+        let copy = if is_input { layout::copy(&mut builder, &node, &held) } else { Ok(held) };
+        values.insert(name, Value::Tensor(copy.map_err(|fault| graph.node_error(proto, fault))?));
     }
     let mut network = builder.network;
     for info in &graph.proto.output {
@@ -291,7 +293,7 @@ impl<'a> ModelGraph<'a> {
         Err(ImportError::Unsupported {
             model: self.model.to_string(),
             nodes: nodes.collect(),
-            help: format!("supported are {}", ops::SUPPORTED.join(", ")),
+            help: format!("csdfc reads {} operators of ONNX, which README.md lists", ops::SUPPORTED.len()),
         })
     }
 

@@ -110,8 +110,16 @@ pub(in crate::import) fn logic(builder: &mut Builder, node: &Node) -> Result<Con
 }
 
 pub(in crate::import) fn cast(builder: &mut Builder, node: &Node) -> Result<Constant, Fault> {
-    let x = node.constant(0, "operand")?;
     let to = DataType(i32::try_from(node.int("to", 0)?).unwrap_or(0));
+    cast_to(builder, node.constant(0, "operand")?, to)
+}
+
+/// A constant as one of this type.
+pub(in crate::import) fn cast_to(
+    builder: &mut Builder,
+    x: &Constant,
+    to: DataType,
+) -> Result<Constant, Fault> {
     let dims = x.dims.clone();
     match to {
         DataType::FLOAT | DataType::DOUBLE | DataType::FLOAT16 | DataType::BFLOAT16 => match x.data {

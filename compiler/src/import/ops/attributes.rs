@@ -21,10 +21,11 @@ pub(super) fn expect_known(node: &Node) -> Result<(), Fault> {
 /// including those that do not affect what csdfc computes.
 fn known(operator: &str) -> (bool, &'static [&'static str]) {
     let own: &[&str] = match operator {
-        "ArgMax" => &["axis", "keepdims", "select_last_index"],
+        "ArgMax" | "ArgMin" => &["axis", "keepdims", "select_last_index"],
         "AveragePool" => return (true, &["ceil_mode", "count_include_pad"]),
         "BatchNormalization" => &["epsilon", "momentum", "spatial", "training_mode"],
         "Cast" => &["to", "saturate", "round_mode"],
+        "CastLike" => &["saturate", "round_mode"],
         "Clip" => &["min", "max"],
         "Concat" | "Flatten" | "Gather" | "LogSoftmax" | "Softmax" => &["axis"],
         "Constant" => &[
@@ -47,9 +48,12 @@ fn known(operator: &str) -> (bool, &'static [&'static str]) {
         "Gelu" => &["approximate"],
         "Gemm" => &["alpha", "beta", "transA", "transB"],
         "GlobalLpPool" => &["p"],
+        "GroupNormalization" => &["epsilon", "num_groups", "stash_type"],
         "HardSigmoid" => &["alpha", "beta"],
         "InstanceNormalization" => &["epsilon"],
+        "LayerNormalization" => &["axis", "epsilon", "stash_type"],
         "LRN" => &["alpha", "beta", "bias", "size"],
+        "LpNormalization" => &["axis", "p"],
         "LpPool" => return (true, &["ceil_mode", "p"]),
         "MaxPool" => return (true, &["ceil_mode", "storage_order"]),
         "Mod" => &["fmod"],

@@ -2,7 +2,9 @@
 
 use csdfc_codegen::operator::{Binary, BinaryFunction, ConstantOperand, Operator};
 
+use super::quantised::with;
 use crate::import::builder::Builder;
+use crate::import::constant::Constant;
 use crate::import::error::{Fault, fault};
 use crate::import::node::{Node, Tensor, Value};
 
@@ -22,6 +24,26 @@ pub(super) fn binary(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault
         Value::Tensor(tensor) => Ok(tensor),
         Value::Constant(_) => fault!("it has no operand that is a tensor"),
     }
+}
+
+/// `Mean`: the sum of the operands, divided by how many they are.
+pub(super) fn mean(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
+    let sum = binary(builder, &Node { operator: "Sum", inputs: node.inputs.clone(), ..*node })?;
+    match node.inputs.len() {
+        1 => Ok(sum),
+        count => two(builder, node, "Div", &sum, Constant::floats([], vec![count as f32])),
+    }
+}
+
+/// A function of two operands, of which the first is a tensor.
+pub(super) fn two(
+    builder: &mut Builder,
+    node: &Node,
+    operator: &str,
+    x: &Tensor,
+    other: impl Into<Value>,
+) -> Result<Tensor, Fault> {
+    binary(builder, &with(node, operator, [x.clone().into(), other.into()].map(Some), None))
 }
 
 /// The function of a node.

@@ -2,12 +2,16 @@
 
 use csdfc_codegen::operator::{Conv, ConvTranspose, Operator};
 
+use super::line;
 use crate::import::builder::Builder;
 use crate::import::error::{Fault, fault};
 use crate::import::node::{Node, Tensor, pair};
 
-/// `Conv`: 2-D, by constant filters.
+/// `Conv`: 2-D or 1-D, by constant filters.
 pub(super) fn conv(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
+    if line::reads(node) {
+        return line::of_windows(builder, node, conv);
+    }
     let x = node.tensor(0)?;
     let input = one_image(x)?;
     let filters = node.constant(1, "filters")?.weights()?;
@@ -33,8 +37,11 @@ pub(super) fn conv(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> 
     builder.layer(node, operator, &[x], [filters].into_iter().chain(bias).collect())
 }
 
-/// `ConvTranspose`: 2-D, by constant filters.
+/// `ConvTranspose`: 2-D or 1-D, by constant filters.
 pub(super) fn conv_transpose(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
+    if line::reads(node) {
+        return line::of_windows(builder, node, conv_transpose);
+    }
     let x = node.tensor(0)?;
     let input = one_image(x)?;
     let filters = node.constant(1, "filters")?.weights()?;
@@ -107,7 +114,7 @@ pub(super) fn spatial(x: &Tensor) -> Result<[usize; 2], Fault> {
     match x.dims() {
         &[_, _, height, width] => Ok([height, width]),
         _ => Err(Fault::new(format!("its input has rank {} ({})", x.rank(), x.operand.shape))
-            .help("only 2-D images are supported: tensors of rank 4")),
+            .help("only lines and 2-D images are supported: tensors of rank 3 and 4")),
     }
 }
 

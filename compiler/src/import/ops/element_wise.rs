@@ -2,20 +2,33 @@
 
 use csdfc_codegen::operator::{ElementWise, Function, Operator};
 
+use super::binary;
 use crate::import::builder::Builder;
+use crate::import::constant::Constant;
 use crate::import::error::{Fault, fault};
 use crate::import::node::{Node, Tensor};
 
 /// An operator that is a [`Function`] with attributes alone.
 pub(super) fn function(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
     let function = of_node(node)?;
-    layer(builder, node, function)
+    layer(builder, node, node.tensor(0)?, function)
 }
 
 /// `Clip`, its bounds attributes before opset 11 and operands since.
 pub(super) fn clip(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
     let [min, max] = clip_bounds(node)?;
-    layer(builder, node, Function::Clip { min, max })
+    layer(builder, node, node.tensor(0)?, Function::Clip { min, max })
+}
+
+/// `Swish`, which is a function of its own if its `alpha` is 1, else `x · sigmoid(alpha · x)`.
+pub(super) fn swish(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
+    let (x, alpha) = (node.tensor(0)?, node.float("alpha", 1.0)?);
+    if alpha == 1.0 {
+        return layer(builder, node, x, Function::Swish);
+    }
+    let scaled = binary::two(builder, node, "Mul", x, Constant::floats([], vec![alpha]))?;
+    let gate = layer(builder, node, &scaled, Function::Sigmoid)?;
+    binary::two(builder, node, "Mul", x, gate)
 }
 
 /// `PRelu` by constant slopes.
@@ -81,14 +94,18 @@ pub(in crate::import) fn of_node(node: &Node) -> Result<Function, Fault> {
         "Softplus" => Function::Softplus,
         "Softsign" => Function::Softsign,
         "Sqrt" => Function::Sqrt,
-        "Swish" if node.float("alpha", 1.0)? == 1.0 => Function::Swish,
-        "Swish" => return fault!("alpha is {}; only 1 is supported", node.float("alpha", 1.0)?),
         "Tanh" => Function::Tanh,
         "ThresholdedRelu" => Function::ThresholdedRelu { alpha: node.float("alpha", 1.0)? },
         other => return fault!("{other} is no function of each element"),
     })
 }
 
-fn layer(builder: &mut Builder, node: &Node, function: Function) -> Result<Tensor, Fault> {
-    builder.layer(node, Operator::ElementWise(ElementWise { function }), &[node.tensor(0)?], Vec::new())
+/// A function of each element of a tensor.
+pub(super) fn layer(
+    builder: &mut Builder,
+    node: &Node,
+    x: &Tensor,
+    function: Function,
+) -> Result<Tensor, Fault> {
+    builder.layer(node, Operator::ElementWise(ElementWise { function }), &[x], Vec::new())
 }

@@ -2,11 +2,11 @@
 //! products of such. All are below 2²⁴ in size, so that floats have them exactly.
 
 use csdfc_codegen::format::Quantisation;
-use csdfc_codegen::operator::{ElementWise, Function, Operator, Reduce, ReduceFunction};
+use csdfc_codegen::operator::{Function, Operator, Reduce, ReduceFunction};
 use rten_onnx::onnx::DataType;
 
 use super::quantised::{element, range, with};
-use super::{binary, convolution, dense, reduce};
+use super::{binary, convolution, dense, element_wise, reduce};
 use crate::import::builder::Builder;
 use crate::import::constant::Constant;
 use crate::import::error::{Fault, fault};
@@ -27,17 +27,22 @@ pub(super) fn dynamic_quantise(builder: &mut Builder, node: &Node) -> Result<Vec
             Operator::Reduce(Reduce { function: function.clone(), axes, keep_dims: false })
         })?;
         let [min, max] = bounds;
-        each(builder, node, &bound, Function::Clip { min, max })
+        element_wise::layer(builder, node, &bound, Function::Clip { min, max })
     };
     let low = bound(builder, ReduceFunction::Min, [None, Some(0.0)])?;
     let high = bound(builder, ReduceFunction::Max, [Some(0.0), None])?;
-    let span = two(builder, node, "Sub", &high, low.clone())?;
-    let scale = two(builder, node, "Div", &span, Constant::floats([], vec![255.0]))?;
+    let span = binary::two(builder, node, "Sub", &high, low.clone())?;
+    let scale = binary::two(builder, node, "Div", &span, Constant::floats([], vec![255.0]))?;
     // Of zeros alone, any scale makes zeros.
-    let scale = each(builder, node, &scale, Function::Clip { min: Some(f32::MIN_POSITIVE), max: None })?;
-    let zero_point = two(builder, node, "Div", &low, scale.clone())?;
-    let zero_point = each(builder, node, &zero_point, Function::Neg)?;
-    let zero_point = each(builder, node, &zero_point, Function::Round)?;
+    let scale = element_wise::layer(
+        builder,
+        node,
+        &scale,
+        Function::Clip { min: Some(f32::MIN_POSITIVE), max: None },
+    )?;
+    let zero_point = binary::two(builder, node, "Div", &low, scale.clone())?;
+    let zero_point = element_wise::layer(builder, node, &zero_point, Function::Neg)?;
+    let zero_point = element_wise::layer(builder, node, &zero_point, Function::Round)?;
     let y =
         integers(builder, node, x, scale.clone().into(), Some(zero_point.clone().into()), DataType::UINT8)?;
     Ok(vec![y.into(), scale.into(), zero_point.as_integers(DataType::UINT8).into()])
@@ -137,10 +142,10 @@ pub(super) fn numbers(builder: &mut Builder, node: &Node, index: usize) -> Resul
     let mut x = node.tensor(index)?.as_floats();
     let dims = x.dims().to_vec();
     if let Some(zero_point) = dealt_out(builder, node, index + 2, &dims)? {
-        x = two(builder, node, "Sub", &x, zero_point)?;
+        x = binary::two(builder, node, "Sub", &x, zero_point)?;
     }
     let scale = scale(builder, node, index + 1, &dims)?;
-    two(builder, node, "Mul", &x, scale)
+    binary::two(builder, node, "Mul", &x, scale)
 }
 
 /// `clamp(round(x / scale) + zero_point)` as integers.
@@ -157,12 +162,17 @@ fn integers(
         DataType::UINT16 => [0, 65_535],
         element => range(element)?,
     };
-    let y = two(builder, node, "Div", x, scale)?;
-    let mut y = each(builder, node, &y, Function::Round)?;
+    let y = binary::two(builder, node, "Div", x, scale)?;
+    let mut y = element_wise::layer(builder, node, &y, Function::Round)?;
     if let Some(zero_point) = zero_point {
-        y = two(builder, node, "Add", &y, zero_point)?;
+        y = binary::two(builder, node, "Add", &y, zero_point)?;
     }
-    let y = each(builder, node, &y, Function::Clip { min: Some(low as f32), max: Some(high as f32) })?;
+    let y = element_wise::layer(
+        builder,
+        node,
+        &y,
+        Function::Clip { min: Some(low as f32), max: Some(high as f32) },
+    )?;
     Ok(y.as_integers(element))
 }
 
@@ -184,12 +194,12 @@ fn centred(builder: &mut Builder, node: &Node, index: usize, zero_point: usize) 
         Some(Value::Constant(stated)) if stated.scalar_int()? == 0 => Ok(x),
         Some(Value::Constant(stated)) => {
             let zero_point = Constant::floats([], vec![stated.scalar_int()? as f32]);
-            two(builder, node, "Sub", &x, zero_point)
+            binary::two(builder, node, "Sub", &x, zero_point)
         }
         Some(Value::Tensor(stated)) if stated.operand.shape.elements() != 1 => {
             fault!("{} as the zero point of a tensor; one for all of it is supported", stated.operand.shape)
         }
-        Some(Value::Tensor(stated)) => two(builder, node, "Sub", &x, stated.as_floats()),
+        Some(Value::Tensor(stated)) => binary::two(builder, node, "Sub", &x, stated.as_floats()),
     }
 }
 
@@ -295,29 +305,12 @@ pub(in crate::import) fn as_floats(
 ) -> Result<Tensor, Fault> {
     let Some(Quantisation { scale, zero_point }) = builder.quantisation(x) else { return Ok(x.clone()) };
     let x = builder.convert(node, "convert-dequantise-hwc-hwc", x, None)?;
-    let x = two(builder, node, "Div", &x, Constant::floats([], vec![scale]))?;
-    let x = each(builder, node, &x, Function::Round)?;
+    let x = binary::two(builder, node, "Div", &x, Constant::floats([], vec![scale]))?;
+    let x = element_wise::layer(builder, node, &x, Function::Round)?;
     match i16::from(zero_point) - if is_signed { 128 } else { 0 } {
         0 => Ok(x),
-        zero_point => two(builder, node, "Add", &x, Constant::floats([], vec![zero_point.into()])),
+        zero_point => binary::two(builder, node, "Add", &x, Constant::floats([], vec![zero_point.into()])),
     }
-}
-
-/// A function of two operands, of which the first is a tensor.
-fn two(
-    builder: &mut Builder,
-    node: &Node,
-    operator: &str,
-    x: &Tensor,
-    other: impl Into<Value>,
-) -> Result<Tensor, Fault> {
-    binary::binary(builder, &with(node, operator, [x.clone().into(), other.into()].map(Some), None))
-}
-
-/// A function of each element.
-fn each(builder: &mut Builder, node: &Node, x: &Tensor, function: Function) -> Result<Tensor, Fault> {
-    let operator = Operator::ElementWise(ElementWise { function });
-    builder.layer(node, operator, &[x], Vec::new())
 }
 
 /// The size of an integer.

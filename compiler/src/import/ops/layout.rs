@@ -1,7 +1,8 @@
 //! Operators that move elements and compute none.
 
-use csdfc_codegen::operator::{Concat, DepthToSpace, Operator, Pad, PadMode, Slice, SpaceToDepth};
+use csdfc_codegen::operator::{Concat, DepthToSpace, Function, Operator, Pad, PadMode, Slice, SpaceToDepth};
 
+use super::{binary, element_wise};
 use crate::import::builder::Builder;
 use crate::import::constant::Constant;
 use crate::import::error::{Fault, fault};
@@ -15,21 +16,47 @@ pub(super) fn transpose(builder: &mut Builder, node: &Node) -> Result<Tensor, Fa
 }
 
 pub(super) fn concat(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
+    let some = node.inputs.iter().flatten().find_map(|input| match input {
+        Value::Tensor(tensor) => Some(tensor),
+        Value::Constant(_) => None,
+    });
+    let Some(some) = some else { return fault!("all its operands are empty") };
     let mut tensors = Vec::with_capacity(node.inputs.len());
     for (i, input) in node.inputs.iter().enumerate() {
         match input {
-            Some(Value::Tensor(tensor)) => tensors.push(tensor),
+            Some(Value::Tensor(tensor)) => tensors.push(tensor.clone()),
             // An empty part adds nothing.
             Some(Value::Constant(constant)) if constant.elements() == 0 => {}
-            _ => return fault!("operand {i} is no tensor; constants are not concatenated with tensors"),
+            Some(Value::Constant(constant)) => tensors.push(tensor_of(builder, node, some, constant)?),
+            None => return fault!("operand {i} is missing"),
         }
     }
-    let Some(&first) = tensors.first() else { return fault!("all its operands are empty") };
-    if tensors.len() == 1 {
-        return builder.identity(node, first);
+    let axis = axis(node.int("axis", 1)?, some.rank())?;
+    match tensors.as_slice() {
+        [one] => builder.identity(node, one),
+        _ => {
+            let tensors: Vec<&Tensor> = tensors.iter().collect();
+            builder.layer(node, Operator::Concat(Concat { axis }), &tensors, Vec::new())
+        }
     }
-    let axis = axis(node.int("axis", 1)?, first.rank())?;
-    builder.layer(node, Operator::Concat(Concat { axis }), &tensors, Vec::new())
+}
+
+/// A constant as a tensor: it is added to a 0, which an element of some tensor becomes.
+fn tensor_of(
+    builder: &mut Builder,
+    node: &Node,
+    some: &Tensor,
+    constant: &Constant,
+) -> Result<Tensor, Fault> {
+    if constant.dims.len() != some.rank() {
+        return fault!("a constant of {:?} beside {}", constant.dims, some.operand.shape);
+    }
+    let one = vec![Range { start: 0, step: 1, length: 1 }; some.rank()];
+    let element = take(builder, node, some, &one)?;
+    // Nothing that is 0 at most is more than 0, nor is what is no number.
+    let least = element_wise::layer(builder, node, &element, Function::Clip { min: None, max: Some(0.0) })?;
+    let zero = element_wise::layer(builder, node, &least, Function::ThresholdedRelu { alpha: 0.0 })?;
+    binary::two(builder, node, "Add", &zero, constant.clone())
 }
 
 pub(super) fn slice(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
@@ -197,6 +224,13 @@ fn block(node: &Node) -> Result<usize, Fault> {
         Ok(block) if block > 0 => Ok(block),
         _ => fault!("blocksize is {}", node.int("blocksize", 0)?),
     }
+}
+
+/// The elements of a tensor in a tensor of their own.
+pub(in crate::import) fn copy(builder: &mut Builder, node: &Node, x: &Tensor) -> Result<Tensor, Fault> {
+    let (rank, lengths) = (x.rank(), x.dims().to_vec());
+    let operator = Operator::Slice(Slice { starts: vec![0; rank], steps: vec![1; rank], lengths });
+    builder.layer(node, operator, &[x], Vec::new())
 }
 
 /// The sub-grid of these ranges, or the tensor itself where they leave nothing out.

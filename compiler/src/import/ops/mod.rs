@@ -6,7 +6,8 @@ mod convolution;
 mod dense;
 pub(super) mod element_wise;
 pub(super) mod integers;
-mod layout;
+pub(super) mod layout;
+pub(super) mod line;
 mod normalise;
 mod pool;
 mod quantised;
@@ -125,9 +126,11 @@ const ROWS: &[OperatorRow] = &[
     arithmetic("Add"),
     constants("And", arithmetic::logic),
     tensors("ArgMax", reduce::arg_max),
+    tensors("ArgMin", reduce::arg_min),
     tensors("AveragePool", pool::pool),
     tensors("BatchNormalization", normalise::batch_norm),
     both("Cast", reshape::cast, arithmetic::cast),
+    OperatorRow { name: "CastLike", import: Import::Many(reshape::cast_like), fold: Fold::None },
     function("Ceil"),
     both("Clip", element_wise::clip, arithmetic::clip),
     both("Concat", layout::concat, index::concat),
@@ -160,21 +163,25 @@ const ROWS: &[OperatorRow] = &[
     tensors("GlobalMaxPool", pool::global_pool),
     constants("Greater", arithmetic::compare),
     constants("GreaterOrEqual", arithmetic::compare),
+    tensors("GroupNormalization", normalise::group_norm),
     function("HardSigmoid"),
     function("HardSwish"),
     both("Identity", reshape::identity, reshape::identity_constant),
     tensors("InstanceNormalization", normalise::instance_norm),
     tensors("LRN", normalise::lrn),
+    tensors("LayerNormalization", normalise::layer_norm),
     function("LeakyRelu"),
     constants("Less", arithmetic::compare),
     constants("LessOrEqual", arithmetic::compare),
     function("Log"),
     tensors("LogSoftmax", normalise::softmax),
+    tensors("LpNormalization", normalise::lp_norm),
     tensors("LpPool", pool::pool),
     tensors("MatMul", dense::mat_mul),
     tensors("MatMulInteger", integers::mat_mul),
     arithmetic("Max"),
     tensors("MaxPool", pool::pool),
+    tensors("Mean", binary::mean),
     arithmetic("Min"),
     function("Mish"),
     constants("Mod", arithmetic::modulo),
@@ -227,7 +234,7 @@ const ROWS: &[OperatorRow] = &[
     both("Squeeze", reshape::squeeze, reshape::squeeze_constant),
     arithmetic("Sub"),
     arithmetic("Sum"),
-    function("Swish"),
+    tensors("Swish", element_wise::swish),
     function("Tanh"),
     function("ThresholdedRelu"),
     constants("Tile", index::tile),

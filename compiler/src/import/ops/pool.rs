@@ -3,12 +3,16 @@
 use csdfc_codegen::operator::{Operator, Pool, PoolKind, Reduce, ReduceFunction};
 
 use super::convolution::{pads, spatial};
+use super::line;
 use crate::import::builder::Builder;
 use crate::import::error::{Fault, fault};
 use crate::import::node::{Node, Tensor, pair};
 
-/// `MaxPool`, `AveragePool` and `LpPool` over 2-D windows; the indices of MaxPool are not computed.
+/// `MaxPool`, `AveragePool` and `LpPool` over 2-D or 1-D windows; the indices of MaxPool are not computed.
 pub(super) fn pool(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
+    if line::reads(node) {
+        return line::of_windows(builder, node, pool);
+    }
     let x = node.tensor(0)?;
     let input = spatial(x)?;
     let Some(kernel) = node.ints("kernel_shape")? else { return fault!("it has no kernel_shape") };
@@ -27,6 +31,9 @@ pub(super) fn pool(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> 
 
 /// `GlobalAveragePool`, `GlobalMaxPool` and `GlobalLpPool`: reductions over all dimensions but batch and channels.
 pub(super) fn global_pool(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
+    if line::reads_images(builder, node) {
+        return line::of_windows(builder, node, global_pool);
+    }
     let x = node.tensor(0)?;
     if x.rank() < 3 {
         return fault!("its input has rank {} ({}) and no height or width", x.rank(), x.operand.shape);

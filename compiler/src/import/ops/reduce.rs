@@ -1,7 +1,9 @@
 //! Reductions over dimensions.
 
-use csdfc_codegen::operator::{ArgMax, Operator, Reduce, ReduceFunction};
+use csdfc_codegen::operator::{ArgMax, Function, Operator, Reduce, ReduceFunction};
 
+use super::element_wise;
+use super::quantised::with;
 use crate::import::builder::{Builder, FROM_LAST, is_channels_last};
 use crate::import::error::{Fault, fault};
 use crate::import::node::{Node, Tensor, axes, axis};
@@ -15,6 +17,12 @@ pub(super) fn reduce(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault
     in_either_order(builder, node, x, &axes, keep_dims, |axes| {
         Operator::Reduce(Reduce { function: function.clone(), axes, keep_dims })
     })
+}
+
+/// `ArgMin`: where the greatest of all negated elements is.
+pub(super) fn arg_min(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
+    let negated = element_wise::layer(builder, node, node.tensor(0)?, Function::Neg)?;
+    arg_max(builder, &with(node, "ArgMax", [Some(negated.into())], None))
 }
 
 /// `ArgMax`: indices of 64 bits.

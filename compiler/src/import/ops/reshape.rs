@@ -1,10 +1,13 @@
 //! Views: the same elements in the same order under other dimensions.
 
 use crate::import::builder::Builder;
-use crate::import::constant::{Constant, count, type_name};
+use crate::import::constant::{Constant, Data, count, dimensions, type_name};
 use crate::import::error::{Fault, fault};
-use crate::import::node::{Node, Tensor, axes, axis};
+use crate::import::fold::arithmetic;
+use crate::import::node::{Node, Tensor, Value, axes, axis};
+use crate::operators::broadcast;
 use csdfc_codegen::format::Element;
+use csdfc_codegen::operator::{Coordinates, Operator, Ratio, Resize, ResizeMode, Rounding, Scale};
 use rten_onnx::onnx::DataType;
 
 pub(super) fn reshape(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
@@ -77,9 +80,38 @@ fn check_inference(node: &Node) -> Result<(), Fault> {
 
 /// `Cast` between kinds of floats does nothing, since csdfc computes in one.
 pub(super) fn cast(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
+    cast_to(builder, node, DataType(i32::try_from(node.int("to", 0)?).unwrap_or(0)))
+}
+
+/// `CastLike`: a `Cast` to the type of another operand.
+pub(super) fn cast_like(builder: &mut Builder, node: &Node) -> Result<Vec<Value>, Fault> {
+    let to = match node.input(1) {
+        Some(Value::Tensor(like)) => match like.integers {
+            Some(element) => element,
+            None if has_indices(builder, like) => DataType::INT64,
+            None => DataType::FLOAT,
+        },
+        Some(Value::Constant(like)) => match (&like.data, like.stored) {
+            (Data::Bools(_), _) => DataType::BOOL,
+            (_, Some(element)) => element,
+            (Data::Ints(_), None) => DataType::INT64,
+            (Data::Floats(_), None) => DataType::FLOAT,
+        },
+        None => return fault!("operand 1 is missing"),
+    };
+    match node.input(0) {
+        Some(Value::Constant(x)) => Ok(vec![arithmetic::cast_to(builder, x, to)?.into()]),
+        _ => Ok(vec![cast_to(builder, node, to)?.into()]),
+    }
+}
+
+fn has_indices(builder: &Builder, x: &Tensor) -> bool {
+    builder.network.layer(x.operand.layer).format().element == Element::I64
+}
+
+fn cast_to(builder: &mut Builder, node: &Node, to: DataType) -> Result<Tensor, Fault> {
     let x = node.tensor(0)?;
-    let to = DataType(i32::try_from(node.int("to", 0)?).unwrap_or(0));
-    let indices = builder.network.layer(x.operand.layer).format().element == Element::I64;
+    let indices = has_indices(builder, x);
     match to {
         DataType::INT64 if indices => builder.identity(node, x),
         // Integers that floats hold are floats already.
@@ -93,16 +125,47 @@ pub(super) fn cast(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> 
     }
 }
 
-/// `Expand` that expands nothing.
+/// `Expand`: what is repeated is resized to the nearest element.
 pub(super) fn expand(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
     let x = node.tensor(0)?;
-    let dims = node.constant(1, "shape")?.to_ints()?;
-    let grows = dims.len() > x.rank()
-        || dims.iter().rev().zip(x.dims().iter().rev()).any(|(to, from)| *to != 1 && *to != *from as i64);
-    if grows {
-        return fault!("{} cannot be repeated to {dims:?}; only constants are expanded", x.operand.shape);
+    let wanted = dimensions(&node.constant(1, "shape")?.to_ints()?)?;
+    let to = broadcast(x.dims(), &wanted)?;
+    if to == x.dims() {
+        return builder.identity(node, x);
     }
-    builder.identity(node, x)
+    // As many dimensions as there will be.
+    let mut dims = [&vec![1; to.len() - x.rank()][..], x.dims()].concat();
+    let mut x = if dims == x.dims() { x.clone() } else { builder.reshape(node, x, dims.clone())? };
+    if dims == to {
+        return Ok(x);
+    }
+    if dims.len() == 4 && dims[..2] == to[..2] {
+        return repeated(builder, node, &x, [to[2], to[3]]);
+    }
+    for axis in (0..to.len()).filter(|axis| to[*axis] != x.dims()[*axis]).collect::<Vec<_>>() {
+        let [outer, inner] = [&dims[..axis], &dims[axis + 1..]].map(|dims| dims.iter().product());
+        let image = builder.reshape(node, &x, vec![1, outer, 1, inner])?;
+        let image = repeated(builder, node, &image, [to[axis], inner])?;
+        dims[axis] = to[axis];
+        x = builder.reshape(node, &image, dims.clone())?;
+    }
+    Ok(x)
+}
+
+/// An image of this height and width; where it has another, that is 1.
+fn repeated(builder: &mut Builder, node: &Node, x: &Tensor, size: [usize; 2]) -> Result<Tensor, Fault> {
+    let ratio = |at: usize| -> Result<Scale, Fault> {
+        let counts = [size[at], x.dims()[at + 2]].map(u32::try_from);
+        let [Ok(over), Ok(under)] = counts else { return fault!("a dimension of {} is too large", size[at]) };
+        Ok(Scale::Ratio(Ratio { over, under }))
+    };
+    let operator = Operator::Resize(Resize {
+        mode: ResizeMode::Nearest { rounding: Rounding::Floor },
+        coordinates: Coordinates::Asymmetric,
+        scales: [ratio(0)?, ratio(1)?],
+        size,
+    });
+    builder.layer(node, operator, &[x], Vec::new())
 }
 
 fn constant_view(

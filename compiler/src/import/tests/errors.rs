@@ -67,7 +67,7 @@ fn graphs() {
         ),
         ("no outputs", error(&no_outputs)),
         ("no nodes", error(&Model::new(13, &[1, 3], &["x"]))),
-        ("input as output", error(&Model::new(13, &[1, 3], &["y"]).node("Identity", &["x"], &["y"], vec![]))),
+        ("input as output", error(&Model::new(13, &[1, 3], &["x"]).node("Identity", &["x"], &["y"], vec![]))),
         ("constant output", error(&Model::new(13, &[1, 3], &["y"]).node("Shape", &["x"], &["y"], vec![]))),
         ("old opset", error(&old)),
         ("new opset", error(&new)),
@@ -76,7 +76,7 @@ fn graphs() {
     let ImportError::Unsupported { nodes, help, .. } = unsupported.import().unwrap_err() else { panic!() };
     let nodes: Vec<String> = nodes.iter().map(ToString::to_string).collect();
     assert_eq!(nodes, ["node_a (LSTM)", "node_y (NonZero)"]);
-    assert!(crate::import::SUPPORTED.iter().all(|operator| help.contains(operator)));
+    assert!(help.contains(&format!("{} operators", crate::import::SUPPORTED.len())), "{help}");
 }
 
 #[test]
@@ -98,8 +98,8 @@ fn nodes_and_tensors() {
             error(&image().node("Relu", &["x"], &["w"], vec![]).node("Conv", &["x", "w"], &["y"], vec![])),
         ),
         (
-            "1-D convolution",
-            error(&Model::new(13, &[1, 3, 8], &["y"]).floats("w", &[4, 3, 3]).node(
+            "3-D convolution",
+            error(&Model::new(13, &[1, 3, 8, 8, 8], &["y"]).floats("w", &[4, 3, 3, 3, 3]).node(
                 "Conv",
                 &["x", "w"],
                 &["y"],

@@ -9,6 +9,7 @@ mod graphs;
 mod hostile;
 mod integers;
 mod layers;
+mod lines;
 mod models;
 mod operators;
 mod products;
