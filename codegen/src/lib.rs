@@ -16,6 +16,7 @@ mod paged;
 pub mod plan;
 pub mod run;
 pub mod shape;
+pub mod timeline;
 pub mod weights;
 
 pub use check::check;

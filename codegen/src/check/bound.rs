@@ -52,7 +52,7 @@ use std::ops::Range;
 
 use super::index::Index;
 use super::life::Life;
-use super::occupied::TimeLine;
+use super::occupied::{Event, TimeLine};
 use super::{Findings, MAX_WORK};
 
 /// What the bound is made of.
@@ -107,10 +107,54 @@ impl<'a> Moments<'a> {
         self.elements.iter().map(|members| self.of_element(members, &is_counted)).max().unwrap_or(0)
     }
 
+    /// The moment at which most is occupied: of the first element of `parallel` that has it, what each partition occupies at
+    /// its own peak, and the rings that several of them share.
+    pub fn peak(&self) -> Peak {
+        let all = |members: &&Vec<usize>| self.of_element(members, &|_| true);
+        let mut peak = Peak::default();
+        // Of several, `max_by_key` gives the last.
+        let Some(members) = self.elements.iter().rev().max_by_key(all) else { return peak };
+        let (own, shared) = self.homes(members, &|_| true);
+        peak.occupied.extend(shared.iter().map(|life| (life.cnn, life.number, 0..life.store.ring_rows)));
+        for (counted, &p) in own.iter().zip(members) {
+            let (line, window, cnn) = (self.line(p), &self.windows[p], self.index.partitions[p].cnn);
+            let most = line.peak(counted, window);
+            let mut rows = vec![0..0; line.rings()];
+            let mut found = None;
+            line.walk(counted, window.end, &mut |event| match event {
+                _ if found.is_some() => {}
+                Event::Moment { firing, bytes } if bytes == most && window.start <= firing => {
+                    found = Some(firing);
+                }
+                Event::Occupies { store, rows: now } => rows[store] = now,
+                _ => {}
+            });
+            peak.firings.extend(found.map(|firing| (p, firing - window.start)));
+            let occupied = rows.into_iter().enumerate().filter(|(_, rows)| !rows.is_empty());
+            peak.occupied.extend(occupied.map(|(store, rows)| (cnn, store, rows)));
+        }
+        peak
+    }
+
+    fn line(&self, partition: usize) -> &TimeLine<'a> {
+        &self.lines[self.index.partitions[partition].cnn]
+    }
+
     fn of_element(&self, members: &[usize], is_counted: &impl Fn(&Life<'_>) -> bool) -> u64 {
-        let line = |&p: &usize| &self.lines[self.index.partitions[p].cnn];
-        let mut own: Vec<Vec<bool>> = members.iter().map(|p| vec![false; line(p).rings()]).collect();
-        let mut bytes = 0u64;
+        let (own, shared) = self.homes(members, is_counted);
+        let bytes = shared.iter().map(|life| life.store.bytes()).fold(0, u64::saturating_add);
+        let peak = |(counted, p): (&Vec<bool>, &usize)| self.line(*p).peak(counted, &self.windows[*p]);
+        own.iter().zip(members).map(peak).fold(bytes, u64::saturating_add)
+    }
+
+    /// Of each member of an element the rings that are its own, by store, and the rings that several share.
+    fn homes(
+        &self,
+        members: &[usize],
+        is_counted: &impl Fn(&Life<'_>) -> bool,
+    ) -> (Vec<Vec<bool>>, Vec<&'a Life<'a>>) {
+        let mut own: Vec<Vec<bool>> = members.iter().map(|&p| vec![false; self.line(p).rings()]).collect();
+        let mut shared = Vec::new();
         for life in self.lives.iter().filter(|life| is_counted(life)) {
             let uses = |p: &usize| life.partitions.contains(p);
             // One that no member uses lives on while they run if it is used before and after.
@@ -126,10 +170,18 @@ impl<'a> Moments<'a> {
             match homes[..] {
                 [] => {}
                 [home] if !life.store.is_cut() => own[home][life.number] = true,
-                _ => bytes = bytes.saturating_add(life.store.bytes()),
+                _ => shared.push(life),
             }
         }
-        let peak = |(counted, p): (&Vec<bool>, &usize)| line(p).peak(counted, &self.windows[*p]);
-        own.iter().zip(members).map(peak).fold(bytes, u64::saturating_add)
+        (own, shared)
     }
+}
+
+/// A moment at which most is occupied.
+#[derive(Default)]
+pub(crate) struct Peak {
+    /// The firings: a partition, and which firing of its frame.
+    pub firings: Vec<(usize, usize)>,
+    /// What is occupied: a CNN, one of its stores, and the rows of it.
+    pub occupied: Vec<(usize, usize, Range<u64>)>,
 }

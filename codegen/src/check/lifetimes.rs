@@ -4,14 +4,14 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use super::bound::Moments;
+use super::bound::{Moments, Peak};
 use super::index::Index;
 use super::life::Life;
 use super::occupied::TimeLine;
 use super::rates::Rates;
 use super::store::Store;
 use super::violation::Addresses;
-use super::{Findings, MAX_WORK, Violation, paged};
+use super::{Findings, MAX_WORK, Resolved, Violation, paged};
 
 /// What the lifetimes of rings say.
 pub(super) struct Lifetimes {
@@ -45,6 +45,20 @@ pub(super) fn check(
     let witnessed = moments.bound(|life| named.contains(&life.store.name));
     let workspaces = moments.bound(|life| life.store.is_workspace());
     findings.or(Lifetimes { bound, witnessed, workspaces })
+}
+
+/// The moment of an accepted plan at which most bytes are occupied.
+pub(crate) fn peak(resolved: &Resolved<'_>) -> Peak {
+    let Resolved { index, stores, schedules, .. } = resolved;
+    let lives: Vec<Life<'_>> =
+        stores.iter().enumerate().flat_map(|(cnn, stores)| lives(index, cnn, stores, schedules)).collect();
+    let lines = (0..index.cnns.len()).map(|c| line(resolved, c)).collect();
+    Moments::new(index, &lives, lines, schedules).peak()
+}
+
+/// The firings of a CNN of an accepted plan, and what they touch.
+pub(crate) fn line<'a>(resolved: &'a Resolved<'a>, c: usize) -> TimeLine<'a> {
+    TimeLine::new(&resolved.index.cnns[c], &resolved.rates[c], &resolved.stores[c], &resolved.schedules)
 }
 
 /// Whether a layer that reads `operand` may write rows of `written` over it: it reads `operand` by rows, and both rings

@@ -85,6 +85,9 @@ use serde::Serialize;
 use crate::plan::Plan;
 
 pub(crate) use index::{CnnIndex, Index};
+pub(crate) use lifetimes::{line, peak};
+pub(crate) use occupied::Event;
+pub(crate) use paged::slices;
 pub(crate) use rates::{Held, Rates};
 use storage::Uses;
 pub(crate) use store::{Begin, Kind, Store};

@@ -12,7 +12,7 @@ use super::storage::Uses;
 use super::store::Store;
 
 /// The firings of a CNN's frame, and what they touch.
-pub(super) struct TimeLine<'a> {
+pub(crate) struct TimeLine<'a> {
     cnn: &'a CnnIndex<'a>,
     held: &'a [Vec<Held>],
     stores: &'a [Store],
@@ -23,11 +23,32 @@ pub(super) struct TimeLine<'a> {
     blocks: Vec<(usize, usize)>,
 }
 
+/// What a walk along the firings sees, in turn.
+pub(crate) enum Event {
+    /// From now on a ring occupies these rows: all of an exclusive one, none once its life has ended.
+    Occupies {
+        /// The ring, by store.
+        store: usize,
+        /// The rows.
+        rows: Range<u64>,
+    },
+    /// A moment of a firing.
+    Moment {
+        /// The firing, by its place in the frame.
+        firing: usize,
+        /// Bytes that the rings counted occupy.
+        bytes: u64,
+    },
+    /// A firing has ended, and what it releases is released.
+    Fired,
+}
+
 /// What is stored of some of a CNN's rings.
 struct Occupied<'l> {
     line: &'l TimeLine<'l>,
     /// Which rings count, by store.
     counted: &'l [bool],
+    see: &'l mut dyn FnMut(Event),
     bytes: u64,
     /// Firings so far, by layer.
     fired: Vec<u64>,
@@ -70,6 +91,19 @@ impl<'a> TimeLine<'a> {
 
     /// Most bytes that the rings counted occupy at a moment of these firings.
     pub fn peak(&self, counted: &[bool], window: &Range<usize>) -> u64 {
+        let mut most = 0;
+        self.walk(counted, window.end, &mut |event| {
+            if let Event::Moment { firing, bytes } = event
+                && window.start <= firing
+            {
+                most = bytes.max(most);
+            }
+        });
+        most
+    }
+
+    /// Walks along the firings before `end`, and tells what the rings counted occupy.
+    pub fn walk(&self, counted: &[bool], end: usize, see: &mut dyn FnMut(Event)) {
         let layers = &self.cnn.layers;
         let users = |store: &Store| {
             let all = store.readers.iter().chain([&store.tensor]);
@@ -78,6 +112,7 @@ impl<'a> TimeLine<'a> {
         let mut occupied = Occupied {
             line: self,
             counted,
+            see,
             bytes: 0,
             fired: vec![0; layers.len()],
             left: self.stores.iter().map(users).collect(),
@@ -85,31 +120,26 @@ impl<'a> TimeLine<'a> {
             free: self.stores.iter().map(|store| (0, store.readers.len())).collect(),
             released: self.held.iter().map(|held| vec![0; held.len()]).collect(),
         };
-        let mut most = 0;
         let mut blocks = self.blocks.iter().peekable();
-        for (at, &layer) in self.firings.iter().enumerate().take(window.end) {
+        for (at, &layer) in self.firings.iter().enumerate().take(end) {
             while let Some((_, block)) = blocks.next_if(|(begun, _)| *begun <= at) {
-                occupied.bytes += occupied.share(*block, self.stores[*block].bytes());
+                occupied.take_all(*block);
             }
-            let bytes = occupied.fire(layer as usize);
-            if window.start <= at {
-                most = bytes.max(most);
-            }
+            occupied.fire(at, layer as usize);
+            (occupied.see)(Event::Fired);
         }
-        most
     }
 }
 
 impl Occupied<'_> {
-    /// Fires a layer; gives the most bytes at a moment of it.
-    fn fire(&mut self, layer: usize) -> u64 {
+    /// Fires a layer.
+    fn fire(&mut self, at: usize, layer: usize) {
         let line = self.line;
         let (entry, held, p) = (&line.cnn.layers[layer], &line.held[layer], self.fired[layer]);
         for s in line.uses.begun_by(layer).filter(|&s| p == 0 && line.stores[s].exclusive) {
-            self.bytes += self.share(s, line.stores[s].bytes());
+            self.take_all(s);
         }
         let rows = entry.rows_of_firing(p);
-        let mut most = 0;
         if held.iter().any(|held| !held.rows.is_empty()) {
             for row in rows {
                 for (i, held) in held.iter().enumerate() {
@@ -118,11 +148,11 @@ impl Occupied<'_> {
                     }
                 }
                 self.begin(layer, row + 1);
-                most = self.bytes.max(most);
+                (self.see)(Event::Moment { firing: at, bytes: self.bytes });
             }
         } else {
             self.begin(layer, rows.end);
-            most = self.bytes;
+            (self.see)(Event::Moment { firing: at, bytes: self.bytes });
         }
         for (i, held) in held.iter().enumerate() {
             self.release(layer, i, held.keep[p as usize + 1].into());
@@ -134,7 +164,12 @@ impl Occupied<'_> {
                 self.end(s);
             }
         }
-        most
+    }
+
+    /// An exclusive ring begins to live.
+    fn take_all(&mut self, s: usize) {
+        self.bytes += self.share(s, self.line.stores[s].bytes());
+        self.tell(s, 0..self.line.stores[s].ring_rows);
     }
 
     /// Rows of the layer's tensor up to `end` are begun.
@@ -164,6 +199,7 @@ impl Occupied<'_> {
     fn end(&mut self, s: usize) {
         if self.line.stores[s].exclusive {
             self.bytes -= self.share(s, self.line.stores[s].bytes());
+            self.tell(s, 0..0);
         } else {
             self.count(s, |occupied| occupied.free[s].0 = occupied.begun[s]);
         }
@@ -171,14 +207,27 @@ impl Occupied<'_> {
 
     /// Counts a ring that is not exclusive anew, after a change.
     fn count(&mut self, s: usize, change: impl FnOnce(&mut Self)) {
-        let bytes = |occupied: &Self| match occupied.line.stores[s].exclusive {
+        // Until the replay has seen it, a schedule may read rows before they are written.
+        let rows = |occupied: &Self| occupied.free[s].0.min(occupied.begun[s])..occupied.begun[s];
+        let store = &self.line.stores[s];
+        let bytes = |rows: &Range<u64>| match store.exclusive {
             true => 0,
-            // Until the replay has seen it, a schedule may read rows before they are written.
-            false => occupied.begun[s].saturating_sub(occupied.free[s].0) * occupied.line.stores[s].row_bytes,
+            false => (rows.end - rows.start) * store.row_bytes,
         };
-        let before = bytes(self);
+        let before = self.share(s, bytes(&rows(self)));
         change(self);
-        self.bytes = self.bytes + self.share(s, bytes(self)) - self.share(s, before);
+        let after = rows(self);
+        self.bytes = self.bytes + self.share(s, bytes(&after)) - before;
+        if !store.exclusive {
+            self.tell(s, after);
+        }
+    }
+
+    /// Tells what a ring occupies, if it counts.
+    fn tell(&mut self, store: usize, rows: Range<u64>) {
+        if self.counted[store] {
+            (self.see)(Event::Occupies { store, rows });
+        }
     }
 
     /// What a ring's bytes count.

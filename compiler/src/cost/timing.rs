@@ -169,7 +169,7 @@ impl<'d> Timing<'d> {
         self.corrected(measured, task, partition, id, rows, false).wall_ns * seat.stretch()
     }
 
-    /// The time of a layer as a plan states it. `None` if nothing was measured of any layer.
+    /// The time of a layer as a plan states it.
     pub fn stated(
         &self,
         task: &CnnTask<'_>,
@@ -177,11 +177,10 @@ impl<'d> Timing<'d> {
         id: LayerId,
         rows: u64,
         one_by_one: bool,
-    ) -> Option<plan::LayerTime> {
+    ) -> plan::LayerTime {
         let measured = self.measured(task, partition, id, rows);
         let basis = measured.map_or(TimeBasis::Modelled, |(_, basis)| basis);
-        let time = || plan::LayerTime { ns: self.layer_ns(task, partition, id, rows, one_by_one), basis };
-        self.is_measured().then(time)
+        plan::LayerTime { ns: self.layer_ns(task, partition, id, rows, one_by_one), basis }
     }
 
     /// Whether anything was measured. Then a layer may take longer in one firing than in several.

@@ -163,7 +163,7 @@ impl Parts<'_> {
         let partitions = &self.application.cnns[cnn].partitions;
         let place = partitions.iter().position(|partition| partition.layers.contains(&id));
         let one_by_one = self.chosen[cnn].execution.one_by_one.binary_search(&id).is_ok();
-        let time = place.and_then(|partition| {
+        let time = place.map(|partition| {
             self.timings[cnn].stated(&self.tasks[cnn], partition, id, rows, one_by_one)
         });
         let primitive = layer.primitive();

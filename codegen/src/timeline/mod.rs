@@ -1,0 +1,197 @@
+//! What happens in a frame of a plan, for people to look at: when layers fire and weights are read, where everything lies in
+//! the arena, and which bytes of it are in use when.
+//!
+//! What is in use follows from the checker's own walk along a frame, by which it computes the bound (`check::bound` says what
+//! a moment is and what a ring occupies then). So in a plan of partitions that follow each other, the most bytes of
+//! [`Timeline::usage`] are [`Memory::bound`](crate::plan::Memory::bound). Where partitions run at the same time they are no
+//! more than that, since the bound counts the peaks of all of them as if they came together.
+//!
+//! Times are simulated ([`simulate`]): each firing takes its share of the time that the plan states of its layer.
+
+mod occupancy;
+mod simulate;
+
+use std::ops::Range;
+
+use crate::check::{self, Kind, Resolved, Store, Violation};
+use crate::plan::{Plan, TimeBasis};
+
+pub use simulate::{Firing, Load};
+
+/// A frame of every CNN, and some frames of a pipeline.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Timeline {
+    /// All that lies in the arena.
+    pub places: Vec<Place>,
+    /// The firings, by when they start.
+    pub firings: Vec<Firing>,
+    /// The reads of paged weights, by when they start.
+    pub loads: Vec<Load>,
+    /// What is in use of each place, frame by frame.
+    pub lives: Vec<Life>,
+    /// Bytes in use from a time on: nanoseconds and bytes, ascending. Where several moments are at one time, the least and
+    /// the most of them are there too.
+    pub usage: Vec<[f64; 2]>,
+    /// The moment at which most bytes are in use.
+    pub peak: Peak,
+    /// Nanoseconds until all has ended.
+    pub ns: f64,
+    /// Where the times of layers come from; `None` if the plan does not state them. Each firing then counts a nanosecond.
+    pub basis: Option<TimeBasis>,
+}
+
+/// A ring, a workspace, or a block of weights.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Place {
+    /// `cnn/tensor`, `workspace of cnn/layer`, or `block 0 of cnn/layer`; in storage model `edges` `cnn/tensor → reader`.
+    pub name: String,
+    /// What it is.
+    pub kind: PlaceKind,
+    /// Its CNN.
+    pub cnn: usize,
+    /// The layer that writes it, or whose workspace or block it is.
+    pub layer: usize,
+    /// The layers that read it.
+    pub readers: Vec<usize>,
+    /// Its first address, or both of a double buffer.
+    pub offsets: Vec<u64>,
+    /// Rows that it has room for; 1 of a workspace or a block.
+    pub rows: u64,
+    /// Bytes of a row.
+    pub row_bytes: u64,
+}
+
+/// What lies in a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PlaceKind {
+    /// All rows of a tensor. Only some of them may be in use at a time.
+    Whole,
+    /// Fewer rows than the tensor has, all in use.
+    Wraps,
+    /// Rows between partitions that run at the same time, in use throughout.
+    Cut,
+    /// Memory of a layer's own.
+    Workspace,
+    /// Slices of weights.
+    Block,
+}
+
+impl PlaceKind {
+    /// Its name in pages and traces.
+    pub fn name(self) -> &'static str {
+        match self {
+            PlaceKind::Whole => "whole tensor",
+            PlaceKind::Wraps => "ring of rows",
+            PlaceKind::Cut => "ring between stages",
+            PlaceKind::Workspace => "workspace",
+            PlaceKind::Block => "block of weights",
+        }
+    }
+}
+
+impl Place {
+    /// Bytes of it, of both halves of a double buffer.
+    pub fn bytes(&self) -> u64 {
+        self.rows * self.row_bytes * self.offsets.len() as u64
+    }
+}
+
+/// What of a place is in use in one frame.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Life {
+    /// The place, by its index.
+    pub place: usize,
+    /// The frame, from 0.
+    pub frame: u64,
+    /// From a time on, in nanoseconds, these rows are in use. The last entry has none.
+    pub steps: Vec<(f64, Range<u64>)>,
+}
+
+/// The moment at which most bytes are in use, and what is in use then.
+///
+/// Of partitions that run at the same time, each is at its own peak: the bound counts them so.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Peak {
+    /// The layers that fire: a CNN, a layer of it, and which of its firings.
+    pub firings: Vec<[usize; 3]>,
+    /// Places in use, the largest first.
+    pub occupied: Vec<Occupied>,
+}
+
+/// A place in use at the peak.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Occupied {
+    /// The place, by its index.
+    pub place: usize,
+    /// The rows in use.
+    pub rows: Range<u64>,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// What happens in a frame of a plan.
+///
+/// # Errors
+/// As [`check::check`].
+pub fn timeline(plan: &Plan) -> Result<Timeline, Vec<Violation>> {
+    let resolved = check::resolve(plan)?;
+    let basis = simulate::basis(plan);
+    let run = simulate::simulate(&resolved, basis.is_some());
+    let (lives, usage) = occupancy::occupancy(&resolved, &run);
+    let peak = peak(&resolved);
+    let simulate::Simulated { mut firings, mut loads, ns, .. } = run;
+    firings.sort_by(|a, b| a.start_ns.total_cmp(&b.start_ns));
+    loads.sort_by(|a, b| a.start_ns.total_cmp(&b.start_ns));
+    Ok(Timeline { places: places(&resolved), firings, loads, lives, usage, peak, ns, basis })
+}
+
+fn places(resolved: &Resolved<'_>) -> Vec<Place> {
+    let of_cnn = |(c, stores): (usize, &Vec<Store>)| -> Vec<Place> {
+        let place = |store: &Store| Place {
+            name: store.name.clone(),
+            kind: match store.kind {
+                Kind::Workspace => PlaceKind::Workspace,
+                Kind::Block(_) => PlaceKind::Block,
+                Kind::RunsOn | Kind::Halves => PlaceKind::Cut,
+                Kind::Restarts if store.ring_rows < resolved.index.cnns[c].layers[store.tensor].rows() => {
+                    PlaceKind::Wraps
+                }
+                Kind::Restarts => PlaceKind::Whole,
+            },
+            cnn: c,
+            layer: store.tensor,
+            readers: store.readers.clone(),
+            offsets: store.bases.clone(),
+            rows: store.ring_rows,
+            row_bytes: store.row_bytes,
+        };
+        stores.iter().map(place).collect()
+    };
+    resolved.stores.iter().enumerate().flat_map(of_cnn).collect()
+}
+
+/// Of each CNN, the index of its first place.
+fn first_places(resolved: &Resolved<'_>) -> Vec<usize> {
+    let counts = resolved.stores.iter().map(Vec::len);
+    let first = counts.scan(0, |next, count| Some(std::mem::replace(next, *next + count)));
+    first.collect()
+}
+
+fn peak(resolved: &Resolved<'_>) -> Peak {
+    let found = check::peak(resolved);
+    let firing = |&(p, at): &(usize, usize)| {
+        let schedule = &resolved.schedules[p];
+        let layer = schedule[at];
+        let before = schedule[..at].iter().filter(|other| **other == layer).count();
+        [resolved.index.partitions[p].cnn, layer as usize, before]
+    };
+    let firsts = first_places(resolved);
+    let occupied = found.occupied.into_iter().map(|(c, s, rows)| {
+        let store = &resolved.stores[c][s];
+        let bytes = (rows.end - rows.start) * store.row_bytes * store.bases.len() as u64;
+        Occupied { place: firsts[c] + s, rows, bytes }
+    });
+    let mut occupied: Vec<Occupied> = occupied.collect();
+    occupied.sort_by_key(|occupied| (std::cmp::Reverse(occupied.bytes), occupied.place));
+    Peak { firings: found.firings.iter().map(firing).collect(), occupied }
+}

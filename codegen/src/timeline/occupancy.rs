@@ -1,0 +1,120 @@
+//! What is in use when: the checker's walk along a frame, at the times of a simulation.
+
+use std::ops::Range;
+
+use crate::check::{self, Event, Resolved};
+
+use super::simulate::Simulated;
+use super::{Life, first_places};
+
+/// What is seen of a firing.
+enum Seen {
+    Occupies { store: usize, rows: Range<u64> },
+    Moment,
+}
+
+/// A change or a moment, at a time.
+struct At {
+    ns: f64,
+    /// By how many bytes the bytes in use change; `None` of a moment.
+    change: Option<i64>,
+}
+
+/// What of each place is in use in each frame, and the bytes in use over time.
+pub(super) fn occupancy(resolved: &Resolved<'_>, run: &Simulated) -> (Vec<Life>, Vec<[f64; 2]>) {
+    let firsts = first_places(resolved);
+    let mut lives: Vec<Life> = Vec::new();
+    // Of each place, its life in the latest frame.
+    let mut latest = vec![None; resolved.stores.iter().map(Vec::len).sum()];
+    let mut events = Vec::new();
+    for (c, stores) in resolved.stores.iter().enumerate() {
+        let cnn = &resolved.index.cnns[c];
+        // Rings between stages are in use throughout.
+        for (s, store) in stores.iter().enumerate().filter(|(_, store)| store.is_cut()) {
+            let steps = vec![(0.0, 0..store.ring_rows), (run.ns, 0..0)];
+            lives.push(Life { place: firsts[c] + s, frame: 0, steps });
+            events.push(At { ns: 0.0, change: Some(store.bytes() as i64) });
+        }
+        let seen = firings(resolved, c);
+        let mut before = 0;
+        for &p in &cnn.partitions {
+            let schedule = resolved.schedules[p].len();
+            for frame in 0..run.frames[p] {
+                for (at, seen) in seen[before..before + schedule].iter().enumerate() {
+                    let firing = &run.firings[run.first[p] + frame as usize * schedule + at];
+                    let moments = seen.iter().filter(|seen| matches!(seen, Seen::Moment)).count().max(1);
+                    let mut passed = 0;
+                    for seen in seen {
+                        let ns = match passed == moments {
+                            true => firing.end_ns,
+                            false => {
+                                let share = passed as f64 / moments as f64;
+                                firing.start_ns + (firing.end_ns - firing.start_ns) * share
+                            }
+                        };
+                        match seen {
+                            Seen::Moment => {
+                                passed += 1;
+                                events.push(At { ns, change: None });
+                            }
+                            Seen::Occupies { store, rows } => {
+                                let place = firsts[c] + store;
+                                let bytes = stores[*store].row_bytes as i64;
+                                let life = latest[place].filter(|life: &usize| lives[*life].frame == frame);
+                                let life = life.unwrap_or_else(|| {
+                                    lives.push(Life { place, frame, steps: Vec::new() });
+                                    lives.len() - 1
+                                });
+                                latest[place] = Some(life);
+                                let steps = &mut lives[life].steps;
+                                let before = steps.last().map_or(0, |(_, rows)| rows.end - rows.start);
+                                let change = (rows.end - rows.start) as i64 - before as i64;
+                                if steps.last().is_none_or(|(_, last)| last != rows) {
+                                    steps.push((ns, rows.clone()));
+                                }
+                                events.push(At { ns, change: Some(change.saturating_mul(bytes)) });
+                            }
+                        }
+                    }
+                }
+            }
+            before += schedule;
+        }
+    }
+    (lives, usage(events, run.ns))
+}
+
+/// Of each firing of a CNN's frame, its partitions one after another, what is seen in turn.
+fn firings(resolved: &Resolved<'_>, c: usize) -> Vec<Vec<Seen>> {
+    let counted: Vec<bool> = resolved.stores[c].iter().map(|store| !store.is_cut()).collect();
+    let mut all = Vec::new();
+    let mut seen = Vec::new();
+    check::line(resolved, c).walk(&counted, usize::MAX, &mut |event| match event {
+        Event::Occupies { store, rows } => seen.push(Seen::Occupies { store, rows }),
+        Event::Moment { .. } => seen.push(Seen::Moment),
+        Event::Fired => all.push(std::mem::take(&mut seen)),
+    });
+    all
+}
+
+/// The bytes in use at each moment, and where they have changed without one.
+fn usage(mut events: Vec<At>, end_ns: f64) -> Vec<[f64; 2]> {
+    // The sort is stable: what happens at one time stays in turn.
+    events.sort_by(|a, b| a.ns.total_cmp(&b.ns));
+    let mut bytes = 0;
+    let mut usage: Vec<[f64; 2]> = Vec::new();
+    let mut see = |ns: f64, bytes: i64| {
+        if usage.last().is_none_or(|[_, last]| *last != bytes as f64) {
+            usage.push([ns, bytes as f64]);
+        }
+    };
+    for (i, event) in events.iter().enumerate() {
+        bytes += event.change.unwrap_or(0);
+        let is_last = events.get(i + 1).is_none_or(|next| next.ns > event.ns);
+        if event.change.is_none() || is_last {
+            see(event.ns, bytes);
+        }
+    }
+    see(end_ns, 0);
+    usage
+}

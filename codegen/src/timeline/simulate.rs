@@ -1,0 +1,328 @@
+//! When layers fire and weights are read: a simulation of the plan with the times that it states of layers.
+//!
+//! Every partition fires as soon as it can. Partitions that exclude each other follow each other in the order of the plan.
+//! Stages of a pipeline wait for each other by the blocking rule of the plan format (its section 8), and do some frames, so
+//! that the last ones show the pipeline at its rate. All others do one.
+//!
+//! The store reads one slice after another, in the order in which layers use them, as the planner's own model has it
+//! (`driver/loads.rs` of the compiler). The plan states how long all reads of a frame take. What is left of that beyond the
+//! bytes is dealt out evenly.
+
+use crate::check::{self, Begin, Index, Kind, Resolved};
+use crate::plan::{Plan, TimeBasis};
+
+/// Frames of a pipeline beyond one for each stage.
+const MORE_FRAMES: u64 = 2;
+/// Longest time of a layer, in nanoseconds: some days. What a plan states is not checked.
+const LONGEST_NS: f64 = 1e15;
+
+/// A firing.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Firing {
+    /// The CNN.
+    pub cnn: usize,
+    /// The layer.
+    pub layer: usize,
+    /// The partition, by its index in the plan.
+    pub partition: usize,
+    /// The frame, from 0.
+    pub frame: u64,
+    /// Which firing of the layer in this frame.
+    pub firing: u64,
+    /// When it starts.
+    pub start_ns: f64,
+    /// When it ends.
+    pub end_ns: f64,
+}
+
+/// A slice of weights that is read into a block.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Load {
+    /// The CNN.
+    pub cnn: usize,
+    /// The layer.
+    pub layer: usize,
+    /// The frame, from 0.
+    pub frame: u64,
+    /// The slice, from 0.
+    pub slice: usize,
+    /// Its bytes.
+    pub bytes: u64,
+    /// When the read starts.
+    pub start_ns: f64,
+    /// When it ends.
+    pub end_ns: f64,
+}
+
+/// A run.
+pub(super) struct Simulated {
+    /// By partition, then in its own order.
+    pub firings: Vec<Firing>,
+    /// In the order of the store.
+    pub loads: Vec<Load>,
+    /// Of each partition, its first firing among `firings`.
+    pub first: Vec<usize>,
+    /// Frames of each partition.
+    pub frames: Vec<u64>,
+    /// When all has ended.
+    pub ns: f64,
+}
+
+/// Where the times of a plan's layers come from; `None` if some layer has none.
+pub(super) fn basis(plan: &Plan) -> Option<TimeBasis> {
+    let layers = plan.cnns.iter().flat_map(|cnn| &cnn.layers);
+    let bases: Option<Vec<TimeBasis>> = layers.map(|layer| layer.time.map(|time| time.basis)).collect();
+    bases?.into_iter().min()
+}
+
+/// Lets all partitions run.
+pub(super) fn simulate(resolved: &Resolved<'_>, is_timed: bool) -> Simulated {
+    let index = &resolved.index;
+    let frames: Vec<u64> = (0..index.partitions.len()).map(|p| frames(index, p)).collect();
+    let mut run = Run {
+        resolved,
+        is_timed,
+        frames: &frames,
+        done: vec![Vec::new(); frames.len()],
+        running: vec![None; frames.len()],
+        state: resolved.stores.iter().zip(&index.cnns).map(|(stores, cnn)| State::new(stores.len(), cnn)).collect(),
+        overhead_ns: (0..index.cnns.len()).map(|c| overhead_ns(resolved, c)).collect(),
+        loads: Vec::new(),
+        store_free: 0.0,
+    };
+    let ns = run.all();
+    let mut firings = Vec::new();
+    let mut first = Vec::new();
+    for of_partition in run.done {
+        first.push(firings.len());
+        firings.extend(of_partition);
+    }
+    Simulated { firings, loads: run.loads, first, frames, ns }
+}
+
+/// How many frames a partition does.
+fn frames(index: &Index<'_>, p: usize) -> u64 {
+    match index.cnns[index.partitions[p].cnn].groups.as_slice() {
+        [group] if group.len() > 1 => group.len() as u64 + MORE_FRAMES,
+        _ => 1,
+    }
+}
+
+/// Nanoseconds of a CNN's read beyond those of its bytes.
+fn overhead_ns(resolved: &Resolved<'_>, c: usize) -> f64 {
+    let cnn = &resolved.index.cnns[c];
+    let slices = (0..cnn.layers.len()).flat_map(|l| slices(resolved, c, l));
+    let (count, bytes) = slices.fold((0u64, 0u64), |(count, sum), bytes| (count + 1, sum.saturating_add(bytes)));
+    let of_bytes = bytes as f64 * ns_per_byte(resolved.index.plan);
+    let all = cnn.cnn.read_ns.map_or(0.0, |ns| (ns as f64).min(LONGEST_NS));
+    (all - of_bytes).max(0.0) / count.max(1) as f64
+}
+
+fn ns_per_byte(plan: &Plan) -> f64 {
+    let speed = plan.store.as_ref().and_then(|store| store.bytes_per_second).filter(|speed| *speed > 0);
+    speed.map_or(0.0, |speed| 1e9 / speed as f64)
+}
+
+/// Bytes of the slices of a layer; none if its weights stay in memory.
+fn slices(resolved: &Resolved<'_>, c: usize, l: usize) -> Vec<u64> {
+    let cnn = &resolved.index.cnns[c];
+    let layer = cnn.layers[l].layer;
+    let paged = layer.paged.as_ref();
+    // The checker has found them.
+    paged.and_then(|paged| check::slices(layer, paged, &cnn.seen_all(l)).ok()).unwrap_or_default()
+}
+
+/// What a CNN's layers have done, over all frames.
+struct State {
+    /// Firings that have ended, by layer.
+    fired: Vec<u64>,
+    /// Rows written, by layer.
+    written: Vec<u64>,
+    /// Rows released, by layer and tensor held.
+    released: Vec<Vec<u64>>,
+    /// When each firing ended, by layer.
+    ends: Vec<Vec<f64>>,
+    /// Of each store, its readers, and which of the tensors that they hold it is. Only of those between stages.
+    held_by: Vec<Vec<(usize, usize)>>,
+    /// Of each layer, the stores between stages that it writes.
+    cuts: Vec<Vec<usize>>,
+}
+
+impl State {
+    fn new(stores: usize, cnn: &check::CnnIndex<'_>) -> Self {
+        let layers = cnn.layers.len();
+        State {
+            fired: vec![0; layers],
+            written: vec![0; layers],
+            released: vec![Vec::new(); layers],
+            ends: vec![Vec::new(); layers],
+            held_by: vec![Vec::new(); stores],
+            cuts: vec![Vec::new(); layers],
+        }
+    }
+}
+
+struct Run<'r, 'a> {
+    resolved: &'r Resolved<'a>,
+    is_timed: bool,
+    frames: &'r [u64],
+    /// Firings that have started, by partition.
+    done: Vec<Vec<Firing>>,
+    /// Of each partition, the end of its firing under way.
+    running: Vec<Option<f64>>,
+    state: Vec<State>,
+    overhead_ns: Vec<f64>,
+    loads: Vec<Load>,
+    /// When the store is free.
+    store_free: f64,
+}
+
+impl Run<'_, '_> {
+    fn all(&mut self) -> f64 {
+        for (c, state) in self.state.iter_mut().enumerate() {
+            for (released, held) in state.released.iter_mut().zip(&self.resolved.rates[c]) {
+                released.resize(held.len(), 0);
+            }
+            for (s, store) in self.resolved.stores[c].iter().enumerate().filter(|(_, store)| store.is_cut()) {
+                state.cuts[store.tensor].push(s);
+                for &reader in &store.readers {
+                    let held = self.resolved.rates[c][reader].iter();
+                    let places = held.enumerate().filter(|(_, held)| held.tensor == store.tensor);
+                    state.held_by[s].extend(places.map(|(i, _)| (reader, i)));
+                }
+            }
+        }
+        let partitions = self.resolved.index.partitions.len();
+        let mut now = 0.0f64;
+        loop {
+            for p in 0..partitions {
+                if self.running[p].is_none() && self.may_start(p) {
+                    self.start(p, now);
+                }
+            }
+            let next = self.running.iter().flatten().copied().min_by(f64::total_cmp);
+            // The checker has found that nothing waits for ever.
+            let Some(next) = next else { return now };
+            now = next;
+            for p in 0..partitions {
+                if self.running[p].is_some_and(|end| end <= now) {
+                    self.end(p);
+                }
+            }
+        }
+    }
+
+    fn has_ended(&self, p: usize) -> bool {
+        let all = self.resolved.schedules[p].len() as u64 * self.frames[p];
+        self.running[p].is_none() && self.done[p].len() as u64 == all
+    }
+
+    /// The next firing of a partition: its layer, and which one of all frames.
+    fn next(&self, p: usize) -> Option<(usize, u64)> {
+        let schedule = &self.resolved.schedules[p];
+        let done = self.done[p].len() as u64;
+        let layer = *schedule.get((done % schedule.len().max(1) as u64) as usize)? as usize;
+        let c = self.resolved.index.partitions[p].cnn;
+        (done < schedule.len() as u64 * self.frames[p]).then(|| (layer, self.state[c].fired[layer]))
+    }
+
+    fn may_start(&self, p: usize) -> bool {
+        let index = &self.resolved.index;
+        let Some((l, number)) = self.next(p) else { return false };
+        let c = index.partitions[p].cnn;
+        if self.done[p].is_empty() {
+            // Those that exclude it and come first, by CNN and then by order, have ended.
+            let is_first = |q: usize| (index.partitions[q].cnn, q) < (c, p);
+            let waits = |q: usize| is_first(q) && !index.concurrent[p][q] && !self.has_ended(q);
+            if (0..index.partitions.len()).any(waits) {
+                return false;
+            }
+        }
+        let (cnn, state) = (&index.cnns[c], &self.state[c]);
+        let entry = &cnn.layers[l];
+        let (frame, firing) = (number / entry.layer.firings, number % entry.layer.firings);
+        let mut cut = self.resolved.rates[c][l].iter().filter(|held| index.is_cut_edge(c, held.tensor, l));
+        let has_rows = cut.all(|held| {
+            let before = frame * cnn.layers[held.tensor].rows();
+            before + u64::from(held.need[firing as usize]) <= state.written[held.tensor]
+        });
+        let has_room = state.cuts[l].iter().all(|&s| {
+            let store = &self.resolved.stores[c][s];
+            let free = state.held_by[s].iter().map(|&(reader, i)| state.released[reader][i]).min();
+            let free = free.unwrap_or(u64::MAX / 2);
+            match store.kind {
+                Kind::Halves => frame * entry.rows() <= free + entry.rows(),
+                _ => frame * entry.rows() + entry.rows_of_firing(firing).end <= free + store.ring_rows,
+            }
+        });
+        has_rows && has_room
+    }
+
+    fn start(&mut self, p: usize, now: f64) {
+        let Some((l, number)) = self.next(p) else { return };
+        let resolved = self.resolved;
+        let c = resolved.index.partitions[p].cnn;
+        let layer = resolved.index.cnns[c].layers[l].layer;
+        let (frame, firing) = (number / layer.firings, number % layer.firings);
+        let ns = match layer.time.filter(|_| self.is_timed) {
+            Some(time) if time.ns.is_finite() => time.ns.clamp(0.0, LONGEST_NS) / layer.firings as f64,
+            Some(_) => 0.0,
+            None => 1.0,
+        };
+        let (start_ns, end_ns) = match firing {
+            0 => self.load([p, c, l], frame, now, ns),
+            _ => (now, now + ns),
+        };
+        self.done[p].push(Firing { cnn: c, layer: l, partition: p, frame, firing, start_ns, end_ns });
+        self.running[p] = Some(end_ns);
+    }
+
+    /// Reads the slices of a layer that is about to fire, and uses them. Returns when it starts and ends.
+    fn load(&mut self, [p, c, l]: [usize; 3], frame: u64, now: f64, ns: f64) -> (f64, f64) {
+        let resolved = self.resolved;
+        let slices = slices(resolved, c, l);
+        let of_layer = resolved.stores[c].iter().filter(|store| store.tensor == l);
+        let begins: Vec<Begin> = of_layer.filter_map(|store| store.begin()).collect();
+        let all = slices.iter().sum::<u64>().max(1) as f64;
+        let frame_ns = match self.done[p].len() % resolved.schedules[p].len().max(1) {
+            0 => now,
+            at => self.done[p][self.done[p].len() - at].start_ns,
+        };
+        let (mut start, mut end) = (None, now);
+        let mut used = Vec::new();
+        for (k, &bytes) in slices.iter().enumerate() {
+            let may = match (k.checked_sub(begins.len()), begins.get(k)) {
+                (Some(before), _) => used[before],
+                (None, Some(Begin::After { layer, firing })) => {
+                    let firings = resolved.index.cnns[c].layers[*layer].layer.firings;
+                    let ends = &self.state[c].ends[*layer];
+                    ends.get((frame * firings + firing) as usize).copied().unwrap_or(now)
+                }
+                (None, _) => frame_ns,
+            };
+            let start_ns = self.store_free.max(may);
+            self.store_free = start_ns + bytes as f64 * ns_per_byte(resolved.index.plan) + self.overhead_ns[c];
+            let load = Load { cnn: c, layer: l, frame, slice: k, bytes, start_ns, end_ns: self.store_free };
+            self.loads.push(load);
+            end = self.store_free.max(end);
+            start.get_or_insert(end);
+            end += ns * bytes as f64 / all;
+            used.push(end);
+        }
+        (start.unwrap_or(now), if slices.is_empty() { now + ns } else { end })
+    }
+
+    fn end(&mut self, p: usize) {
+        self.running[p] = None;
+        let Some(&Firing { cnn: c, layer: l, frame, firing, end_ns, .. }) = self.done[p].last() else { return };
+        let (index, state) = (&self.resolved.index, &mut self.state[c]);
+        let entry = &index.cnns[c].layers[l];
+        state.fired[l] += 1;
+        state.ends[l].push(end_ns);
+        state.written[l] = frame * entry.rows() + entry.rows_of_firing(firing).end;
+        for (released, held) in state.released[l].iter_mut().zip(&self.resolved.rates[c][l]) {
+            let before = frame * index.cnns[c].layers[held.tensor].rows();
+            *released = before + u64::from(held.keep[firing as usize + 1]);
+        }
+    }
+}
