@@ -253,8 +253,8 @@ pub struct Layer {
     /// How its weights are read from the store; none if they stay in memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paged: Option<PagedWeights>,
-    /// How long it takes in a frame, as modelled or measured, without reading its weights. Plans of older versions say it
-    /// only on a device that was measured.
+    /// How long it takes in a frame, as modelled or measured, without reading its weights; none of an input. Plans of older
+    /// versions say it only on a device that was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<LayerTime>,
 }

@@ -90,6 +90,11 @@ impl PlaceKind {
 }
 
 impl Place {
+    /// Whether rows of a tensor lie in it.
+    pub fn is_ring(&self) -> bool {
+        !matches!(self.kind, PlaceKind::Workspace | PlaceKind::Block)
+    }
+
     /// Bytes of it, of both halves of a double buffer.
     pub fn bytes(&self) -> u64 {
         self.rows * self.row_bytes * self.offsets.len() as u64

@@ -29,56 +29,66 @@ pub(super) fn occupancy(resolved: &Resolved<'_>, run: &Simulated) -> (Vec<Life>,
     let mut events = Vec::new();
     for (c, stores) in resolved.stores.iter().enumerate() {
         let cnn = &resolved.index.cnns[c];
-        // Rings between stages are in use throughout.
+        // Rings between stages are in use throughout: from when the first stage starts to when the last one ends.
+        let of_cnn = || cnn.partitions.iter().flat_map(|p| &run.firings[run.of_partition[*p].clone()]);
+        let from_ns = of_cnn().map(|firing| firing.start_ns).fold(f64::INFINITY, f64::min).min(run.ns);
+        let to_ns = of_cnn().map(|firing| firing.end_ns).fold(from_ns, f64::max);
         for (s, store) in stores.iter().enumerate().filter(|(_, store)| store.is_cut()) {
-            let steps = vec![(0.0, 0..store.ring_rows), (run.ns, 0..0)];
+            let steps = vec![(from_ns, 0..store.ring_rows), (to_ns, 0..0)];
             lives.push(Life { place: firsts[c] + s, frame: 0, steps });
-            events.push(At { ns: 0.0, change: Some(store.bytes() as i64) });
+            let bytes = store.bytes() as i64;
+            events.extend(
+                [(from_ns, bytes), (to_ns, -bytes)].map(|(ns, change)| At { ns, change: Some(change) }),
+            );
         }
         let seen = firings(resolved, c);
         let mut before = 0;
         for &p in &cnn.partitions {
             let schedule = resolved.schedules[p].len();
-            for frame in 0..run.frames[p] {
-                for (at, seen) in seen[before..before + schedule].iter().enumerate() {
-                    let firing = &run.firings[run.first[p] + frame as usize * schedule + at];
-                    let moments = seen.iter().filter(|seen| matches!(seen, Seen::Moment)).count().max(1);
-                    let mut passed = 0;
-                    for seen in seen {
-                        let ns = match passed == moments {
-                            true => firing.end_ns,
-                            false => {
-                                let share = passed as f64 / moments as f64;
-                                firing.start_ns + (firing.end_ns - firing.start_ns) * share
+            for (at, firing) in run.firings[run.of_partition[p].clone()].iter().enumerate() {
+                let (frame, seen) = (firing.frame, &seen[before + at % schedule]);
+                let moments = seen.iter().filter(|seen| matches!(seen, Seen::Moment)).count().max(1);
+                let mut passed = 0;
+                for seen in seen {
+                    let ns = match passed == moments {
+                        true => firing.end_ns,
+                        false => {
+                            let share = passed as f64 / moments as f64;
+                            firing.start_ns + (firing.end_ns - firing.start_ns) * share
+                        }
+                    };
+                    match seen {
+                        Seen::Moment => {
+                            passed += 1;
+                            events.push(At { ns, change: None });
+                        }
+                        Seen::Occupies { store, rows } => {
+                            let place = firsts[c] + store;
+                            let bytes = stores[*store].row_bytes as i64;
+                            let life = latest[place].filter(|life: &usize| lives[*life].frame == frame);
+                            let life = life.unwrap_or_else(|| {
+                                lives.push(Life { place, frame, steps: Vec::new() });
+                                lives.len() - 1
+                            });
+                            latest[place] = Some(life);
+                            let steps = &mut lives[life].steps;
+                            let before = steps.last().map_or(0, |(_, rows)| rows.end - rows.start);
+                            let change = (rows.end - rows.start) as i64 - before as i64;
+                            if steps.last().is_none_or(|(_, last)| last != rows) {
+                                steps.push((ns, rows.clone()));
                             }
-                        };
-                        match seen {
-                            Seen::Moment => {
-                                passed += 1;
-                                events.push(At { ns, change: None });
-                            }
-                            Seen::Occupies { store, rows } => {
-                                let place = firsts[c] + store;
-                                let bytes = stores[*store].row_bytes as i64;
-                                let life = latest[place].filter(|life: &usize| lives[*life].frame == frame);
-                                let life = life.unwrap_or_else(|| {
-                                    lives.push(Life { place, frame, steps: Vec::new() });
-                                    lives.len() - 1
-                                });
-                                latest[place] = Some(life);
-                                let steps = &mut lives[life].steps;
-                                let before = steps.last().map_or(0, |(_, rows)| rows.end - rows.start);
-                                let change = (rows.end - rows.start) as i64 - before as i64;
-                                if steps.last().is_none_or(|(_, last)| last != rows) {
-                                    steps.push((ns, rows.clone()));
-                                }
-                                events.push(At { ns, change: Some(change.saturating_mul(bytes)) });
-                            }
+                            events.push(At { ns, change: Some(change.saturating_mul(bytes)) });
                         }
                     }
                 }
             }
             before += schedule;
+        }
+    }
+    // Stages of a pipeline end amid a frame.
+    for life in &mut lives {
+        if life.steps.last().is_some_and(|(_, rows)| !rows.is_empty()) {
+            life.steps.push((run.ns, 0..0));
         }
     }
     (lives, usage(events, run.ns))

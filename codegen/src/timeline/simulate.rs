@@ -1,14 +1,18 @@
 //! When layers fire and weights are read: a simulation of the plan with the times that it states of layers.
 //!
 //! Every partition fires as soon as it can. Partitions that exclude each other follow each other in the order of the plan.
-//! Stages of a pipeline wait for each other by the blocking rule of the plan format (its section 8), and do some frames, so
-//! that the last ones show the pipeline at its rate. All others do one.
+//! Stages of a pipeline wait for each other by the blocking rule of the plan format (its section 8). They go on until the last
+//! stage has done some frames, so that the last ones show the pipeline at its rate; the other stages are then amid later
+//! frames. All others do one frame.
 //!
 //! The store reads one slice after another, in the order in which layers use them, as the planner's own model has it
 //! (`driver/loads.rs` of the compiler). The plan states how long all reads of a frame take. What is left of that beyond the
 //! bytes is dealt out evenly.
 
+use std::ops::Range;
+
 use crate::check::{self, Begin, Index, Kind, Resolved};
+use crate::operator::Operator;
 use crate::plan::{Plan, TimeBasis};
 
 /// Frames of a pipeline beyond one for each stage.
@@ -60,51 +64,76 @@ pub(super) struct Simulated {
     pub firings: Vec<Firing>,
     /// In the order of the store.
     pub loads: Vec<Load>,
-    /// Of each partition, its first firing among `firings`.
-    pub first: Vec<usize>,
-    /// Frames of each partition.
-    pub frames: Vec<u64>,
+    /// Of each partition, its firings among `firings`.
+    pub of_partition: Vec<Range<usize>>,
     /// When all has ended.
     pub ns: f64,
 }
 
-/// Where the times of a plan's layers come from; `None` if some layer has none.
+/// Where the times of a plan's layers come from, or the least reliable of them; `None` if some layer has none. Inputs need no
+/// time.
 pub(super) fn basis(plan: &Plan) -> Option<TimeBasis> {
     let layers = plan.cnns.iter().flat_map(|cnn| &cnn.layers);
+    let layers = layers.filter(|layer| !matches!(layer.operator, Operator::Input(_)));
     let bases: Option<Vec<TimeBasis>> = layers.map(|layer| layer.time.map(|time| time.basis)).collect();
-    bases?.into_iter().min()
+    bases?.into_iter().max()
 }
 
 /// Lets all partitions run.
 pub(super) fn simulate(resolved: &Resolved<'_>, is_timed: bool) -> Simulated {
     let index = &resolved.index;
-    let frames: Vec<u64> = (0..index.partitions.len()).map(|p| frames(index, p)).collect();
+    let partitions = index.partitions.len();
     let mut run = Run {
         resolved,
         is_timed,
-        frames: &frames,
-        done: vec![Vec::new(); frames.len()],
-        running: vec![None; frames.len()],
-        state: resolved.stores.iter().zip(&index.cnns).map(|(stores, cnn)| State::new(stores.len(), cnn)).collect(),
+        goals: (0..partitions).map(|p| Goal::of(index, p)).collect(),
+        done: vec![Vec::new(); partitions],
+        running: vec![None; partitions],
+        state: resolved
+            .stores
+            .iter()
+            .zip(&index.cnns)
+            .map(|(stores, cnn)| State::new(stores.len(), cnn))
+            .collect(),
         overhead_ns: (0..index.cnns.len()).map(|c| overhead_ns(resolved, c)).collect(),
         loads: Vec::new(),
         store_free: 0.0,
     };
     let ns = run.all();
     let mut firings = Vec::new();
-    let mut first = Vec::new();
-    for of_partition in run.done {
-        first.push(firings.len());
-        firings.extend(of_partition);
+    let mut of_partition = Vec::new();
+    for done in run.done {
+        let first = firings.len();
+        firings.extend(done);
+        of_partition.push(first..firings.len());
     }
-    Simulated { firings, loads: run.loads, first, frames, ns }
+    Simulated { firings, loads: run.loads, of_partition, ns }
 }
 
-/// How many frames a partition does.
-fn frames(index: &Index<'_>, p: usize) -> u64 {
-    match index.cnns[index.partitions[p].cnn].groups.as_slice() {
-        [group] if group.len() > 1 => group.len() as u64 + MORE_FRAMES,
-        _ => 1,
+/// Until when a partition fires.
+struct Goal {
+    /// The last stage of its pipeline: itself if it is in none.
+    last: usize,
+    /// Frames of that stage.
+    frames: u64,
+    /// Most frames of the partition itself: as many, and one for each stage that comes after it.
+    most: u64,
+}
+
+impl Goal {
+    fn of(index: &Index<'_>, p: usize) -> Self {
+        let groups = &index.cnns[index.partitions[p].cnn].groups;
+        let group = groups.iter().find(|group| group.contains(&p)).map_or(&[][..], Vec::as_slice);
+        let last = group.last().copied().unwrap_or(p);
+        match (groups.len(), group.len() as u64) {
+            (1, stages) if stages > 1 => {
+                let frames = stages + MORE_FRAMES;
+                let after = if p == last { 0 } else { stages };
+                Goal { last, frames, most: frames + after }
+            }
+            // Groups that follow each other do a frame in turn.
+            _ => Goal { last: p, frames: 1, most: 1 },
+        }
     }
 }
 
@@ -112,7 +141,8 @@ fn frames(index: &Index<'_>, p: usize) -> u64 {
 fn overhead_ns(resolved: &Resolved<'_>, c: usize) -> f64 {
     let cnn = &resolved.index.cnns[c];
     let slices = (0..cnn.layers.len()).flat_map(|l| slices(resolved, c, l));
-    let (count, bytes) = slices.fold((0u64, 0u64), |(count, sum), bytes| (count + 1, sum.saturating_add(bytes)));
+    let (count, bytes) =
+        slices.fold((0u64, 0u64), |(count, sum), bytes| (count + 1, sum.saturating_add(bytes)));
     let of_bytes = bytes as f64 * ns_per_byte(resolved.index.plan);
     let all = cnn.cnn.read_ns.map_or(0.0, |ns| (ns as f64).min(LONGEST_NS));
     (all - of_bytes).max(0.0) / count.max(1) as f64
@@ -165,7 +195,7 @@ impl State {
 struct Run<'r, 'a> {
     resolved: &'r Resolved<'a>,
     is_timed: bool,
-    frames: &'r [u64],
+    goals: Vec<Goal>,
     /// Firings that have started, by partition.
     done: Vec<Vec<Firing>>,
     /// Of each partition, the end of its firing under way.
@@ -212,9 +242,11 @@ impl Run<'_, '_> {
         }
     }
 
+    /// Whether the last stage of its pipeline has done its frames, and the partition no longer fires.
     fn has_ended(&self, p: usize) -> bool {
-        let all = self.resolved.schedules[p].len() as u64 * self.frames[p];
-        self.running[p].is_none() && self.done[p].len() as u64 == all
+        let last = self.goals[p].last;
+        let all = self.resolved.schedules[last].len() as u64 * self.goals[p].frames;
+        self.running[p].is_none() && self.running[last].is_none() && self.done[last].len() as u64 >= all
     }
 
     /// The next firing of a partition: its layer, and which one of all frames.
@@ -223,7 +255,8 @@ impl Run<'_, '_> {
         let done = self.done[p].len() as u64;
         let layer = *schedule.get((done % schedule.len().max(1) as u64) as usize)? as usize;
         let c = self.resolved.index.partitions[p].cnn;
-        (done < schedule.len() as u64 * self.frames[p]).then(|| (layer, self.state[c].fired[layer]))
+        let most = schedule.len() as u64 * self.goals[p].most;
+        (done < most && !self.has_ended(p)).then(|| (layer, self.state[c].fired[layer]))
     }
 
     fn may_start(&self, p: usize) -> bool {
@@ -264,10 +297,10 @@ impl Run<'_, '_> {
         let c = resolved.index.partitions[p].cnn;
         let layer = resolved.index.cnns[c].layers[l].layer;
         let (frame, firing) = (number / layer.firings, number % layer.firings);
-        let ns = match layer.time.filter(|_| self.is_timed) {
+        let ns = match layer.time {
+            _ if !self.is_timed => 1.0,
             Some(time) if time.ns.is_finite() => time.ns.clamp(0.0, LONGEST_NS) / layer.firings as f64,
-            Some(_) => 0.0,
-            None => 1.0,
+            _ => 0.0,
         };
         let (start_ns, end_ns) = match firing {
             0 => self.load([p, c, l], frame, now, ns),
@@ -301,7 +334,8 @@ impl Run<'_, '_> {
                 (None, _) => frame_ns,
             };
             let start_ns = self.store_free.max(may);
-            self.store_free = start_ns + bytes as f64 * ns_per_byte(resolved.index.plan) + self.overhead_ns[c];
+            self.store_free =
+                start_ns + bytes as f64 * ns_per_byte(resolved.index.plan) + self.overhead_ns[c];
             let load = Load { cnn: c, layer: l, frame, slice: k, bytes, start_ns, end_ns: self.store_free };
             self.loads.push(load);
             end = self.store_free.max(end);
@@ -314,7 +348,9 @@ impl Run<'_, '_> {
 
     fn end(&mut self, p: usize) {
         self.running[p] = None;
-        let Some(&Firing { cnn: c, layer: l, frame, firing, end_ns, .. }) = self.done[p].last() else { return };
+        let Some(&Firing { cnn: c, layer: l, frame, firing, end_ns, .. }) = self.done[p].last() else {
+            return;
+        };
         let (index, state) = (&self.resolved.index, &mut self.state[c]);
         let entry = &index.cnns[c].layers[l];
         state.fired[l] += 1;

@@ -8,6 +8,7 @@ pub mod pack;
 pub mod pages;
 pub mod profile;
 pub mod quantize;
+pub mod report;
 pub mod reproduce;
 pub mod select;
 mod values;
@@ -105,6 +106,15 @@ The models must be where the plan says, because every layer is compared with its
 With several CNNs, names are CNN/NAME, and each CNN has a folder of its own. A tensor's file is its name and `.npy`.
 Every byte but letters, digits, `.`, `_` and `-` becomes `%` and two hexadecimal digits: the file of `a/b` is a%2Fb.npy.")]
     Run(RunArgs),
+    /// Draw a plan as a page for a browser: what lies where and when, the peak, processors, layers
+    #[command(after_help = "Examples:
+  csdfc report plan.json -o report.html
+  csdfc report plan.json --front front.json -o report.html
+  csdfc report large.json small.json -o comparison.html
+  csdfc report plan.json --trace trace.json
+
+The page is one file, which needs no network. The times in it are those that the plan states of its layers.")]
+    Report(report::ReportArgs),
     /// Write a plan as a Rust crate that needs nothing but the compiler
     #[command(after_help = "Examples:
   csdfc emit plan.json -o crate

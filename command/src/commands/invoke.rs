@@ -7,8 +7,8 @@ use csdfc::app::open;
 use csdfc::error::{Ending, Error};
 
 use super::{
-    analyze, check, emit, inspect, logging, offload, pack, pages, plan, profile, quantize, reproduce,
-    run as run_plan, select,
+    analyze, check, emit, inspect, logging, offload, pack, pages, plan, profile, quantize,
+    report as report_plan, reproduce, run as run_plan, select,
 };
 use crate::cli::{Cli, Command};
 
@@ -49,6 +49,7 @@ fn run(cli: &Cli) -> Result<Ending, Error> {
         Command::Plan(args) => plan::plan(args),
         Command::Check(args) => check::check(args),
         Command::Run(args) => run_plan::run(args),
+        Command::Report(args) => report_plan::report(args),
         Command::Emit(args) => emit::emit(args),
         Command::Analyze(args) => analyze::analyze(args),
         Command::Offload(args) => offload::offload(args),

@@ -163,9 +163,8 @@ impl Parts<'_> {
         let partitions = &self.application.cnns[cnn].partitions;
         let place = partitions.iter().position(|partition| partition.layers.contains(&id));
         let one_by_one = self.chosen[cnn].execution.one_by_one.binary_search(&id).is_ok();
-        let time = place.map(|partition| {
-            self.timings[cnn].stated(&self.tasks[cnn], partition, id, rows, one_by_one)
-        });
+        let time = place
+            .map(|partition| self.timings[cnn].stated(&self.tasks[cnn], partition, id, rows, one_by_one));
         let primitive = layer.primitive();
         let [layout_in, layout_out] = primitive.layouts();
         plan::Layer {

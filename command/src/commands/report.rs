@@ -1,0 +1,67 @@
+//! `csdfc report`: a plan, or two, as a page for people, and its modelled frame as a trace.
+
+use std::path::Path;
+
+use csdfc::error::{Ending, Error};
+use csdfc::saved::front::SavedFront;
+use csdfc_codegen::plan::Plan;
+use csdfc_codegen::timeline::{self, Timeline};
+
+use super::output;
+use super::read::{read_plan, read_text};
+use crate::cli::report::ReportArgs;
+use crate::{page, trace};
+
+/// Writes the page and the trace of plans.
+///
+/// # Errors
+/// When a plan or a front cannot be read, a plan is not safe, or a file cannot be written.
+pub fn report(args: &ReportArgs) -> Result<Ending, Error> {
+    let is_stdout = |path: &&Path| path.as_os_str() == "-";
+    let page = match (args.output.as_deref(), &args.trace) {
+        (None, Some(_)) => None,
+        (output, _) => Some(output.unwrap_or(Path::new("-"))),
+    };
+    let trace = args.trace.as_deref();
+    if page.as_ref().is_some_and(is_stdout) && trace.as_ref().is_some_and(is_stdout) {
+        return Err(Error::Input {
+            message: "--output and --trace both go to standard output".into(),
+            help: Some("give one of them a file".into()),
+        });
+    }
+    if trace.is_some() && args.plans.len() > 1 {
+        return Err(Error::Input {
+            message: "--trace is of one plan, and two are given".into(),
+            help: Some("give the plan whose trace you want".into()),
+        });
+    }
+    let plans: Vec<(Plan, Timeline)> = args.plans.iter().map(|path| read(path)).collect::<Result<_, _>>()?;
+    let front = args.front.as_deref().map(read_front).transpose()?;
+    if let (Some(path), Some((plan, timeline))) = (trace, plans.first()) {
+        output::write(path, &trace::json(plan, timeline)?)?;
+    }
+    if let Some(path) = page {
+        output::write(path, &page::page(&plans, front.as_ref())?)?;
+    }
+    Ok(Ending::Yes)
+}
+
+/// A plan that the checker accepts, and what happens in it.
+fn read(path: &Path) -> Result<(Plan, Timeline), Error> {
+    let (plan, name, _) = read_plan(path)?;
+    let timeline = tracing::info_span!("replay").in_scope(|| timeline::timeline(&plan));
+    let timeline = timeline.map_err(|violations| Error::Input {
+        message: format!(
+            "{}: the plan is not safe: {}",
+            name.display(),
+            violations.first().map(ToString::to_string).unwrap_or_default()
+        ),
+        help: Some("`csdfc check` says all that is wrong with it".into()),
+    })?;
+    Ok((plan, timeline))
+}
+
+fn read_front(path: &Path) -> Result<SavedFront, Error> {
+    let (text, name) = read_text(path, "give a front that `csdfc plan --pareto FILE.json` wrote, or a plan")?;
+    SavedFront::parse(&text, &name.display().to_string())
+}

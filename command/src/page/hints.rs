@@ -1,0 +1,81 @@
+//! What would make a tensor that is in use at the peak smaller.
+
+use csdfc_codegen::plan::{Layer, Plan, StorageModel};
+use csdfc_codegen::timeline::{Place, PlaceKind};
+
+/// Layers between a writer and a reader from which on the reader counts as far away.
+const FAR: usize = 4;
+
+/// What a place would need to shrink, as a sentence. `segments` are those of its CNN's layers.
+pub fn hint(plan: &Plan, segments: &[Option<usize>], place: &Place) -> String {
+    let layers = &plan.cnns[place.cnn].layers;
+    let layer = &layers[place.layer];
+    let last = place.readers.iter().max().map(|&reader| (&layers[reader], reader - place.layer));
+    match place.kind {
+        PlaceKind::Workspace => format!(
+            "Primitive {} needs it{}. Another primitive needs less or none.",
+            layer.primitive,
+            match plan.threads {
+                1 => String::new(),
+                threads => format!(", once for each of {threads} workers"),
+            }
+        ),
+        PlaceKind::Block => "Smaller slices of the weights need a smaller block.".into(),
+        PlaceKind::Cut => format!(
+            "It lets stages run at the same time. It shrinks if {} goes by fewer rows, or if both are one stage.",
+            names(layer, last.map(|(reader, _)| reader))
+        ),
+        _ if plan.storage_model == StorageModel::Edges => {
+            "Buffers are shared whole in storage model edges. Model tensors shares bytes.".into()
+        }
+        PlaceKind::Wraps => wraps(layer, layers, place),
+        PlaceKind::Whole => match last {
+            None => "Nothing reads it.".into(),
+            Some((reader, distance)) => {
+                whole(layer, reader, distance, [segments[place.layer], segments[place.layer + distance]])
+            }
+        },
+    }
+}
+
+fn names(layer: &Layer, reader: Option<&Layer>) -> String {
+    match reader {
+        Some(reader) => format!("{} or {}", layer.name, reader.name),
+        None => layer.name.clone(),
+    }
+}
+
+fn wraps(layer: &Layer, layers: &[Layer], place: &Place) -> String {
+    let readers = place.readers.iter().map(|&reader| &layers[reader]);
+    let most = readers.chain([layer]).max_by_key(|layer| layer.rows_per_firing);
+    match most {
+        Some(most) if most.rows_per_firing > 1 => format!(
+            "{} goes by {} rows a firing. Fewer need fewer rows here, of {} bytes each.",
+            most.name, most.rows_per_firing, place.row_bytes
+        ),
+        _ if place.rows == 1 => "All go row by row, and it has room for one row.".into(),
+        _ => format!("All go row by row, and its readers need {} rows at a time.", place.rows),
+    }
+}
+
+fn whole(layer: &Layer, reader: &Layer, distance: usize, segments: [Option<usize>; 2]) -> String {
+    let (made, read) = (&layer.name, &reader.name);
+    match (layer.firings, reader.firings, segments) {
+        (1, 1, _) => format!(
+            "{made} makes it in one firing, and {read} reads it in one. Both would have to go by rows."
+        ),
+        (1, ..) => format!("{made} makes it in one firing. It would have to go by rows."),
+        (_, 1, _) => {
+            format!("{read} reads it in one firing. It would have to go by rows, if its operator can.")
+        }
+        (_, _, [Some(a), Some(b)]) if a != b => {
+            format!(
+                "Segment {a} makes it, and segment {b} reads it later. As one segment they would need some of its rows."
+            )
+        }
+        _ if distance >= FAR => {
+            format!("It waits for {read}, {distance} layers on, and goes by rows all the way.")
+        }
+        _ => format!("{read} needs rows from all over it."),
+    }
+}

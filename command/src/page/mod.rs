@@ -1,0 +1,67 @@
+//! A plan, or two, as a page for a browser: one file, which needs no network.
+//!
+//! The page is made of a head, a style, the plan as data ([`data`]) and a script that draws it. Names in a plan may hold
+//! anything. The data is JSON in an element of its own, in which nothing can end that element, and the script writes names as
+//! text and never as markup. A policy in the head forbids whatever is not in the file.
+//!
+//! The script draws with plain SVG: blocks, bars and step lines are rectangles and paths, of which there are some thousands. A
+//! library of charts would be larger than the page, bring its own licence and its own idea of an axis, and none of them knows a
+//! map of addresses over time. What a screen reader says and what keys do would still have to be written here.
+
+mod data;
+mod hints;
+mod segments;
+mod thin;
+
+use csdfc::error::Error;
+use csdfc::saved::front::SavedFront;
+use csdfc_codegen::plan::Plan;
+use csdfc_codegen::timeline::Timeline;
+
+const STYLE: &str = include_str!("style.css");
+
+/// The script, in parts that share their names.
+const SCRIPT: [&str; 9] = [
+    include_str!("script/base.js"),
+    include_str!("script/map.js"),
+    include_str!("script/tracks.js"),
+    include_str!("script/timeline.js"),
+    include_str!("script/peak.js"),
+    include_str!("script/layers.js"),
+    include_str!("script/network.js"),
+    include_str!("script/front.js"),
+    include_str!("script/main.js"),
+];
+
+/// The page of one plan, or of two that are compared, each with what happens in it. `front` is drawn in place of the first
+/// plan's own.
+///
+/// # Errors
+/// Those of serde. There are none for the plain data of a page.
+pub fn page(plans: &[(Plan, Timeline)], front: Option<&SavedFront>) -> Result<String, Error> {
+    let data = data::data(plans, front);
+    let data = serde_json::to_string(&data).map_err(|error| Error::Bug(error.to_string()))?;
+    // Only `<` can end the element or open a comment in it. In JSON it stands in strings alone.
+    let data = data.replace('<', "\\u003c");
+    let script = SCRIPT.concat();
+    Ok(format!(
+        "<!DOCTYPE html>\n\
+         <html lang=\"en\">\n\
+         <head>\n\
+         <meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; \
+         script-src 'unsafe-inline'; img-src data:\">\n\
+         <link rel=\"icon\" href=\"data:,\">\n\
+         <title>csdfc report</title>\n\
+         <style>\n{STYLE}</style>\n\
+         </head>\n\
+         <body>\n\
+         <main id=\"page\"><noscript>This page draws its plan with a script.</noscript></main>\n\
+         <script type=\"application/json\" id=\"data\">{data}</script>\n\
+         <script>\n\"use strict\";\n{script}</script>\n\
+         </body>\n\
+         </html>\n"
+    ))
+}

@@ -1,0 +1,133 @@
+// The memory map: a block for each life of a ring, a workspace or a block of weights, over the addresses that are in use.
+
+const PLACE_KINDS = [
+  ["whole tensor", "whole", "tensor, its rows in use"],
+  ["ring of rows", "wraps", "ring of some rows"],
+  ["ring between stages", "cut", "ring between stages"],
+  ["workspace", "workspace", "workspace"],
+  ["block of weights", "weights", "block of paged weights"],
+];
+const placeKind = place => PLACE_KINDS.find(([name]) => name === place.kind) ?? PLACE_KINDS[0];
+
+// The lives of a plan as blocks, by when they begin.
+function blocksOf(plan) {
+  const blocks = plan.lives.map(life => {
+    const place = plan.places[life.place], steps = [];
+    for (let i = 0; i < life.steps.length; i += 3) steps.push([life.steps[i], life.steps[i + 1], life.steps[i + 2]]);
+    const first = Math.min(...place.offsets);
+    return {
+      life, place, steps, from: steps[0][0], to: steps[steps.length - 1][0],
+      low: first, high: Math.max(...place.offsets) + place.rows * place.row_bytes,
+      bytes: place.rows * place.row_bytes * place.offsets.length,
+    };
+  });
+  return blocks.sort((a, b) => a.from - b.from || a.low - b.low);
+}
+
+// The outline of what is in use of a block: along the upper edge and back along the lower one.
+function outline(block, x, y) {
+  const { place, steps } = block;
+  let path = "";
+  for (const offset of place.offsets) {
+    let upper = [], lower = [];
+    const close = () => {
+      if (upper.length) path += `M${upper.join("L")}L${lower.reverse().join("L")}Z`;
+      upper = [], lower = [];
+    };
+    for (let i = 0; i + 1 < steps.length; i++) {
+      const [from, low, high] = steps[i], to = steps[i + 1][0];
+      if (high <= low) { close(); continue; }
+      const [left, right] = [x(from).toFixed(2), x(to).toFixed(2)];
+      const top = y(offset + high * place.row_bytes).toFixed(2), bottom = y(offset + low * place.row_bytes).toFixed(2);
+      upper.push(`${left} ${top}`, `${right} ${top}`);
+      lower.push(`${left} ${bottom}`, `${right} ${bottom}`);
+    }
+    close();
+  }
+  return path;
+}
+
+// Where a name fits into a block: around the middle of its life, as far as the middle row stays in use.
+function labelPlace(block, x, y, plot) {
+  const { place, steps } = block, offset = place.offsets[0];
+  const middle = (Math.max(block.from, plot.t0) + Math.min(block.to, plot.t1)) / 2;
+  let at = steps.findIndex((step, i) => i + 1 < steps.length && steps[i + 1][0] >= middle);
+  if (at < 0) return null;
+  const [, low, high] = steps[at];
+  const top = Math.max(plot.top, y(offset + high * place.row_bytes)), bottom = Math.min(plot.bottom, y(offset + low * place.row_bytes));
+  if (bottom - top < 13) return null;
+  const line = (top + bottom) / 2;
+  const holds = ([, low, high]) => y(offset + high * place.row_bytes) <= line - 6 && y(offset + low * place.row_bytes) >= line + 6;
+  let [first, last] = [at, at];
+  while (first > 0 && holds(steps[first - 1])) first--;
+  while (last + 2 < steps.length && holds(steps[last + 1])) last++;
+  const [left, right] = [Math.max(plot.left, x(steps[first][0])), Math.min(plot.right, x(steps[last + 1][0]))];
+  return right - left < 34 ? null : { x: (left + right) / 2, y: line + 4, letters: Math.floor((right - left - 6) / 6.2) };
+}
+
+function blockLabel(plan, block) {
+  const { place } = block;
+  return `${place.name}, ${place.kind}, ${grouped(block.bytes)} bytes at ${place.offsets.map(grouped).join(" and ")}, ` +
+    `from ${time(block.from)} to ${time(block.to)}`;
+}
+
+function blockFacts(plan, block) {
+  const { place, life } = block, layer = plan.cnns[place.cnn].layers[place.layer];
+  const isRing = placeKind(place)[1] !== "workspace" && placeKind(place)[1] !== "weights";
+  const most = Math.max(...block.steps.map(([, low, high]) => high - low));
+  const readers = place.readers.map(reader => nameOf(plan, place.cnn, reader));
+  return [
+    [isRing ? "Tensor" : "Memory", place.name],
+    ["Kind", place.kind],
+    ["Address", place.offsets.map(offset => `${grouped(offset)} to ${grouped(offset + place.rows * place.row_bytes)}`).join(", ")],
+    ["Bytes", exact(block.bytes)],
+    isRing ? ["Rows", `room for ${grouped(place.rows)} of ${grouped(layer.height)}, ${grouped(place.row_bytes)} bytes each; at most ${grouped(most)} in use`] : ["Rows", ""],
+    isRing ? ["Shape", layer.shape.join(" × ")] : ["Shape", ""],
+    [isRing ? "Written by" : "Of layer", nameOf(plan, place.cnn, place.layer)],
+    ["Read by", isRing ? readers.join(", ") || "nobody" : ""],
+    ["Life", `${time(block.from)} to ${time(block.to)}${plan.firings.frame.some(frame => frame > 0) ? `, frame ${life.frame + 1}` : ""}`],
+  ];
+}
+
+const blockColumns = plan => [
+  { title: "Name", text: block => block.place.name },
+  { title: "Kind", short: true, text: block => block.place.kind },
+  { title: "Written by", text: block => nameOf(plan, block.place.cnn, block.place.layer) },
+  { title: "Read by", text: block => block.place.readers.map(reader => nameOf(plan, block.place.cnn, reader)).join(", ") },
+  { title: "Address", text: block => block.place.offsets.map(grouped).join(", "), value: block => block.low },
+  { title: "Bytes", text: block => grouped(block.bytes), value: block => block.bytes },
+  { title: "Rows", text: block => grouped(block.place.rows), value: block => block.place.rows },
+  { title: "Frame", text: block => block.life.frame + 1, value: block => block.life.frame },
+  { title: "From", text: block => time(block.from), value: block => block.from },
+  { title: "To", text: block => time(block.to), value: block => block.to },
+];
+
+// Draws the map into a picture. Returns its marks, one for each block, in turn.
+function drawMap(picture, plan, blocks, view, plot, selected) {
+  const { x, y } = view;
+  const marks = [], labels = svg("g", { class: "labels", "aria-hidden": "true" });
+  const group = svg("g", { "clip-path": `url(#${plot.clip})`, role: "group", "aria-label": "blocks" });
+  blocks.forEach((block, i) => {
+    const [, style] = placeKind(block.place);
+    const mark = svg("path", {
+      d: outline(block, x, y), class: `block ${style} shade${block.place.layer % 3}${block === selected ? " selected" : ""}`,
+      role: "button", "aria-label": blockLabel(plan, block), "data-block": i,
+    }, svg("title", null, blockLabel(plan, block)));
+    marks.push(mark);
+    group.append(mark);
+    const seen = x(block.to) > plot.left && x(block.from) < plot.right && x(block.to) - x(block.from) > 34;
+    const at = seen ? labelPlace(block, x, y, { ...plot, t0: view.t0, t1: view.t1 }) : null;
+    const name = block.place.name.replace(/^[^/]*\//, "");
+    if (at && at.letters >= Math.min(8, name.length)) labels.append(svg("text", { x: at.x, y: at.y, "text-anchor": "middle" }, clip(name, at.letters)));
+  });
+  if (selected) {
+    for (const offset of selected.place.offsets) {
+      const top = y(offset + selected.place.rows * selected.place.row_bytes);
+      group.append(svg("rect", { class: "room", x: x(selected.from), y: top,
+        width: Math.max(1, x(selected.to) - x(selected.from)), height: Math.max(1, y(offset) - top) }));
+    }
+  }
+  group.append(labels);
+  picture.append(group);
+  return { group, marks };
+}

@@ -1,0 +1,30 @@
+// Why the peak is as high as it is: what is in use then, and what each of it would need to shrink.
+
+function peakSection(plan) {
+  const { peak, memory } = plan;
+  if (!peak.occupied.length) return null;
+  const firings = peak.firings.map(([cnn, layer, firing]) => {
+    const { firings } = plan.cnns[cnn].layers[layer];
+    return nameOf(plan, cnn, layer) + (firings > 1 ? ` (firing ${firing + 1} of ${grouped(firings)})` : "");
+  });
+  const sum = peak.occupied.reduce((sum, { bytes }) => sum + bytes, 0);
+  const reached = memory.proven ? "The arena has exactly these bytes: no placement of these rings under this schedule takes fewer."
+    : plan.certificate.claimed ? `No placement is below that. A complete search claims that none is below ${exact(plan.certificate.claimed)}; the arena has ${exact(memory.arena)}.`
+      : `No placement is below that; the arena has ${exact(memory.arena)}.`;
+  const several = firings.length > 1 ? " Stages that run at the same time count with the peak of each." : "";
+  const columns = [
+    { title: "In use", text: row => plan.places[row.place].name },
+    { title: "Kind", short: true, text: row => plan.places[row.place].kind },
+    { title: "Bytes", text: row => grouped(row.bytes), value: row => row.bytes },
+    { title: "Share", text: row => percent(share(row.bytes, sum)), value: row => row.bytes, bar: row => share(row.bytes, sum) },
+    { title: "Rows in use", text: row => {
+      const place = plan.places[row.place];
+      return ["workspace", "block of weights"].includes(place.kind) ? "–"
+        : `${grouped(row.rows[1] - row.rows[0])} of ${grouped(plan.cnns[place.cnn].layers[place.layer].height)}`;
+    }, value: row => row.rows[1] - row.rows[0] },
+    { title: "What it would need to shrink", text: row => row.hint },
+  ];
+  return html("section", { id: "peak", "aria-label": "The peak" }, html("h2", null, "The peak"),
+    html("p", null, `Most bytes are in use while ${firings.join(" and ")} ${firings.length > 1 ? "fire" : "fires"}: ${exact(sum)}, in ${peak.occupied.length} ${peak.occupied.length === 1 ? "place" : "places"}.${several} ${reached}`),
+    table("What is in use at the peak", columns, peak.occupied, true));
+}

@@ -1,0 +1,60 @@
+//! Less of what is too much to draw: a time line in columns, of which each shows what happens in it.
+
+use std::ops::Range;
+
+use csdfc_codegen::timeline::{Firing, Timeline};
+
+/// Most steps of lives, firings, or changes of the bytes in use, each, that are drawn as they are.
+const MOST: usize = 60_000;
+
+/// Columns of a time line with more.
+const COLUMNS: f64 = 8192.0;
+
+/// The same time line, with at most some thousand columns if it has more than can be drawn. Returns whether that is so.
+pub fn thin(timeline: &mut Timeline) -> bool {
+    let steps: usize = timeline.lives.iter().map(|life| life.steps.len()).sum();
+    if steps.max(timeline.firings.len()).max(timeline.usage.len()) <= MOST {
+        return false;
+    }
+    let width = (timeline.ns / COLUMNS).max(f64::MIN_POSITIVE);
+    let column = |ns: f64| (ns / width).floor();
+    for life in &mut timeline.lives {
+        let mut thinned: Vec<(f64, Range<u64>)> = Vec::new();
+        for (ns, rows) in life.steps.drain(..) {
+            match thinned.last_mut() {
+                // What is in use in some of a column is drawn in all of it.
+                Some((last, union))
+                    if column(*last) == column(ns) && !union.is_empty() && !rows.is_empty() =>
+                {
+                    *union = union.start.min(rows.start)..union.end.max(rows.end);
+                }
+                _ => thinned.push((ns, rows)),
+            }
+        }
+        life.steps = thinned;
+    }
+    let mut usage: Vec<[f64; 2]> = Vec::new();
+    for &[ns, bytes] in &timeline.usage {
+        match usage.last_mut() {
+            Some([last, most]) if column(*last) == column(ns) => *most = bytes.max(*most),
+            _ => usage.push([ns, bytes]),
+        }
+    }
+    timeline.usage = usage;
+    timeline.firings.sort_by(|a, b| a.partition.cmp(&b.partition).then(a.start_ns.total_cmp(&b.start_ns)));
+    let mut firings: Vec<Firing> = Vec::new();
+    for firing in &timeline.firings {
+        match firings.last_mut() {
+            Some(last)
+                if last.partition == firing.partition
+                    && last.frame == firing.frame
+                    && column(last.start_ns) == column(firing.end_ns) =>
+            {
+                last.end_ns = firing.end_ns;
+            }
+            _ => firings.push(*firing),
+        }
+    }
+    timeline.firings = firings;
+    true
+}
