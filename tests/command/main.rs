@@ -11,6 +11,7 @@ mod pack;
 mod pages;
 mod profile;
 mod quantised;
+mod report;
 mod select;
 mod written;
 
@@ -81,6 +82,7 @@ fn help_of_all_commands() {
         ("help_check", &["check", "--help"]),
         ("help_analyze", &["analyze", "--help"]),
         ("help_offload", &["offload", "--help"]),
+        ("help_report", &["report", "--help"]),
         ("help_reproduce", &["reproduce", "--help"]),
         ("help_pack", &["pack", "--help"]),
         ("help_profile", &["profile", "--help"]),

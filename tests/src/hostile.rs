@@ -51,11 +51,11 @@ pub fn app(bytes: &[u8]) {
     let _ = resolve(&parsed, &origin, Path::new(""), &mut load);
 }
 
-/// A plan file, checked.
+/// A plan file, checked, and laid out over time if it is accepted.
 pub fn plan(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     if let Ok(plan) = Plan::parse(text) {
-        let _ = csdfc_codegen::check(&plan);
+        let _ = csdfc_codegen::timeline::timeline(&plan);
     }
 }
 

@@ -84,7 +84,7 @@ use serde::Serialize;
 
 use crate::plan::Plan;
 
-pub(crate) use index::{CnnIndex, Index};
+pub(crate) use index::{CnnIndex, Index, LayerIndex};
 pub(crate) use lifetimes::{line, peak};
 pub(crate) use occupied::Event;
 pub(crate) use paged::slices;

@@ -35,6 +35,7 @@ use crate::weights::{self, Blob};
 
 use arena::Arena;
 use memory::{first_slot, ring_bytes, row_bytes};
+pub use pager::Loaded;
 use pager::Pager;
 use state::State;
 pub use value::{Data, Value, input_dims};
@@ -110,6 +111,8 @@ pub struct Runner<'p> {
 pub struct Fired<'a> {
     /// Index of the layer in its CNN.
     pub layer: usize,
+    /// When it began.
+    pub start: Instant,
     /// How long it took.
     pub elapsed: Duration,
     whole: Option<&'a dyn Fn() -> Option<Value>>,
@@ -181,6 +184,7 @@ impl<'p> Runner<'p> {
         observe: &mut dyn FnMut(&Fired<'_>),
     ) -> Result<Vec<Value>, RunError> {
         let by_layer = self.inputs_by_layer(cnn, inputs)?;
+        self.pager.iter_mut().for_each(Pager::begin);
         for group in 0..self.resolved.index.cnns[cnn].groups.len() {
             self.run_group(cnn, group, &by_layer, observe)?;
         }
@@ -198,6 +202,11 @@ impl<'p> Runner<'p> {
     /// Bytes of paged weights that were read so far.
     pub fn bytes_read(&self) -> u64 {
         self.pager.as_ref().map_or(0, |pager| pager.read)
+    }
+
+    /// The reads of paged weights in the last frame, in turn.
+    pub fn loads(&self) -> &[Loaded] {
+        self.pager.as_ref().map_or(&[], |pager| &pager.loads)
     }
 
     fn inputs_by_layer<'v>(&self, c: usize, inputs: &'v [Value]) -> Result<Vec<Option<&'v Value>>, RunError> {
@@ -330,6 +339,7 @@ impl<'p> Runner<'p> {
         let whole = || state.whole(cnn, stores, arena, l, frame);
         observe(&Fired {
             layer: l,
+            start,
             elapsed,
             whole: if entry.layer.firings == 1 { Some(&whole) } else { None },
         });

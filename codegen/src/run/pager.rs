@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::time::{Duration, Instant};
 
 use csdfc_kernels::arch::Isa;
 use csdfc_kernels::checksum::crc32c;
@@ -13,6 +14,21 @@ use super::arena::Arena;
 use super::state::State;
 use super::{Parameters, RunError, layer_error, store_error};
 
+/// A slice of paged weights that was read.
+#[derive(Debug, Clone, Copy)]
+pub struct Loaded {
+    /// The layer, by its index in the CNN.
+    pub layer: usize,
+    /// The slice, from 0.
+    pub slice: usize,
+    /// Its bytes.
+    pub bytes: u64,
+    /// When the read began.
+    pub start: Instant,
+    /// How long it took.
+    pub elapsed: Duration,
+}
+
 /// The file that slices are read from.
 #[derive(Debug)]
 pub(super) struct Pager {
@@ -22,6 +38,8 @@ pub(super) struct Pager {
     checksums: Vec<Vec<Vec<u32>>>,
     /// Bytes that were read.
     pub read: u64,
+    /// The reads since [`Pager::begin`].
+    pub loads: Vec<Loaded>,
 }
 
 impl Pager {
@@ -50,7 +68,12 @@ impl Pager {
             }
             checksums.push(of_cnn);
         }
-        Ok(Pager { file, isa, checksums, read: 0 })
+        Ok(Pager { file, isa, checksums, read: 0, loads: Vec::new() })
+    }
+
+    /// Begins a frame.
+    pub fn begin(&mut self) {
+        self.loads.clear();
     }
 
     /// Reads a slice of a layer into its block.
@@ -61,6 +84,7 @@ impl Pager {
         slice: usize,
         arena: &mut Arena,
     ) -> io::Result<()> {
+        let began = Instant::now();
         let bytes = paged.slices[slice].bytes;
         let start = paged.block(slice).range.start;
         let Some(block) = arena.get_mut(start..start + bytes) else {
@@ -72,6 +96,8 @@ impl Pager {
             return Err(io::Error::other("it gives other bytes than were written"));
         }
         self.read += bytes as u64;
+        let elapsed = began.elapsed();
+        self.loads.push(Loaded { layer: l, slice, bytes: bytes as u64, start: began, elapsed });
         Ok(())
     }
 }

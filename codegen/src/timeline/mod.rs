@@ -3,10 +3,10 @@
 //!
 //! What is in use follows from the checker's own walk along a frame, by which it computes the bound (`check::bound` says what
 //! a moment is and what a ring occupies then). So in a plan of partitions that follow each other, the most bytes of
-//! [`Timeline::usage`] are [`Memory::bound`](crate::plan::Memory::bound). Where partitions run at the same time they are no
-//! more than that, since the bound counts the peaks of all of them as if they came together.
+//! [`Timeline::usage`] are [`Memory::bound`](crate::plan::Memory::bound). Where partitions run at the same time they are
+//! mostly less, since the bound counts the peaks of all of them as if they came together.
 //!
-//! Times are simulated ([`simulate`]): each firing takes its share of the time that the plan states of its layer.
+//! Times are simulated (`simulate`): each firing takes its share of the time that the plan states of its layer.
 
 mod occupancy;
 mod simulate;
@@ -137,17 +137,33 @@ pub struct Occupied {
 /// What happens in a frame of a plan.
 ///
 /// # Errors
-/// As [`check::check`].
+/// As [`check::check`]; when the plan has too many firings, partitions or slices.
 pub fn timeline(plan: &Plan) -> Result<Timeline, Vec<Violation>> {
     let resolved = check::resolve(plan)?;
+    simulate::check_work(&resolved)?;
     let basis = simulate::basis(plan);
     let run = simulate::simulate(&resolved, basis.is_some());
-    let (lives, usage) = occupancy::occupancy(&resolved, &run);
-    let peak = peak(&resolved);
+    Ok(of_run(&resolved, run, basis))
+}
+
+fn of_run(resolved: &Resolved<'_>, run: simulate::Simulated, basis: Option<TimeBasis>) -> Timeline {
+    let (lives, usage) = occupancy::occupancy(resolved, &run);
+    let peak = peak(resolved);
     let simulate::Simulated { mut firings, mut loads, ns, .. } = run;
     firings.sort_by(|a, b| a.start_ns.total_cmp(&b.start_ns));
     loads.sort_by(|a, b| a.start_ns.total_cmp(&b.start_ns));
-    Ok(Timeline { places: places(&resolved), firings, loads, lives, usage, peak, ns, basis })
+    Timeline { places: places(resolved), firings, loads, lives, usage, peak, ns, basis }
+}
+
+/// What happened in a frame of a plan, of which the firings and the loads were measured: one frame of each CNN, in which each
+/// partition has fired in its own order.
+///
+/// # Errors
+/// As [`check::check`].
+pub fn measured(plan: &Plan, firings: Vec<Firing>, loads: Vec<Load>) -> Result<Timeline, Vec<Violation>> {
+    let resolved = check::resolve(plan)?;
+    let run = simulate::Simulated::of_measured(&resolved, firings, loads);
+    Ok(of_run(&resolved, run, Some(TimeBasis::Measured)))
 }
 
 fn places(resolved: &Resolved<'_>) -> Vec<Place> {

@@ -11,7 +11,7 @@
 
 use std::ops::Range;
 
-use crate::check::{self, Begin, Index, Kind, Resolved};
+use crate::check::{self, Begin, Index, Kind, Resolved, Violation};
 use crate::operator::Operator;
 use crate::plan::{Plan, TimeBasis};
 
@@ -19,6 +19,11 @@ use crate::plan::{Plan, TimeBasis};
 const MORE_FRAMES: u64 = 2;
 /// Longest time of a layer, in nanoseconds: some days. What a plan states is not checked.
 const LONGEST_NS: f64 = 1e15;
+
+/// Most rows and firings of all frames of a CNN, and most slices of all layers. Less than this is drawn in a moment.
+const MOST: u64 = 1 << 22;
+/// Most firings of all CNNs, times partitions.
+const MOST_STEPS: u64 = 1 << 30;
 
 /// A firing.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -70,6 +75,21 @@ pub(super) struct Simulated {
     pub ns: f64,
 }
 
+impl Simulated {
+    /// A run that was measured: one frame of each CNN, the firings of each partition in its own order.
+    pub fn of_measured(resolved: &Resolved<'_>, mut firings: Vec<Firing>, loads: Vec<Load>) -> Self {
+        // The sort is stable.
+        firings.sort_by_key(|firing| firing.partition);
+        let of = |p: usize| {
+            let first = firings.partition_point(|firing| firing.partition < p);
+            first..firings.partition_point(|firing| firing.partition <= p)
+        };
+        let of_partition = (0..resolved.index.partitions.len()).map(of).collect();
+        let ns = firings.iter().map(|firing| firing.end_ns).fold(0.0, f64::max);
+        Simulated { firings, loads, of_partition, ns }
+    }
+}
+
 /// Where the times of a plan's layers come from, or the least reliable of them; `None` if some layer has none. Inputs need no
 /// time.
 pub(super) fn basis(plan: &Plan) -> Option<TimeBasis> {
@@ -110,6 +130,30 @@ pub(super) fn simulate(resolved: &Resolved<'_>, is_timed: bool) -> Simulated {
     Simulated { firings, loads: run.loads, of_partition, ns }
 }
 
+/// That a plan is not too large to be simulated in reasonable time.
+pub(super) fn check_work(resolved: &Resolved<'_>) -> Result<(), Vec<Violation>> {
+    let index = &resolved.index;
+    let limit = |what: &str, value: u64, limit: u64| match value > limit {
+        true => Err(vec![Violation::TooLarge { what: what.into(), value: value.to_string(), limit }]),
+        false => Ok(()),
+    };
+    let layers = || (0..index.cnns.len()).flat_map(|c| (0..index.cnns[c].layers.len()).map(move |l| (c, l)));
+    let loads: u64 = layers().map(|(c, l)| slices(resolved, c, l).len() as u64).sum();
+    limit("the number of slices of weights", loads, MOST)?;
+    let firings = |p: usize| resolved.schedules[p].len() as u64 * Goal::of(index, p).most;
+    let firings: u64 = (0..index.partitions.len()).map(firings).sum();
+    let steps = firings.saturating_mul(index.partitions.len() as u64);
+    limit("the number of firings, times partitions,", steps, MOST_STEPS)
+}
+
+/// How many frames of a CNN are few enough.
+fn few_frames(index: &Index<'_>, c: usize) -> u64 {
+    let size =
+        |entry: &check::LayerIndex<'_>| entry.rows() * (1 + entry.inputs.len() as u64) + entry.layer.firings;
+    let one = index.cnns[c].layers.iter().map(size).sum::<u64>();
+    (MOST / one.max(1)).max(1)
+}
+
 /// Until when a partition fires.
 struct Goal {
     /// The last stage of its pipeline: itself if it is in none.
@@ -127,8 +171,9 @@ impl Goal {
         let last = group.last().copied().unwrap_or(p);
         match (groups.len(), group.len() as u64) {
             (1, stages) if stages > 1 => {
-                let frames = stages + MORE_FRAMES;
-                let after = if p == last { 0 } else { stages };
+                let few = few_frames(index, index.partitions[p].cnn);
+                let frames = few.min(stages + MORE_FRAMES);
+                let after = if p == last { 0 } else { stages.min(few) };
                 Goal { last, frames, most: frames + after }
             }
             // Groups that follow each other do a frame in turn.

@@ -372,9 +372,12 @@ pub struct RunArgs {
     /// Run this many frames with the same inputs, and print their median time
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     pub frames: u64,
-    /// Print the time of each layer
+    /// Print the time of each layer, beside the one that the plan states
     #[arg(long)]
     pub profile: bool,
+    /// Write when each layer fired in the last frame to this file, as a trace that Perfetto and Chrome show
+    #[arg(long, value_name = "FILE.json")]
+    pub trace: Option<PathBuf>,
     /// What to print
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,

@@ -19,6 +19,7 @@ mod plan;
 mod profile;
 mod quantize;
 mod read;
+mod recorder;
 mod report;
 mod reproduce;
 mod run;

@@ -52,7 +52,7 @@ fn read(path: &Path) -> Result<(Plan, Timeline), Error> {
     let timeline = tracing::info_span!("replay").in_scope(|| timeline::timeline(&plan));
     let timeline = timeline.map_err(|violations| Error::Input {
         message: format!(
-            "{}: the plan is not safe: {}",
+            "{}: the plan cannot be drawn: {}",
             name.display(),
             violations.first().map(ToString::to_string).unwrap_or_default()
         ),

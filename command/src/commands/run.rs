@@ -10,13 +10,16 @@ use csdfc_codegen::file_name::file_name;
 use csdfc_codegen::operator::{Input, InputElement, Operator};
 use csdfc_codegen::plan::{Cnn, Layer, Plan};
 use csdfc_codegen::run::{Data, Fired, Runner, Value, input_dims};
+use csdfc_codegen::timeline;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::read::read_plan;
+use super::recorder::Recorder;
 use super::{npy, output};
 use crate::cli::{Format, NamedFile, RunArgs};
 use crate::report::run::{self as report, CnnRun, Comparison, ProfiledLayer};
+use crate::trace;
 
 /// Runs a plan.
 ///
@@ -35,6 +38,7 @@ pub fn run(args: &RunArgs) -> Result<Ending, Error> {
     let mut runner = Runner::new(&plan, &parameters)?;
     drop(networks);
     let mut runs = Vec::new();
+    let mut recorder = args.trace.as_ref().map(|_| Recorder::default());
     for (c, cnn) in plan.cnns.iter().enumerate() {
         let of_cnn = |folder: &PathBuf| match plan.cnns.len() {
             1 => folder.clone(),
@@ -42,11 +46,12 @@ pub fn run(args: &RunArgs) -> Result<Ending, Error> {
         };
         let run = Frames {
             args,
+            plan: &plan,
             cnn,
             dump: args.dump.as_ref().map(of_cnn),
             layers: args.compare_layers.as_ref().map(of_cnn),
         };
-        let (outputs, mut result) = run.run(&mut runner, c, &inputs[c])?;
+        let (outputs, mut result) = run.run(&mut runner, c, &inputs[c], recorder.as_mut())?;
         for (stated, value) in cnn.outputs.iter().zip(&outputs) {
             if let Some(folder) = args.output.as_ref().map(of_cnn) {
                 write(&folder, &stated.name, value)?;
@@ -58,6 +63,11 @@ pub fn run(args: &RunArgs) -> Result<Ending, Error> {
             }
         }
         runs.push(result);
+    }
+    if let (Some(path), Some(recorder)) = (&args.trace, recorder) {
+        let measured = timeline::measured(&plan, recorder.firings, recorder.loads);
+        let measured = measured.map_err(|_| Error::Bug("a plan that has run is refused".into()))?;
+        output::write(path, &trace::json(&plan, &measured)?)?;
     }
     let report = report::RunReport {
         application: plan.application.clone(),
@@ -75,6 +85,7 @@ pub fn run(args: &RunArgs) -> Result<Ending, Error> {
 /// The frames of one CNN.
 struct Frames<'a> {
     args: &'a RunArgs,
+    plan: &'a Plan,
     cnn: &'a Cnn,
     dump: Option<PathBuf>,
     layers: Option<PathBuf>,
@@ -86,6 +97,7 @@ impl Frames<'_> {
         runner: &mut Runner<'_>,
         c: usize,
         inputs: &[Value],
+        mut recorder: Option<&mut Recorder>,
     ) -> Result<(Vec<Value>, CnnRun), Error> {
         let mut times = vec![Duration::ZERO; self.cnn.layers.len()];
         let mut firings = vec![0; self.cnn.layers.len()];
@@ -94,9 +106,11 @@ impl Frames<'_> {
         let mut outputs = Vec::new();
         for frame in 0..self.args.frames {
             let mut failed = None;
+            recorder.iter_mut().for_each(|recorder| recorder.begin());
             let mut observe = |fired: &Fired<'_>| {
                 times[fired.layer] += fired.elapsed;
                 firings[fired.layer] += 1;
+                recorder.iter_mut().for_each(|recorder| recorder.fired(fired));
                 if frame == 0 && failed.is_none() {
                     failed = self.layer(fired, &mut result).err();
                 }
@@ -104,6 +118,9 @@ impl Frames<'_> {
             let start = Instant::now();
             outputs = runner.infer_observed(c, inputs, &mut observe)?;
             frames.push(start.elapsed());
+            if let Some(recorder) = recorder.as_mut().filter(|_| frame + 1 == self.args.frames) {
+                recorder.end(self.plan, c, start, runner.loads());
+            }
             if let Some(error) = failed {
                 return Err(error);
             }
@@ -126,6 +143,7 @@ impl Frames<'_> {
                 primitive: layer.primitive.clone(),
                 firings: firings / self.args.frames,
                 milliseconds: milliseconds(*time) / self.args.frames as f64,
+                modelled: layer.time.map(|time| time.ns / 1e6),
             };
             result.profile = self.cnn.layers.iter().zip(&times).zip(&firings).map(time).collect();
         }

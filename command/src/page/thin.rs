@@ -58,3 +58,48 @@ pub fn thin(timeline: &mut Timeline) -> bool {
     timeline.firings = firings;
     true
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use csdfc_codegen::timeline::Life;
+
+    fn long(count: usize) -> Timeline {
+        let at = |i: usize| i as f64;
+        let firing = |i: usize| Firing {
+            cnn: 0,
+            layer: i % 2,
+            partition: 0,
+            frame: 0,
+            firing: i as u64 / 2,
+            start_ns: at(i),
+            end_ns: at(i + 1),
+        };
+        let mut steps: Vec<(f64, Range<u64>)> = (0..count).map(|i| (at(i), i as u64..i as u64 + 3)).collect();
+        steps.push((at(count), 0..0));
+        Timeline {
+            firings: (0..count).map(firing).collect(),
+            lives: vec![Life { place: 0, frame: 0, steps }],
+            usage: (0..count).map(|i| [at(i), if i == count / 3 { 1e9 } else { at(i) }]).collect(),
+            ns: at(count),
+            ..Timeline::default()
+        }
+    }
+
+    #[test]
+    fn what_is_too_much_is_drawn_in_columns() {
+        let mut few = long(1000);
+        assert!(!thin(&mut few) && few == long(1000));
+        let mut many = long(200_000);
+        assert!(thin(&mut many));
+        let columns = COLUMNS as usize + 2;
+        assert!(many.lives[0].steps.len() <= columns && many.usage.len() <= columns);
+        assert!(many.firings.len() <= 2 * columns && many.firings.len() > 1000);
+        // The peak is still there, and so are the first row, the last row and the end.
+        assert!(many.usage.iter().any(|[_, bytes]| *bytes == 1e9));
+        let steps = &many.lives[0].steps;
+        assert_eq!((steps[0].1.start, steps[steps.len() - 2].1.end), (0, 200_002));
+        assert!(steps.last().is_some_and(|(ns, rows)| *ns == 200_000.0 && rows.is_empty()));
+        assert_eq!(many.firings.last().map(|firing| firing.end_ns), Some(200_000.0));
+    }
+}

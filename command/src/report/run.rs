@@ -99,6 +99,8 @@ pub struct ProfiledLayer {
     pub firings: u64,
     /// All its firings in a frame.
     pub milliseconds: f64,
+    /// The same, as the plan states it.
+    pub modelled: Option<f64>,
 }
 
 impl RunReport {
@@ -189,11 +191,19 @@ fn write_cnn(text: &mut String, cnn: &CnnRun) -> std::fmt::Result {
     }
     let total: f64 = cnn.profile.iter().map(|time| time.milliseconds).sum();
     let width = cnn.profile.iter().map(|time| time.layer.chars().count()).max().unwrap_or(0).clamp(5, 48);
-    for ProfiledLayer { layer, operator, primitive, firings, milliseconds } in &cnn.profile {
-        let share = 100.0 * milliseconds / total.max(f64::MIN_POSITIVE);
+    if !cnn.profile.is_empty() {
         writeln!(
             text,
-            "  {layer:width$}  {operator:14} {milliseconds:9.3} ms {share:5.1} %  {firings:4} × {primitive}"
+            "  {:width$}  {:14} {:>12} {:>7} {:>12}",
+            "layer", "operator", "measured", "", "planned"
+        )?;
+    }
+    for ProfiledLayer { layer, operator, primitive, firings, milliseconds, modelled } in &cnn.profile {
+        let share = 100.0 * milliseconds / total.max(f64::MIN_POSITIVE);
+        let modelled = modelled.map_or(String::new(), |modelled| format!("{modelled:.3} ms"));
+        writeln!(
+            text,
+            "  {layer:width$}  {operator:14} {milliseconds:9.3} ms {share:5.1} % {modelled:>12}  {firings:4} × {primitive}"
         )?;
     }
     Ok(())

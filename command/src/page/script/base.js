@@ -69,7 +69,7 @@ function axis(kind, { low, high, place, along, across, title }) {
       : svg("text", { x: at, y: across[1] + 16, "text-anchor": "middle" }, unit.label(value)));
   }
   group.append(vertical
-    ? svg("text", { class: "unit", x: across[0] - 62, y: place(high) - 10 }, `${title}${unit.name ? `, ${unit.name}` : ""}`)
+    ? svg("text", { class: "unit", x: across[0] - 70, y: place(high) - 10 }, `${title}${unit.name ? `, ${unit.name}` : ""}`)
     : svg("text", { class: "unit", x: place(high), y: across[1] + 32, "text-anchor": "end" },
       `${title}${unit.name ? `, ${unit.name}` : ""}`));
   return group;
@@ -133,7 +133,10 @@ function walkable(group, marks, select, key) {
   };
   group.addEventListener("focusin", event => {
     const at = marks.indexOf(event.target);
-    if (at >= 0 && at !== current) marks[current].setAttribute("tabindex", -1), current = at;
+    if (at < 0) return;
+    marks[current].setAttribute("tabindex", -1);
+    current = at;
+    marks[current].setAttribute("tabindex", 0);
   });
   group.addEventListener("keydown", event => {
     const steps = { ArrowRight: current + 1, ArrowDown: current + 1, ArrowLeft: current - 1, ArrowUp: current - 1, Home: 0, End: marks.length - 1 };
@@ -169,5 +172,7 @@ const kindLegend = layers => {
   const used = new Set(layers.map(layer => kindOf(layer.op)));
   return legend(KINDS.map(([name], i) => [`op${i}`, name]).filter((_, i) => used.has(i)));
 };
+// The name of a place, without its CNN if there is only one.
+const placeName = (plan, place) => plan.cnns.length > 1 ? place.name : place.name.replace(`${plan.cnns[0].name}/`, "");
 const nameOf = (plan, cnn, layer) => plan.cnns.length > 1
   ? `${plan.cnns[cnn].name}/${plan.cnns[cnn].layers[layer].name}` : plan.cnns[cnn].layers[layer].name;

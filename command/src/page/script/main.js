@@ -52,12 +52,13 @@ function comparison([a, b]) {
 
 function page() {
   const started = performance.now(), { plans, front } = data, [plan] = plans, pair = plans.length > 1;
-  const title = pair ? `${plan.application} beside ${plans[1].application}` : plan.application;
+  const isSame = pair && plan.application === plans[1].application;
+  const title = isSame ? `${plan.application}: two plans` : pair ? `${plan.application} beside ${plans[1].application}` : plan.application;
   document.title = `${title} – csdfc report`;
   const heads = plans.map((plan, i) => html("div", null, pair ? html("h2", null, `${"AB"[i]}: ${plan.application}`) : null, html("p", { class: "about" }, about(plan)), cards(plan)));
   const lines = plans.map((plan, i) => timelineSection(plan, pair ? `Memory of ${"AB"[i]}` : "Memory over time"));
   const parts = pair
-    ? [comparison(plans), ...lines, frontSection(plans, front)]
+    ? [comparison(plans), ...lines.flatMap((line, i) => [line, peakSection(plans[i], "AB"[i])]), frontSection(plans, front)]
     : [...lines, peakSection(plan), frontSection(plans, front), layerSection(plan), parameterSection(plan), networkSection(plan)];
   const present = parts.filter(Boolean).map(part => part.section ? part : { section: part, draw: () => {} });
   const links = present.map(({ section }) => html("a", { href: `#${section.id}` }, section.querySelector("h2").textContent));

@@ -67,7 +67,7 @@ function labelPlace(block, x, y, plot) {
 
 function blockLabel(plan, block) {
   const { place } = block;
-  return `${place.name}, ${place.kind}, ${grouped(block.bytes)} bytes at ${place.offsets.map(grouped).join(" and ")}, ` +
+  return `${placeName(plan, place)}, ${place.kind}, ${grouped(block.bytes)} bytes at ${place.offsets.map(grouped).join(" and ")}, ` +
     `from ${time(block.from)} to ${time(block.to)}`;
 }
 
@@ -77,7 +77,7 @@ function blockFacts(plan, block) {
   const most = Math.max(...block.steps.map(([, low, high]) => high - low));
   const readers = place.readers.map(reader => nameOf(plan, place.cnn, reader));
   return [
-    [isRing ? "Tensor" : "Memory", place.name],
+    [isRing ? "Tensor" : "Memory", placeName(plan, place)],
     ["Kind", place.kind],
     ["Address", place.offsets.map(offset => `${grouped(offset)} to ${grouped(offset + place.rows * place.row_bytes)}`).join(", ")],
     ["Bytes", exact(block.bytes)],
@@ -90,7 +90,7 @@ function blockFacts(plan, block) {
 }
 
 const blockColumns = plan => [
-  { title: "Name", text: block => block.place.name },
+  { title: "Name", text: block => placeName(plan, block.place) },
   { title: "Kind", short: true, text: block => block.place.kind },
   { title: "Written by", text: block => nameOf(plan, block.place.cnn, block.place.layer) },
   { title: "Read by", text: block => block.place.readers.map(reader => nameOf(plan, block.place.cnn, reader)).join(", ") },
@@ -117,7 +117,7 @@ function drawMap(picture, plan, blocks, view, plot, selected) {
     group.append(mark);
     const seen = x(block.to) > plot.left && x(block.from) < plot.right && x(block.to) - x(block.from) > 34;
     const at = seen ? labelPlace(block, x, y, { ...plot, t0: view.t0, t1: view.t1 }) : null;
-    const name = block.place.name.replace(/^[^/]*\//, "");
+    const name = plan.cnns[block.place.cnn].layers[block.place.layer][["workspace", "weights"].includes(style) ? "name" : "output"];
     if (at && at.letters >= Math.min(8, name.length)) labels.append(svg("text", { x: at.x, y: at.y, "text-anchor": "middle" }, clip(name, at.letters)));
   });
   if (selected) {

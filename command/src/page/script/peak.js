@@ -1,6 +1,7 @@
 // Why the peak is as high as it is: what is in use then, and what each of it would need to shrink.
 
-function peakSection(plan) {
+function peakSection(plan, letter = "") {
+  const title = letter ? `The peak of ${letter}` : "The peak";
   const { peak, memory } = plan;
   if (!peak.occupied.length) return null;
   const firings = peak.firings.map(([cnn, layer, firing]) => {
@@ -13,7 +14,7 @@ function peakSection(plan) {
       : `No placement is below that; the arena has ${exact(memory.arena)}.`;
   const several = firings.length > 1 ? " Stages that run at the same time count with the peak of each." : "";
   const columns = [
-    { title: "In use", text: row => plan.places[row.place].name },
+    { title: "In use", text: row => placeName(plan, plan.places[row.place]) },
     { title: "Kind", short: true, text: row => plan.places[row.place].kind },
     { title: "Bytes", text: row => grouped(row.bytes), value: row => row.bytes },
     { title: "Share", text: row => percent(share(row.bytes, sum)), value: row => row.bytes, bar: row => share(row.bytes, sum) },
@@ -24,7 +25,7 @@ function peakSection(plan) {
     }, value: row => row.rows[1] - row.rows[0] },
     { title: "What it would need to shrink", text: row => row.hint },
   ];
-  return html("section", { id: "peak", "aria-label": "The peak" }, html("h2", null, "The peak"),
+  return html("section", { id: `peak${letter}`, "aria-label": title }, html("h2", null, title),
     html("p", null, `Most bytes are in use while ${firings.join(" and ")} ${firings.length > 1 ? "fire" : "fires"}: ${exact(sum)}, in ${peak.occupied.length} ${peak.occupied.length === 1 ? "place" : "places"}.${several} ${reached}`),
     table("What is in use at the peak", columns, peak.occupied, true));
 }

@@ -1,6 +1,6 @@
 // Three pictures over one axis: the memory map, the bytes in use, and the processors. What zooms one zooms all.
 
-const MARGIN = { left: 84, right: 14, top: 26, bottom: 40 };
+const MARGIN = { left: 92, right: 14, top: 26, bottom: 40 };
 let timelines = 0;
 
 // Counts firings in place of time, where they follow each other. `null` where some run at the same time.
@@ -55,11 +55,11 @@ function timelineSection(plan, title) {
       return own;
     };
 
+    // Whoever walks through the blocks with keys stays where they are.
+    const focused = map.picture.contains(document.activeElement) ? document.activeElement.getAttribute("data-block") : null;
     const own = begin(map.picture, 430, "map");
     const y = address => own.bottom - (address - view.a0) / (view.a1 - view.a0) * (own.bottom - own.top);
     map.picture.append(axis({ of: "bytes", vertical: true }, { low: view.a0, high: view.a1, place: y, along: own.bottom - own.top, across: [own.left, own.right], title: "address" }));
-    const focused = document.activeElement?.getAttribute?.("data-block");
-    const isFocused = focused !== null && map.picture.contains(document.activeElement);
     const scale = { ...view, x, y };
     const drawn = drawMap(map.picture, plan, blocks, scale, own, selected);
     walkable(drawn.group, drawn.marks, i => select(i, drawn.marks), zoomKey);
@@ -67,7 +67,7 @@ function timelineSection(plan, title) {
     const peak = peakOfUsage(plan);
     drawn.group.append(svg("line", { class: "peak-line", x1: x(peak.ns), x2: x(peak.ns), y1: own.top, y2: own.bottom }));
     map.plot = own;
-    if (isFocused) drawn.marks[focused]?.focus();
+    if (focused !== null) drawn.marks[focused]?.focus({ preventScroll: true });
 
     drawUsage(usage.picture, plan, scale, begin(usage.picture, 190, "usage"));
     const lower = begin(gantt.picture, MARGIN.top + lanes.length * LANE + MARGIN.bottom, "gantt");
@@ -82,7 +82,7 @@ function timelineSection(plan, title) {
     selected = blocks[i];
     showFacts(shown, blockFacts(plan, selected));
     draw();
-    map.picture.querySelector(`[data-block="${i}"]`)?.focus();
+    map.picture.querySelector(`[data-block="${i}"]`)?.focus({ preventScroll: true });
   }
 
   const clamp = (low, high, least, most) => {
