@@ -21,7 +21,7 @@ const fixed = (number, digits) => number.toFixed(digits);
 // 6.02 MB, or 480 bytes.
 function bytes(count) {
   for (const [unit, size] of [["GB", 1e9], ["MB", 1e6], ["kB", 1e3]])
-    if (count >= size) return `${(count / size).toPrecision(3)} ${unit}`.replace(/^(\d+)\.?e\+(\d)/, (_, m) => m);
+    if (count >= size) return `${fixed(count / size, count < 10 * size ? 2 : count < 100 * size ? 1 : 0)} ${unit}`;
   return count === 1 ? "1 byte" : `${count} bytes`;
 }
 const exact = count => count < 1000 ? bytes(count) : `${bytes(count)} (${grouped(count)} bytes)`;
@@ -111,7 +111,7 @@ function table(caption, columns, rows, sortable) {
     html("table", null, html("caption", null, caption), html("thead", null, html("tr", null, heads)), body));
 }
 
-// What a picture shows, as a table that is made when somebody opens it, or prints.
+// What a picture shows, as a table that is made when somebody opens it.
 function tableBehind(caption, columns, rows) {
   const details = html("details", { class: "behind" }, html("summary", null, caption));
   details.addEventListener("toggle", () => {

@@ -78,7 +78,6 @@ function page() {
     clearTimeout(timer);
     timer = setTimeout(draw, 120);
   });
-  window.addEventListener("beforeprint", () => document.querySelectorAll(".behind").forEach(details => details.removeAttribute("open")));
   document.documentElement.dataset.drawnMs = Math.round(performance.now() - started);
 }
 
