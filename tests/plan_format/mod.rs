@@ -124,8 +124,10 @@ fn plans_of_version_1_are_read() {
         let path = root().join(format!("tests/plan_format/version_1/{name}.json"));
         let text = std::fs::read_to_string(path).unwrap();
         let value: Value = serde_json::from_str(&text).unwrap();
-        let today =
+        let mut today =
             Plan { application: value["application"].as_str().unwrap().into(), ..outcome(&application).plan };
+        // Then, only plans for a device that was measured stated times.
+        today.cnns.iter_mut().flat_map(|cnn| &mut cnn.layers).for_each(|layer| layer.time = None);
         let plan = Plan::parse(&text).unwrap();
         assert_eq!(plan, today, "{name}");
         assert!(check(&plan).is_ok());
