@@ -1,6 +1,6 @@
 //! A plan, or two, as a page for a browser: one file, which needs no network.
 //!
-//! The page is made of a head, a style, the plan as data ([`data`]) and a script that draws it. Names in a plan may hold
+//! The page is made of a head, a style, the plan as data (`data`) and a script that draws it. Names in a plan may hold
 //! anything. The data is JSON in an element of its own, in which nothing can end that element, and the script writes names as
 //! text and never as markup. A policy in the head forbids whatever is not in the file.
 //!
