@@ -5,6 +5,7 @@
 mod analyze;
 mod bad_input;
 mod front;
+mod guide;
 mod offload;
 mod onnx;
 mod pack;

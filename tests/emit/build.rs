@@ -149,7 +149,7 @@ fn errors_say_what_to_do() {
         Build::new("builtin:resnet8").memory("20kB"),
         Build::new("builtin:resnet8").memory("min").fps(1e9),
         Build::new("builtin:resnet8").memory("much"),
-        Build::new("builtin:resnet8").fps(-1.0),
+        Build::new("builtin:resnet8").fps(-1),
         Build::new("builtin:resnet8").device("toaster"),
         Build::new("builtin:resnet8").module("the net"),
         Build::new("builtin:resnet"),

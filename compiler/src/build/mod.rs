@@ -36,7 +36,7 @@ use crate::words::{limits, shortfall};
 /// ```no_run
 /// # use csdfc_compiler as csdfc;
 /// fn main() -> Result<(), csdfc::BuildError> {
-///     csdfc::Build::new("models/net.onnx").memory("2MB").fps(30.0).emit()?;
+///     csdfc::Build::new("models/net.onnx").memory("2MB").fps(30).emit()?;
 ///     Ok(())
 /// }
 /// ```
@@ -98,8 +98,8 @@ impl Build {
     }
 
     /// Fewest frames per second, of every CNN.
-    pub fn fps(mut self, fewest: f64) -> Self {
-        self.fps = Some(fewest);
+    pub fn fps(mut self, fewest: impl Into<f64>) -> Self {
+        self.fps = Some(fewest.into());
         self
     }
 
