@@ -2,7 +2,6 @@
 
 use super::arch::{Isa, Job, Simd};
 use super::math;
-use super::quantised::round_half_even;
 
 /// A function of one element, by its ONNX definition; what a layer does to each element that it has made.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -132,7 +131,7 @@ impl Activation {
             Activation::Reciprocal => each(values, |x| 1.0 / x),
             Activation::Floor => each(values, math::floor),
             Activation::Ceil => each(values, math::ceil),
-            Activation::Round => each(values, round_half_even),
+            Activation::Round => each(values, math::round_half_even),
             Activation::ThresholdedRelu { alpha } => each(values, |x| if x > alpha { x } else { 0.0 }),
         }
     }

@@ -179,6 +179,15 @@ fn sqrt_portable(x: f32) -> f32 {
     root as f32
 }
 
+/// The nearest integer, of two equally near ones the even one. What is no number stays as it is.
+#[inline(always)]
+pub fn round_half_even(x: f32) -> f32 {
+    // From here on all floats are integers; below, the sum's last bit counts ones.
+    const WHOLE: f32 = 8_388_608.0;
+    let size = x.abs();
+    if size < WHOLE { ((size + WHOLE) - WHOLE).copysign(x) } else { x }
+}
+
 /// The largest integer not above `x`.
 #[inline(always)]
 pub fn floor(x: f32) -> f32 {

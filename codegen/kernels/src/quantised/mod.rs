@@ -25,15 +25,6 @@ pub mod table;
 /// 1.5 · 2^23: adding it to a number below 2^22 rounds that number to an integer, which the low bits then hold.
 const ROUND: f32 = 12_582_912.0;
 
-/// The nearest integer, of two equally near ones the even one. What is no number stays as it is.
-#[inline]
-pub fn round_half_even(x: f32) -> f32 {
-    // From here on all floats are integers; below, the sum's last bit counts ones.
-    const WHOLE: f32 = 8_388_608.0;
-    let size = x.abs();
-    if size < WHOLE { ((size + WHOLE) - WHOLE).copysign(x) } else { x }
-}
-
 /// How an exact sum becomes an element: times a multiplier, rounded to the nearest integer, of two equally near ones to the
 /// even one, counted from a zero point, and kept within bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
