@@ -3,7 +3,7 @@
 use csdfc::app::resolve::Application;
 use csdfc_codegen::emit;
 use csdfc_tests::application;
-use csdfc_tests::crates::thread_sanitizer;
+use csdfc_tests::crates::{COUNTING, thread_sanitizer};
 
 use super::{Emitted, cargo, check};
 
@@ -224,31 +224,7 @@ fn other_files() {
 
 /// A test of a crate: after the first frame nothing is allocated, by whomever.
 const ALLOCATIONS: &str = r#"
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use emitted::*;
-
-struct Counting;
-
-static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
-
-// SAFETY: the system's allocator does all the work; this one only counts.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller keeps the promises that `System.alloc` asks for.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
-        // SAFETY: `start` came from `System.alloc` with this very layout.
-        unsafe { System.dealloc(start, layout) }
-    }
-}
-
-#[global_allocator]
-static COUNTING: Counting = Counting;
 
 struct Bytes(Vec<u8>);
 
@@ -264,11 +240,11 @@ fn allocations<S: Store>(store: S) -> usize {
     let mut model = Model::new(&mut arena, store);
     let (input, mut output) = (Box::new([0.5; 3072]), [0.0; 10]);
     model.infer(Inputs { input: &input }, Outputs { output: &mut output }).unwrap();
-    let before = ALLOCATIONS.load(Ordering::Relaxed);
+    let before = counting::allocations();
     for _ in 0..3 {
         model.infer(Inputs { input: &input }, Outputs { output: &mut output }).unwrap();
     }
-    ALLOCATIONS.load(Ordering::Relaxed) - before
+    counting::allocations() - before
 }
 
 fn main() {
@@ -304,7 +280,7 @@ fn stores_that_fail() {
     // A program of its own: the harness of tests has threads that allocate.
     let examples = emitted.folder().join("examples");
     std::fs::create_dir(&examples).expect("a folder");
-    std::fs::write(examples.join("allocations.rs"), ALLOCATIONS).expect("a program");
+    std::fs::write(examples.join("allocations.rs"), [ALLOCATIONS, COUNTING].concat()).expect("a program");
     cargo(emitted.folder(), &["test", "--offline"]);
     cargo(emitted.folder(), &["run", "--offline", "--example", "allocations"]);
 }

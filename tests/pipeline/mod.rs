@@ -10,7 +10,7 @@ use csdfc_codegen::operator::{Concat, Conv, Operator, Pool, PoolKind};
 use csdfc_codegen::plan::Plan;
 use csdfc_codegen::run::{Data, Runner, Value};
 use csdfc_codegen::shape::Shape;
-use csdfc_tests::crates::{SANITIZED, run, thread_sanitizer, write_with_harness};
+use csdfc_tests::crates::{COUNTING, SANITIZED, run, thread_sanitizer, write_with_harness};
 use csdfc_tests::{application, generate, plan, root};
 
 /// Two pipelines, one with a tensor that both its stages read, and two CNNs at the same time; [`fork`] joins them.
@@ -38,7 +38,7 @@ const FRAMES_WATCHED: usize = 20;
 
 /// The program that uses a crate.
 fn harness_text() -> String {
-    std::fs::read_to_string(root().join("tests/pipeline/harness.rs")).expect("the harness")
+    std::fs::read_to_string(root().join("tests/pipeline/harness.rs")).expect("the harness") + COUNTING
 }
 
 fn check(plan: &Plan, application: &Application, frames: usize, optimisation: &str) {

@@ -10,6 +10,9 @@ use csdfc_command::commands;
 
 use crate::skipped;
 
+/// A module `counting` for the end of a program: it counts allocations.
+pub const COUNTING: &str = include_str!("counting.rs");
+
 /// The files of the crate `emitted` of a plan.
 pub fn emitted(application: &Application, plan: &Plan) -> Vec<(PathBuf, Vec<u8>)> {
     let values = |cnn: usize, layer: usize, parameter: usize| {

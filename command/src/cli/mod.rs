@@ -23,6 +23,7 @@ use csdfc::app::Origin;
 use csdfc::app::spec::{
     AppSpec, FpsSpec, LatencySpec, Method, Precision, Prefer, Primitives, RowsSpec, WeightsPlace,
 };
+use csdfc::cost;
 use csdfc::suggest::clip;
 use csdfc::units::{MemoryGoal, Nanoseconds};
 use csdfc_codegen::plan::StorageModel;
@@ -469,13 +470,6 @@ impl Global {
     }
 }
 
-/// A device of the command line as an application states it. A path is from the working directory there, not from the
-/// file's folder.
-fn device_name(device: &str) -> String {
-    let path = device.ends_with(".ron").then(|| std::path::absolute(device).ok()).flatten();
-    path.map_or_else(|| device.to_owned(), |path| path.to_string_lossy().into_owned())
-}
-
 impl LoadArgs {
     /// Writes the options over what the application file says.
     ///
@@ -584,7 +578,7 @@ impl PlanArgs {
             origin.replaced.push(("threads", "--threads"));
         }
         if let Some(device) = &self.device {
-            spec.device = Some(device_name(device));
+            spec.device = Some(cost::from_here(device));
         }
         Ok(())
     }

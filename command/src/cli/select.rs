@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use clap::{ArgGroup, Args};
 use csdfc::app::Origin;
 use csdfc::app::spec::AppSpec;
+use csdfc::cost;
 use csdfc::units::{self, Nanoseconds};
 use csdfc_select::{Method, Quantity};
 
-use super::{Format, LoadArgs, device_name, values};
+use super::{Format, LoadArgs, values};
 
 /// What makes no sense with a table of costs.
 const OF_APPLICATIONS: [&str; 7] =
@@ -87,7 +88,7 @@ impl SelectArgs {
             origin.replaced.push(("threads", "--threads"));
         }
         if let Some(device) = &self.device {
-            spec.device = Some(device_name(device));
+            spec.device = Some(cost::from_here(device));
         }
         Ok(())
     }

@@ -15,7 +15,6 @@ use csdfc::search::known::Start;
 use csdfc::search::watch::{Limit, Scope, Watch};
 use csdfc::suggest;
 use csdfc::words::shortfall;
-use csdfc_codegen::check as checker;
 use csdfc_codegen::plan::Plan;
 use tracing::warn;
 
@@ -66,7 +65,7 @@ pub fn plan(args: &PlanArgs) -> Result<Ending, Error> {
         stop: &watcher.stop,
         progress: &|progress| watcher.show(progress),
     };
-    let planned = driver::plan_from(&start, &application, &device, paths, &watch, &|plan| judge(plan));
+    let planned = driver::plan_from(&start, &application, &device, paths, &watch, &driver::judge);
     watcher.done();
     let driver::Planned { plan, shortfall, refused } = planned?;
     if let Some(why) = refused {
@@ -175,15 +174,6 @@ fn save(args: &PlanArgs, plan: &Plan) -> Result<(), Error> {
         None => {}
     }
     Ok(())
-}
-
-/// Checks a plan of ours. If the checker refuses it, the error text says that this is a mistake of csdfc.
-fn judge(plan: &Plan) -> Result<(), String> {
-    let verdict = tracing::info_span!("check").in_scope(|| checker::check(plan));
-    verdict.map(drop).map_err(|violations| {
-        let first = violations.first().map(ToString::to_string).unwrap_or_default();
-        format!("csdfc made a plan that its own checker refuses: {first}")
-    })
 }
 
 /// A saved front and the name of its file.

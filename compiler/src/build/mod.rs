@@ -10,7 +10,6 @@ use std::fmt;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use csdfc_codegen::check as checker;
 use csdfc_codegen::emit::{self, ModuleOptions};
 use csdfc_codegen::plan::Plan;
 use miette::Diagnostic;
@@ -132,8 +131,8 @@ impl Build {
     /// # Errors
     /// When the application cannot be read or planned, or no plan meets the constraints.
     pub fn plan(&self) -> Result<Plan, BuildError> {
-        let application = self.open()?.resolve()?;
-        self.planned(&application, Path::new(""))
+        let opened = self.open()?;
+        planned(&opened, &opened.resolve()?, Path::new(""))
     }
 
     /// Plans, and writes the plan's code as a module: `OUT_DIR/NAME.rs`, which the crate includes, and what belongs to it
@@ -174,13 +173,8 @@ impl Build {
 
         std::fs::create_dir_all(folder.join("src")).map_err(|error| Error::write(&folder, error))?;
         Record::remove(&folder)?;
-        let plan = self.planned(&application, &folder)?;
-        let values = |cnn: usize, layer: usize, parameter: usize| {
-            let layer = application.cnns.get(cnn).and_then(|cnn| cnn.network.layers.get(layer));
-            let weights = layer.and_then(|layer| layer.parameters.get(parameter));
-            let weights = weights.ok_or_else(|| format!("it has no parameter {parameter}"))?;
-            weights.values().map_err(|error| error.to_string())
-        };
+        let plan = planned(&opened, &application, &folder)?;
+        let values = |cnn: usize, layer, parameter| application.cnns[cnn].network.parameter(layer, parameter);
         let options = ModuleOptions { path: &path, std: self.std };
         let mut written = emit::emit_module(&plan, &values, &options).map_err(Error::from)?;
         written.push(("plan.json".into(), plan.to_json().into_bytes()));
@@ -218,45 +212,9 @@ impl Build {
             constraints.fps = FpsSpec { every: Some(fps), of: BTreeMap::new() };
         }
         if let Some(device) = &self.device {
-            // A path is from here, not from the folder of the application file.
-            let file = device.ends_with(".ron").then(|| std::path::absolute(device).ok()).flatten();
-            opened.spec.device =
-                Some(file.map_or_else(|| device.clone(), |file| file.to_string_lossy().into_owned()));
+            opened.spec.device = Some(cost::from_here(device));
         }
         Ok(opened)
-    }
-
-    /// The plan of the application, in a file of `folder`.
-    fn planned(&self, application: &Application, folder: &Path) -> Result<Plan, BuildError> {
-        let device =
-            DeviceProfile::find(&application.device, self.folder_of_source()).map_err(Error::from)?;
-        let paths = application.cnns.iter().map(|cnn| identity::path_from(folder, &cnn.model)).collect();
-        let judge = |plan: &Plan| match checker::check(plan) {
-            Ok(_) => Ok(()),
-            Err(violations) => Err(violations.first().map(ToString::to_string).unwrap_or_default()),
-        };
-        let watch = Watch::unwatched();
-        let Planned { plan, shortfall, refused } =
-            driver::plan_from(&Start::default(), application, &device, paths, &watch, &judge)?;
-        if let Some(why) = refused {
-            let message = format!("csdfc made a plan that its own checker refuses: {why}");
-            return Err(BuildError::Failed(Error::Bug(message)));
-        }
-        match shortfall {
-            None => Ok(plan),
-            Some(nearest) => {
-                let text = format!("{}\n{}", shortfall::text(&plan, &nearest), limits::text(&plan));
-                Err(BuildError::Unmet { text, nearest: Box::new(plan) })
-            }
-        }
-    }
-
-    /// The folder from which the application file's paths start.
-    fn folder_of_source(&self) -> &Path {
-        match open::is_model(&self.source) {
-            true => Path::new(""),
-            false => Path::new(&self.source).parent().unwrap_or(Path::new("")),
-        }
     }
 
     /// The files that the application names: its own, models, the device's profile.
@@ -275,6 +233,25 @@ impl Build {
             _ => {}
         }
         files
+    }
+}
+
+/// The plan of an application, for a file of `folder`.
+fn planned(opened: &Opened, application: &Application, folder: &Path) -> Result<Plan, BuildError> {
+    let device = DeviceProfile::find(&application.device, &opened.folder).map_err(Error::from)?;
+    let paths = application.cnns.iter().map(|cnn| identity::path_from(folder, &cnn.model)).collect();
+    let watch = Watch::unwatched();
+    let Planned { plan, shortfall, refused } =
+        driver::plan_from(&Start::default(), application, &device, paths, &watch, &driver::judge)?;
+    if let Some(why) = refused {
+        return Err(BuildError::Failed(Error::Bug(why)));
+    }
+    match shortfall {
+        None => Ok(plan),
+        Some(nearest) => {
+            let text = format!("{}\n{}", shortfall::text(&plan, &nearest), limits::text(&plan));
+            Err(BuildError::Unmet { text, nearest: Box::new(plan) })
+        }
     }
 }
 

@@ -5,9 +5,9 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use crate::error::Error;
+use crate::saved::identity::sha256;
 
 /// The file of a record, in the module's folder. It is written last, so what it tells of is all there.
 const FILE: &str = "inputs.json";
@@ -30,7 +30,7 @@ impl Record {
     /// When one cannot be read.
     pub fn of(asked: String, files: &[PathBuf]) -> Result<Self, Error> {
         let hash = |file: &PathBuf| {
-            let hash = sha256(file).map_err(|error| Error::read(file, error))?;
+            let (_, hash) = sha256(file).map_err(|error| Error::read(file, error))?;
             Ok((file.clone(), hash))
         };
         let files = files.iter().map(hash).collect::<Result<_, Error>>()?;
@@ -44,7 +44,7 @@ impl Record {
 
     /// Whether the same would be made again.
     pub fn holds(&self, asked: &str) -> bool {
-        let is_same = |(file, hash): (&PathBuf, &String)| sha256(file).is_ok_and(|now| now == *hash);
+        let is_same = |(file, hash): (&PathBuf, &String)| sha256(file).is_ok_and(|(_, now)| now == *hash);
         self.asked == asked && self.program == program() && self.files.iter().all(is_same)
     }
 
@@ -75,11 +75,4 @@ impl Record {
 fn program() -> String {
     let meta = std::env::current_exe().and_then(std::fs::metadata);
     meta.map(|meta| format!("{} bytes, {:?}", meta.len(), meta.modified().ok())).unwrap_or_default()
-}
-
-/// The SHA-256 of a file, in hexadecimal digits.
-fn sha256(file: &Path) -> std::io::Result<String> {
-    let mut hash = Sha256::new();
-    std::io::copy(&mut std::fs::File::open(file)?, &mut hash)?;
-    Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
 }

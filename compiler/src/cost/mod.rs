@@ -244,6 +244,13 @@ pub fn host_path() -> Option<PathBuf> {
     Some(data.join("csdfc").join("host.ron"))
 }
 
+/// A device that somebody named here, on the command line or in a build script, as an application states it: a relative path
+/// is from the working directory, not from the application file's folder.
+pub fn from_here(device: &str) -> String {
+    let path = device.ends_with(".ron").then(|| std::path::absolute(device).ok()).flatten();
+    path.map_or_else(|| device.to_owned(), |path| path.to_string_lossy().into_owned())
+}
+
 impl DeviceProfile {
     /// A profile of these processors, which were not measured here.
     pub fn new(name: &str, basis: &str, processors: BTreeMap<String, Processor>) -> Self {

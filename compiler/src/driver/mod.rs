@@ -22,6 +22,7 @@ mod planner;
 mod primitives;
 mod variants;
 
+use csdfc_codegen::check as checker;
 use csdfc_codegen::plan::Plan;
 use tracing::{info_span, warn};
 
@@ -53,6 +54,18 @@ pub struct Planned {
 
 /// Says why it refuses a plan, if it does.
 pub type Judge<'a> = &'a dyn Fn(&Plan) -> Result<(), String>;
+
+/// Refuses a plan that our own checker refuses, which is a mistake of csdfc.
+///
+/// # Errors
+/// The first violation.
+pub fn judge(plan: &Plan) -> Result<(), String> {
+    let verdict = info_span!("check").in_scope(|| checker::check(plan));
+    verdict.map(drop).map_err(|violations| {
+        let first = violations.first().map(ToString::to_string).unwrap_or_default();
+        format!("csdfc made a plan that its own checker refuses: {first}")
+    })
+}
 
 /// Plans an application. `model_paths` are what the plan states as the paths of the models, one per CNN.
 ///

@@ -76,6 +76,16 @@ impl Network {
         LayerId(self.layers.len() - 1)
     }
 
+    /// Values of a parameter of a layer, in the order of the operator's documentation.
+    ///
+    /// # Errors
+    /// When there is no such parameter, or its values cannot be read.
+    pub fn parameter(&self, layer: usize, parameter: usize) -> Result<Vec<f32>, String> {
+        let weights = self.layers.get(layer).and_then(|layer| layer.parameters.get(parameter));
+        let weights = weights.ok_or_else(|| format!("it has no parameter {parameter}"))?;
+        weights.values().map_err(|error| format!("its parameter {parameter} cannot be read: {error}"))
+    }
+
     /// The layer of this id.
     pub fn layer(&self, id: LayerId) -> &Layer {
         &self.layers[id.0]

@@ -45,11 +45,7 @@ pub fn verify(folder: &Path, cnn: &Cnn) -> Result<(), Error> {
         }
         None => {
             let path: PathBuf = folder.join(&stated.path);
-            let mut file = std::fs::File::open(&path).map_err(|error| Error::read(&path, error))?;
-            let mut hash = Sha256::new();
-            let bytes = std::io::copy(&mut file, &mut hash).map_err(|error| Error::read(&path, error))?;
-            let digest = hash.finalize();
-            (bytes, digest.iter().map(|byte| format!("{byte:02x}")).collect())
+            sha256(&path).map_err(|error| Error::read(&path, error))?
         }
     };
     if (bytes, &sha256) == (stated.bytes, &stated.sha256) {
@@ -62,4 +58,14 @@ pub fn verify(folder: &Path, cnn: &Cnn) -> Result<(), Error> {
         ),
         help: Some("plan the application again".into()),
     })
+}
+
+/// The bytes of a file, and its SHA-256 in hexadecimal digits.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn sha256(file: &Path) -> std::io::Result<(u64, String)> {
+    let mut hash = Sha256::new();
+    let bytes = std::io::copy(&mut std::fs::File::open(file)?, &mut hash)?;
+    Ok((bytes, hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()))
 }

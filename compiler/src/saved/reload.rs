@@ -62,10 +62,8 @@ impl Networks {
     /// # Errors
     /// When there is no such parameter, or its values cannot be read.
     pub fn parameter(&self, cnn: usize, layer: usize, parameter: usize) -> Result<Vec<f32>, String> {
-        let layer = self.0.get(cnn).and_then(|network| network.layers.get(layer));
-        let weights = layer.and_then(|layer| layer.parameters.get(parameter));
-        let weights = weights.ok_or_else(|| format!("it has no parameter {parameter}"))?;
-        weights.values().map_err(|error| format!("its parameter {parameter} cannot be read: {error}"))
+        let network = self.0.get(cnn).ok_or_else(|| format!("there is no CNN {cnn}"))?;
+        network.parameter(layer, parameter)
     }
 }
 

@@ -1,0 +1,32 @@
+
+/// Counts allocations: part of programs that tests write.
+mod counting {
+    use std::alloc::{GlobalAlloc, Layout, System};
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    struct Counting;
+
+    static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
+
+    // SAFETY: the system's allocator does all the work; this one only counts.
+    unsafe impl GlobalAlloc for Counting {
+        unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+            ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+            // SAFETY: the caller keeps the promises that `System.alloc` asks for.
+            unsafe { System.alloc(layout) }
+        }
+
+        unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
+            // SAFETY: `start` came from `System.alloc` with this very layout.
+            unsafe { System.dealloc(start, layout) }
+        }
+    }
+
+    #[global_allocator]
+    static ALLOCATOR: Counting = Counting;
+
+    /// Allocations so far, by whomever.
+    pub fn allocations() -> usize {
+        ALLOCATIONS.load(Ordering::Relaxed)
+    }
+}
