@@ -44,9 +44,10 @@ fn bits(value: &Value) -> Vec<u32> {
     }
 }
 
-/// Bytes that the program says it had at most.
+/// Bytes that the program says it had at most, when it last said so.
 fn peak(told: &str) -> u64 {
-    let line = told.lines().find_map(|line| line.strip_prefix("peak memory: ")).expect("a peak");
+    let line =
+        told.lines().filter_map(|line| line.strip_prefix("peak memory: ")).next_back().expect("a peak");
     line.strip_suffix(" kB").expect("kB").trim().parse::<u64>().expect("a number") * 1024
 }
 
@@ -63,6 +64,37 @@ fn check(application: &Application) {
     for (c, cnn) in plan.cnns.iter().enumerate() {
         check_cnn(&plan, &mut runner, c, cnn, folder);
     }
+    if plan.cnns.len() > 1 {
+        check_turns(&plan, &mut runner, folder);
+    }
+}
+
+/// That CNNs which take turns in the arena make their own bytes, in no more memory than one of them. Their inputs are files
+/// of the folder by now.
+fn check_turns(plan: &Plan, runner: &mut Runner<'_>, folder: &std::path::Path) {
+    let names: Vec<&str> = plan.cnns.iter().map(|cnn| cnn.name.as_str()).collect();
+    let turns = [&names[1..], &names[..], &names[1..]].concat().join(",");
+    let mut program = Command::new(folder.join("target/release/emitted"));
+    let mut held = 0;
+    for (c, cnn) in plan.cnns.iter().enumerate() {
+        for (i, input) in inputs(cnn).iter().enumerate() {
+            program.arg(folder.join(format!("{c}-{i}.npy")));
+            held += 4 * input.dims.iter().product::<usize>() as u64;
+        }
+    }
+    let all = folder.join("turns");
+    let ran = program.args(["--turns", &turns, "--output"]).arg(&all).output().expect("the program");
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    for (c, cnn) in plan.cnns.iter().enumerate() {
+        for (output, expected) in cnn.outputs.iter().zip(runner.infer(c, &inputs(cnn)).expect("a frame")) {
+            let file = all.join(file_name(&cnn.name)).join(file_name(&output.name) + ".npy");
+            held += 4 * expected.dims.iter().product::<usize>() as u64;
+            assert!(bits(&npy::read(&file).expect("an output")) == bits(&expected), "{turns}: {}", cnn.name);
+        }
+    }
+    let peak = peak(&String::from_utf8_lossy(&ran.stdout));
+    println!("{turns}: total {}, peak {peak}", plan.memory.total);
+    assert!(peak <= plan.memory.total + held + PROCESS, "{turns}");
 }
 
 fn check_cnn(plan: &Plan, runner: &mut Runner<'_>, c: usize, cnn: &Cnn, folder: &std::path::Path) {

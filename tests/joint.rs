@@ -155,6 +155,7 @@ fn budgets(application: &Application, device: &DeviceProfile) -> Vec<Option<Memo
 }
 
 #[test]
+#[cfg_attr(debug_assertions, ignore = "takes minutes without optimisation: `.ci/run` runs it in release")]
 fn joint_plans_are_never_worse_than_one_after_the_other() {
     let (mut faster, mut converted) = (0, 0);
     for stream in 0..NETWORKS {
@@ -185,6 +186,7 @@ fn joint_plans_are_never_worse_than_one_after_the_other() {
 
 /// Every assignment of four primitives to one or two convolutions, each planned by itself: none is better.
 #[test]
+#[cfg_attr(debug_assertions, ignore = "takes minutes without optimisation: `.ci/run` runs it in release")]
 fn joint_plans_of_small_chains_are_the_best() {
     let mut compared = 0;
     for stream in 0..CHAINS {

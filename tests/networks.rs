@@ -141,12 +141,14 @@ fn what_is_stored_of_parameters_is_little_more_than_they_are() {
 }
 
 #[test]
+#[cfg_attr(debug_assertions, ignore = "takes minutes without optimisation: `.ci/run` runs it in release")]
 fn every_built_in_is_planned_and_checked() {
     let all: Vec<Figures> = builtin::NAMES.iter().map(|name| study(&format!("builtin:{name}"))).collect();
     report(&all);
 }
 
 #[test]
+#[cfg_attr(debug_assertions, ignore = "takes minutes without optimisation: `.ci/run` runs it in release")]
 fn every_trained_model_is_planned_and_checked() {
     let models = models();
     if models.is_empty() {
@@ -222,6 +224,7 @@ fn nothing_is_searched_for_where_nothing_can_be_found() {
 
 /// Same input, same bytes: once more in this process, and in processes of one and two threads.
 #[test]
+#[cfg_attr(debug_assertions, ignore = "takes minutes without optimisation: `.ci/run` runs it in release")]
 fn plans_are_byte_identical() {
     for (name, method) in [
         ("mobilenet_v2", Method::Extended),

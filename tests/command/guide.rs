@@ -1,5 +1,5 @@
-//! Every command of the guide does what the guide says. A block `sh` holds commands, which end with the exit code that the
-//! block states, or with 0. A block `text` after it holds lines of what they print.
+//! Every command of the README and of the guide does what they say. A block `sh` holds commands, which end with the exit code that the
+//! block states, or with 0. A block `text` after it holds lines of what they print. A block `csv NAME` is a file.
 
 use std::path::{Path, PathBuf};
 
@@ -42,7 +42,7 @@ fn follow(page: &Path) -> usize {
                     assert_eq!(arguments[0], "csdfc", "{name}: {line}");
                     let ended = run(folder, &arguments[1..]);
                     assert_eq!(ended.code.to_string(), exit, "{name}: {line}\n{}", ended.stderr);
-                    all += &ended.stdout;
+                    all += &(ended.stdout + &ended.stderr);
                     commands += 1;
                 }
                 printed = Some(all);
@@ -57,7 +57,11 @@ fn follow(page: &Path) -> usize {
                     );
                 }
             }
-            _ => {}
+            _ => {
+                if let Some(file) = kind.strip_prefix("csv ") {
+                    std::fs::write(folder.join(file), lines.join("\n") + "\n").unwrap();
+                }
+            }
         }
     }
     commands
@@ -84,7 +88,9 @@ fn commands_of_the_guide_do_what_it_says() {
     let summary = std::fs::read_to_string(source.join("SUMMARY.md")).unwrap();
     let pages: Vec<PathBuf> =
         std::fs::read_dir(&source).unwrap().map(|entry| entry.unwrap().path()).collect();
-    let pages: Vec<&PathBuf> = pages.iter().filter(|page| !page.ends_with("SUMMARY.md")).collect();
+    let is_page =
+        |page: &&PathBuf| page.extension().is_some_and(|kind| kind == "md") && !page.ends_with("SUMMARY.md");
+    let pages: Vec<&PathBuf> = pages.iter().filter(is_page).collect();
     for page in &pages {
         assert!(
             summary.contains(&format!("({})", page.file_name().unwrap().display())),
@@ -93,8 +99,10 @@ fn commands_of_the_guide_do_what_it_says() {
         );
     }
     assert_eq!(summary.matches(".md)").count(), pages.len());
+    let readme = root().join("README.md");
     let commands: usize = std::thread::scope(|scope| {
-        let following: Vec<_> = pages.iter().map(|page| scope.spawn(|| follow(page))).collect();
+        let following: Vec<_> =
+            pages.iter().copied().chain([&readme]).map(|page| scope.spawn(|| follow(page))).collect();
         following.into_iter().map(|page| page.join().unwrap()).sum()
     });
     assert!(commands > 20, "{commands}");

@@ -10,6 +10,7 @@ mod joint;
 mod kernels;
 mod paged;
 mod together;
+mod trace;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -182,7 +183,13 @@ fn model(name: &str, rows: &str) -> Application {
 
 #[test]
 fn one_model() {
-    check(&model("lenet5", "none"));
+    let application = model("lenet5", "none");
+    let emitted = Emitted::new(&application);
+    check_crate(&emitted);
+    let mut program = Command::new(emitted.folder().join("target/debug/emitted"));
+    let ran = program.args(["--trace", "t.json"]).output().expect("the program");
+    let said = String::from_utf8_lossy(&ran.stderr);
+    assert!(!ran.status.success() && said.contains("--features trace"), "{said}");
 }
 
 /// Two outputs that are one tensor, which the caller has twice.
@@ -237,6 +244,25 @@ fn camera_bytes() {
     }
 }
 
+/// CNNs that take turns from frame to frame, in one arena: each finds it as the other has left it.
+#[test]
+fn cnns_in_turn() {
+    let cnns = "(model: \"builtin:lenet5\"), (model: \"builtin:resnet8\")";
+    let application = application(&format!("(cnns: [{cnns}], rows: all)"));
+    let emitted = Emitted::new(&application);
+    cargo(emitted.folder(), &["build", "--offline"]);
+    let expected = [emitted.expected(0), emitted.expected(1)];
+    for turns in ["lenet5,resnet8,lenet5", "resnet8,lenet5,resnet8,resnet8,lenet5"] {
+        let mut program = Command::new(emitted.folder().join("target/debug/emitted"));
+        program.args(["--turns", turns]);
+        assert!(emitted.run_some(&[0, 1], program) == expected, "{turns}");
+    }
+    let mut program = Command::new(emitted.folder().join("target/debug/emitted"));
+    let ran = program.args(["--turns", "lenet5,vgg16", "a", "b"]).output().expect("the program");
+    let said = String::from_utf8_lossy(&ran.stderr);
+    assert!(!ran.status.success() && said.contains("there is no CNN `vgg16`, but lenet5, resnet8"), "{said}");
+}
+
 fn papers_application() -> Application {
     app("adaptive_classifier.ron").resolve().expect("an application")
 }
@@ -274,7 +300,7 @@ fn files_are_formatted() {
 #[test]
 fn files_are_free_of_lint() {
     for (application, features) in [
-        (kernels::application(), "std weights capi"),
+        (kernels::application(), "std weights capi trace"),
         (papers_application(), "default"),
         (model("lenet5", "all"), ""),
         (model("resnet8", "none"), ""),

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::PathBuf;
 
+use crate::format::Element;
 use crate::plan::Plan;
 
 use super::model::{Model, Packed, together};
@@ -13,6 +14,10 @@ use super::{capi, hash, kernels, module, program};
 
 /// The file that lists the others, each with the hash of its content.
 pub const MANIFEST: &str = "csdfc-manifest.txt";
+
+/// Bytes of stack that a frame takes at most on the processors and in the networks of `tests/bare_metal`, which measures
+/// them: with floats of 32 bits, and where there are some of 16.
+const STACK: [usize; 2] = [12 * 1024, 40 * 1024];
 
 /// A crate to be written.
 pub(super) struct Crate<'a> {
@@ -42,6 +47,7 @@ impl Crate<'_> {
         if self.models.iter().any(program::is_piped) {
             add("src/ends.rs", self.head() + include_str!("template/ends.rs"));
         }
+        add("src/trace.rs", self.head() + include_str!("template/trace.rs"));
         add("src/lib.rs", self.library(true));
         self.sources(&mut files);
         if self.is_paged() {
@@ -88,6 +94,12 @@ impl Crate<'_> {
         self.models.iter().any(Model::is_paged)
     }
 
+    /// Whether a tensor has floats of 16 bits.
+    fn has_halves(&self) -> bool {
+        let mut layers = self.models.iter().flat_map(|model| &model.cnn().layers);
+        layers.any(|entry| entry.tensor.format.element == Element::F16)
+    }
+
     /// What stands at the top of every file.
     fn head(&self) -> String {
         format!(
@@ -105,7 +117,8 @@ impl Crate<'_> {
              [features]\ndefault = [\"std\", \"weights\"]\n\
              # The instruction set is chosen at start, and there is a program.\nstd = []\n\
              # The weights are embedded; without it they are handed over.\nweights = []\n\
-             # Functions for C, as the header in `include` declares them.\ncapi = []\n\n\
+             # Functions for C, as the header in `include` declares them.\ncapi = []\n\
+             # Firings are timed, and the program writes them with `--trace`.\ntrace = [\"std\"]\n\n\
              [[bin]]\nname = \"{name}\"\npath = \"src/main.rs\"\nrequired-features = [\"std\", \"weights\"]\n\n\
              # The crate is a workspace of its own, wherever it lies.\n[workspace]\n",
             name = self.name
@@ -152,6 +165,9 @@ impl Crate<'_> {
             source.gap();
             source.line("#[cfg(feature = \"capi\")]");
             source.line("mod capi;");
+            source.gap();
+            source.line("#[cfg(feature = \"trace\")]");
+            source.line("pub mod trace;");
             source.gap();
         }
         let mut modules: Vec<(&str, bool)> =
@@ -280,8 +296,16 @@ impl Crate<'_> {
             false => (String::new(), ""),
             true => (
                 format!(
-                    "    target/release/{name} INPUT.npy … --frames 100 --output DIR\n\n\
-                     With the name of a CNN it runs that one, without one all of them: {}.\n",
+                    "    target/release/{name} INPUT.npy … --frames 100 --output DIR\n    \
+                     target/release/{name} INPUT.npy … --turns {}\n\n\
+                     With the name of a CNN it runs that one, without one all of them: {}. `--turns` runs CNNs in the\n\
+                     order that it gives, so many frames at a time: an application that adapts to what it sees. They have\n\
+                     the same arena, and a model is made for each turn.\n",
+                    self.models
+                        .iter()
+                        .map(|model| one_line(&model.cnn().cnn.name))
+                        .collect::<Vec<_>>()
+                        .join(","),
                     program::turns(self.models)
                 ),
                 ", in a folder for each CNN",
@@ -294,6 +318,8 @@ impl Crate<'_> {
              It takes one file for each input, in the order below, prints frames per second and the peak memory of\n\
              the process, and writes the outputs of the last frame{folders}. A file has its output's name, in which `%2F`\n\
              stands for `/`, and so on for all but letters, digits and `._-`.\n\n\
+             Built with `--features trace` it has `--trace FILE`, which writes when each layer fired, for\n\
+             <https://ui.perfetto.dev>.\n\n\
              ## On a Jetson, or another 64-bit Arm\n\n\
              On the PC, with Debian's or Ubuntu's `gcc-aarch64-linux-gnu` as the linker:\n\n    \
              rustup target add aarch64-unknown-linux-gnu\n    \
@@ -326,6 +352,12 @@ impl Crate<'_> {
                  Without the default features the crate is `no_std` and allocates nothing. Feature `weights` embeds\n\
                  `weights.bin`; without it `Model::with_weights` takes its bytes, from flash or a mapped file. Feature\n\
                  `std` chooses vector code at start instead of when the crate is compiled.\n\n";
+        let _ = write!(
+            text,
+            "Beside its arena a frame takes some stack. On a Cortex-M4 and on 32-bit RISC-V, LeNet-5 and ResNet-8 with\n\
+             elements of these sizes took at most {} bytes of stack.\n\n",
+            STACK[usize::from(self.has_halves())]
+        );
         if self.is_paged() {
             let _ = write!(
                 text,

@@ -98,6 +98,19 @@ fn write_wait(source: &mut Source, model: &Model<'_>, layer: usize) {
     }
 }
 
+/// Has the firing noted, once it need not wait for other stages, if somebody traces.
+fn write_trace(source: &mut Source, model: &Model<'_>, layer: usize) {
+    if !model.is_traceable {
+        return;
+    }
+    let entry = &model.cnn().layers[layer];
+    let partition = model.resolved.index.partitions[entry.partition].partition;
+    let names = [&partition.processor, &partition.name, &entry.layer.name];
+    source.line("#[cfg(feature = \"trace\")]");
+    let names: Vec<String> = names.iter().map(|name| format!("{name:?}")).collect();
+    source.list("let _firing = crate::trace::Firing::begin(", &names, ";");
+}
+
 /// Hands the rows that a firing has made over to other stages, and gives back those that it needs no more.
 fn write_handover(source: &mut Source, model: &Model<'_>, layer: usize) {
     let several = model.cnn().layers[layer].layer.firings > 1;
@@ -153,6 +166,7 @@ fn write_input(source: &mut Source, model: &Model<'_>, layer: usize, input: &Inp
     };
     write_rows(source, model, layer);
     write_wait(source, model, layer);
+    write_trace(source, model, layer);
     let ring = ring(model, layer, own);
     let row = entry.tensor.shape.row_elements();
     let y = slot(model, own, "y");
@@ -205,6 +219,7 @@ fn write_conversion(source: &mut Source, field: &InputField<'_>, caller: &str, c
 fn write_call(source: &mut Source, model: &Model<'_>, layer: usize, call: &Call) {
     write_rows(source, model, layer);
     write_wait(source, model, layer);
+    write_trace(source, model, layer);
     match &model.paged[layer] {
         None => write_kernel(source, model, layer, &Part::whole(call)),
         Some(layer_paged) => write_slices(source, model, layer, call, &layer_paged.paged),

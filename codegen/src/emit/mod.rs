@@ -109,7 +109,7 @@ pub fn emit(
     options: &Options,
 ) -> Result<Vec<(PathBuf, Vec<u8>)>, EmitError> {
     let name = crate_name(plan, options)?;
-    with_crate(plan, parameters, name, |krate| {
+    with_crate(plan, parameters, name, true, |krate| {
         let mut files = krate.files();
         files.sort();
         files
@@ -126,21 +126,24 @@ pub fn emit_module(
     options: &ModuleOptions<'_>,
 ) -> Result<Vec<(PathBuf, Vec<u8>)>, EmitError> {
     options.verify()?;
-    with_crate(plan, parameters, crate_name(plan, &Options::default())?, |krate| krate.module(options))
+    let name = crate_name(plan, &Options::default())?;
+    with_crate(plan, parameters, name, false, |krate| krate.module(options))
 }
 
-/// Binds the layers of a plan to kernels, and hands on the crate that calls them.
+/// Binds the layers of a plan to kernels, and hands on the crate that calls them. `is_traceable`: it may have the feature
+/// `trace`.
 fn with_crate<T>(
     plan: &Plan,
     parameters: &Parameters<'_>,
     name: String,
+    is_traceable: bool,
     write: impl FnOnce(Crate<'_>) -> T,
 ) -> Result<T, EmitError> {
     let resolved = check::resolve(plan).map_err(|violations| EmitError::Refused {
         first: violations.first().map(ToString::to_string).unwrap_or_default(),
     })?;
     let mut packed = Packed::default();
-    let taken = ["arena", "capi", "kernels", "ring", "store", "weights", "hash", "core", "std"];
+    let taken = ["arena", "capi", "kernels", "ring", "store", "trace", "weights", "hash", "core", "std"];
     let mut modules = Names::except(&taken);
     let mut models = Vec::new();
     for (c, cnn) in resolved.index.cnns.iter().enumerate() {
@@ -148,7 +151,8 @@ fn with_crate<T>(
             1 => "model".into(),
             _ => modules.give(&cnn.cnn.name),
         };
-        models.push(Model::bind(&resolved, c, module, parameters, &mut packed)?);
+        let model = Model::bind(&resolved, c, module, parameters, &mut packed)?;
+        models.push(Model { is_traceable, ..model });
     }
     Ok(write(Crate { name, plan, models: &models, packed }))
 }

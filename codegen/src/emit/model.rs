@@ -47,6 +47,8 @@ pub(super) struct Model<'r> {
     pub links: Vec<Link>,
     /// Whether it may run at the same time as other models.
     pub is_shared: bool,
+    /// Whether its firings are noted where the crate has the feature `trace`.
+    pub is_traceable: bool,
 }
 
 /// The packed weights of all models.
@@ -296,6 +298,7 @@ impl<'r> Model<'r> {
             stages,
             links,
             is_shared,
+            is_traceable: false,
         })
     }
 }

@@ -15,7 +15,9 @@ pub(super) fn write(name: &str, plan: &Plan, models: &[Model<'_>]) -> String {
     let several = models.len() > 1;
     let model = if several { "[CNN] " } else { "" };
     let store = if models.iter().any(Model::is_paged) { " [--store FILE]" } else { "" };
-    let usage = format!("{name} {model}INPUT.npy… [--frames N] [--output DIR]{store}");
+    let turns_option = if several { " [--turns CNN,CNN…]" } else { "" };
+    let usage =
+        format!("{name} {model}INPUT.npy… [--frames N]{turns_option} [--output DIR]{store} [--trace FILE]");
     source.comment(
         "//!",
         &format!("Runs the models of `{}` on `.npy` files and times them:", plan.application),
@@ -24,7 +26,8 @@ pub(super) fn write(name: &str, plan: &Plan, models: &[Model<'_>]) -> String {
     source.line(format!("//!     {usage}"));
     if several {
         source.line("//!");
-        source.comment("//!", &format!("Without the name of a CNN all run: {}.", turns(models)));
+        let text = "With `--turns`, the CNNs that it names run in this order, so many frames at a time, in the one arena.";
+        source.comment("//!", &format!("Without the name of a CNN all run: {}. {text}", turns(models)));
     }
     source.gap();
     if models.iter().any(is_piped) {
@@ -58,10 +61,31 @@ pub(super) fn write(name: &str, plan: &Plan, models: &[Model<'_>]) -> String {
     source.gap();
     source.line("use support::{Arguments, Layout};");
     source.gap();
-    source.line(format!("const USAGE: &str = {:?};", format!("usage: {usage}")));
+    let text = format!("{:?};", format!("usage: {usage}"));
+    let line = format!("const USAGE: &str = {text}");
+    if source.fits(&line) {
+        source.line(line);
+    } else {
+        source.open("const USAGE: &str =");
+        source.line(text);
+        source.dedent();
+    }
     source.gap();
+    if several {
+        let names: Vec<String> = models.iter().map(|model| format!("{:?}", model.cnn().cnn.name)).collect();
+        source.list("const CNNS: &[&str] = &[", &names, ";");
+        source.gap();
+    }
     source.open("fn main() -> ExitCode {");
-    source.open("match Arguments::read(std::env::args()).and_then(|arguments| run(&arguments)) {");
+    let cnns = if several { "CNNS" } else { "&[]" };
+    source.line(format!("let arguments = Arguments::read(std::env::args(), {cnns});"));
+    source.open("let ran = arguments.and_then(|arguments| {");
+    source.line("run(&arguments)?;");
+    source.line("#[cfg(feature = \"trace\")]");
+    source.line(format!("arguments.write_trace({library}::trace::take)?;"));
+    source.line("Ok(())");
+    source.close("});");
+    source.open("match ran {");
     source.line("Ok(()) => ExitCode::SUCCESS,");
     source.open("Err(error) => {");
     source.line("eprintln!(\"{error}\\n{USAGE}\");");
@@ -144,6 +168,18 @@ fn write_all(source: &mut Source, models: &[Model<'_>]) {
         files.push(format!("&files[{start}..{end}]"));
         start = end;
     }
+    source.open("for cnn in &arguments.turns {");
+    source.open("match cnn.as_str() {");
+    for (model, files) in models.iter().zip(&files) {
+        let (name, module, arena) = (&model.cnn().cnn.name, &model.module, own_arena(model));
+        source.line(format!("{name:?} => run_{module}(arguments, {files}, {arena})?,"));
+    }
+    source.line("_ => {}");
+    source.close("}");
+    source.close("}");
+    source.open("if !arguments.turns.is_empty() {");
+    source.line("return Ok(());");
+    source.close("}");
     for group in groups(models) {
         if let [one] = group[..] {
             let model = &models[one];

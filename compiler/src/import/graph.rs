@@ -293,7 +293,10 @@ impl<'a> ModelGraph<'a> {
         Err(ImportError::Unsupported {
             model: self.model.to_string(),
             nodes: nodes.collect(),
-            help: format!("csdfc reads {} operators of ONNX, which README.md lists", ops::SUPPORTED.len()),
+            help: format!(
+                "csdfc reads {} operators of ONNX: docs/guide/src/operators.md",
+                ops::SUPPORTED.len()
+            ),
         })
     }
 

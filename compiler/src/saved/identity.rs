@@ -12,7 +12,14 @@ use crate::error::Error;
 /// The path of a model as a plan in `folder` states it. It is relative to that folder if possible, with `/` between its
 /// parts. For a built-in, it is `builtin:NAME`.
 pub fn path_from(folder: &Path, model: &ModelSource) -> String {
-    let Some(file) = &model.file else { return model.name.clone() };
+    match &model.file {
+        Some(file) => file_from(folder, file),
+        None => model.name.clone(),
+    }
+}
+
+/// The path of a file as a plan in `folder` states it, as [`path_from`] has it.
+pub fn file_from(folder: &Path, file: &Path) -> String {
     let absolute = |path: &Path| {
         let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
         path.canonicalize().or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.to_path_buf())

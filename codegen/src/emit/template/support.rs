@@ -11,20 +11,34 @@ pub struct Arguments {
     pub names: Vec<String>,
     /// Frames to run.
     pub frames: usize,
+    /// The CNNs to run in turn; none if not asked for.
+    #[allow(dead_code, reason = "one CNN has no others to take turns with")]
+    pub turns: Vec<String>,
     /// Folder for the outputs of the last frame.
     pub output: Option<PathBuf>,
     /// The file of the weights that are read frame by frame.
     #[allow(dead_code, reason = "not every model reads weights")]
     pub store: PathBuf,
+    /// Where to write when each layer fired.
+    #[cfg(feature = "trace")]
+    pub trace: Option<PathBuf>,
 }
 
 impl Arguments {
-    /// Reads the command line.
+    /// Reads the command line. The CNNs are those that may take turns.
     ///
     /// # Errors
     /// When an option is unknown or its value is wrong.
-    pub fn read(arguments: impl Iterator<Item = String>) -> Result<Self, String> {
-        let mut read = Arguments { names: Vec::new(), frames: 1, output: None, store: "store.bin".into() };
+    pub fn read(arguments: impl Iterator<Item = String>, cnns: &[&str]) -> Result<Self, String> {
+        let mut read = Arguments {
+            names: Vec::new(),
+            frames: 1,
+            turns: Vec::new(),
+            output: None,
+            store: "store.bin".into(),
+            #[cfg(feature = "trace")]
+            trace: None,
+        };
         let mut arguments = arguments.skip(1);
         while let Some(argument) = arguments.next() {
             let mut value = || arguments.next().ok_or_else(|| format!("`{argument}` needs a value"));
@@ -33,13 +47,35 @@ impl Arguments {
                     let frames = value()?.parse().ok().filter(|frames| *frames > 0);
                     read.frames = frames.ok_or("`--frames` needs a number above 0")?;
                 }
+                "--turns" if !cnns.is_empty() => {
+                    read.turns = value()?.split(',').map(str::to_owned).collect();
+                    if let Some(other) = read.turns.iter().find(|cnn| !cnns.contains(&cnn.as_str())) {
+                        return Err(format!("`--turns`: there is no CNN `{other}`, but {}", cnns.join(", ")));
+                    }
+                }
                 "--output" => read.output = Some(value()?.into()),
                 "--store" => read.store = value()?.into(),
+                #[cfg(feature = "trace")]
+                "--trace" => read.trace = Some(value()?.into()),
+                #[cfg(not(feature = "trace"))]
+                "--trace" => {
+                    return Err("`--trace` needs a program that is built with `--features trace`".into());
+                }
                 option if option.starts_with('-') => return Err(format!("there is no option `{option}`")),
                 _ => read.names.push(argument),
             }
         }
         Ok(read)
+    }
+
+    /// Writes when each layer fired, if that is asked for.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    #[cfg(feature = "trace")]
+    pub fn write_trace(&self, trace: impl FnOnce() -> String) -> Result<(), String> {
+        let Some(path) = &self.trace else { return Ok(()) };
+        std::fs::write(path, trace()).map_err(|error| format!("{}: {error}", path.display()))
     }
 }
 
