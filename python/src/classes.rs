@@ -70,7 +70,10 @@ impl Plan {
 
     fn __repr__(&self) -> String {
         let memory = &self.plan.memory;
-        format!("<csdfc.Plan of {}: {} bytes, arena of {}>", self.plan.application, memory.total, memory.arena)
+        format!(
+            "<csdfc.Plan of {}: {} bytes, arena of {}>",
+            self.plan.application, memory.total, memory.arena
+        )
     }
 }
 
@@ -86,7 +89,8 @@ pub fn raised(py: Python<'_>, error: BuildError) -> PyErr {
     let text = error.to_string();
     let BuildError::Unmet { nearest, .. } = error else { return Error::new_err(text) };
     let raised = Unmet::new_err(text);
-    let nearest = Plan::here(*nearest).and_then(|plan| raised.value(py).setattr("nearest", Py::new(py, plan)?));
+    let nearest =
+        Plan::here(*nearest).and_then(|plan| raised.value(py).setattr("nearest", Py::new(py, plan)?));
     nearest.map_or_else(|error| error, |()| raised)
 }
 
@@ -118,6 +122,10 @@ impl Packing {
 
     fn __repr__(&self) -> String {
         let least = if self.0.proven() { "the least" } else { "not proven the least" };
-        format!("<csdfc.Packing of {} buffers in {} bytes, {least}>", self.0.packing.offsets.len(), self.0.packing.bytes)
+        format!(
+            "<csdfc.Packing of {} buffers in {} bytes, {least}>",
+            self.0.packing.offsets.len(),
+            self.0.packing.bytes
+        )
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{fails, fits_a_screen, folder, run};
+use super::{Path, fails, fits_a_screen, folder, run};
 
 const LAYER: [&str; 5] = ["offload", "--input", "5x5x2", "--filter", "3x3x2"];
 
@@ -112,4 +112,30 @@ fn large_layers_take_bounded_work() {
 fn a_time_budget_is_said_to_have_ended_the_search() {
     let args = ["offload", "--input", "20x20", "--filter", "3x3", "--group", "3", "--budget", "0.2s"];
     assert_eq!(json(&args)["stopped"].as_str(), Some("time"));
+}
+
+/// Who asks for the integer program of a layer that it is not known to solve is told so before it begins.
+#[test]
+fn the_limit_of_the_program_is_stated_first() {
+    let layer = |input: &'static str| {
+        run(
+            Path::new("."),
+            &[
+                "offload",
+                "--input",
+                input,
+                "--filter",
+                "3x3",
+                "--group",
+                "2",
+                "--strategy",
+                "program",
+                "--budget",
+                "1s",
+            ],
+        )
+    };
+    let (small, large) = (layer("5x5"), layer("6x6"));
+    assert!(!small.stderr.contains("up to 9 patches"), "{}", small.stderr);
+    assert!(large.stderr.contains("up to 9 patches, and this one has 16"), "{}", large.stderr);
 }

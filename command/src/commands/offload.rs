@@ -11,7 +11,7 @@ use csdfc::offload::problem::Options;
 use csdfc::offload::shapes::{self, KINDS};
 use csdfc::offload::simulate::{Data, Rules, Trace, convolve, simulate};
 use csdfc::offload::steps::Computation;
-use csdfc::offload::{Accelerator, Convolution, OffloadError, Problem, Spec, Strategy, Unit, bound};
+use csdfc::offload::{Accelerator, Convolution, OffloadError, Problem, Spec, Strategy, Unit, bound, program};
 use csdfc::suggest;
 
 use super::output;
@@ -201,7 +201,17 @@ fn by_name(problem: &Problem, name: &str, budget: Budget, seed: u64) -> Result<A
             answer => return Ok(answer?),
         },
         "exact" => return Ok(optimise::prove(problem, budget)?),
-        "program" => return Ok(optimise::by_program(problem, budget)?),
+        "program" => {
+            let patches = problem.convolution.patches();
+            if (program::SOLVED_PATCHES + 1..=program::MOST_PATCHES).contains(&patches) {
+                tracing::warn!(
+                    "the integer program is known to end in time for layers of up to {} patches, and this one has {patches}: \
+                     `--strategy exact` proves optima of larger layers",
+                    program::SOLVED_PATCHES
+                );
+            }
+            return Ok(optimise::by_program(problem, budget)?);
+        }
         _ => {}
     }
     if let Some((_, kind)) = KINDS.iter().find(|(known, _)| *known == name) {
