@@ -295,7 +295,8 @@ fn check_partitions(index: &Index<'_>, cnn: &CnnIndex<'_>, findings: &mut Findin
     for entry in &cnn.layers {
         for &input in &entry.inputs {
             let producer = &cnn.layers[input];
-            if producer.partition > entry.partition {
+            let waits = index.concurrent[producer.partition][entry.partition];
+            if producer.partition > entry.partition && !waits {
                 findings.push(Violation::BackwardCut {
                     cnn: cnn.cnn.name.clone(),
                     layer: entry.layer.name.clone(),

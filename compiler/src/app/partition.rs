@@ -1,11 +1,12 @@
-//! Cuts the layers of a CNN into partitions and binds their schedules.
+//! Deals the layers of a CNN out to partitions and binds their schedules.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use super::fault::AppFault;
 use super::locate::PathStep;
-use super::spec::PartitionSpec;
-use crate::network::{LayerId, Network};
+use super::spec::{Method, PartitionSpec};
+use crate::frame::task::partition_of;
+use crate::network::{LayerId, Network, component};
 use crate::suggest::{self, clip};
 
 /// A part of a CNN that one processor runs.
@@ -13,7 +14,7 @@ use crate::suggest::{self, clip};
 pub struct Partition {
     /// Its name, unique in the application.
     pub name: String,
-    /// Its layers, at least one, which are consecutive in topological order.
+    /// Its layers, at least one, ascending.
     pub layers: Vec<LayerId>,
     /// The processor.
     pub processor: String,
@@ -22,38 +23,159 @@ pub struct Partition {
     pub schedule: Option<Vec<Vec<LayerId>>>,
 }
 
-/// Cuts the layers of a network into partitions. The layers are in the order of the model's file; later the plan may
-/// give them another order within each partition. `path` is the path of the CNN in the application file, `cnn` its
-/// name.
+/// Cuts the layers of a network into partitions, in the order of their last layers. Where partitions list their layers,
+/// the network's layers are put into an order in which those of a component ([`component`]) follow each other. Later the
+/// plan may give layers another order within their partitions. `path` is the path of the CNN in the application file,
+/// `cnn` its name.
 pub(super) fn cut(
+    network: Network,
+    cnn: &str,
+    specs: &[PartitionSpec],
+    path: &[PathStep],
+) -> Result<(Network, Vec<Partition>), AppFault> {
+    if specs.is_empty() {
+        let layers = network.ids().collect();
+        let name = cnn.to_string();
+        let whole = Partition { name, layers, processor: "cpu".into(), schedule: None };
+        return Ok((network, vec![whole]));
+    }
+    let place = places(&network, cnn, specs, path)?;
+    let components = component::components(&network, &place, specs.len());
+    let mut rank = vec![0; specs.len()];
+    for (at, component) in components.iter().enumerate() {
+        component.iter().for_each(|p| rank[*p] = at);
+    }
+    let mut order: Vec<LayerId> = network.ids().collect();
+    order.sort_by_key(|id| rank[place[id.0]]);
+    let network = network.reordered(&order);
+    let mut partitions = Vec::new();
+    for (i, spec) in specs.iter().enumerate() {
+        let at = [path, &["partitions".into(), i.into()]].concat();
+        let layers: Vec<LayerId> = network.ids().filter(|id| place[order[id.0].0] == i).collect();
+        let schedule = match &spec.schedule {
+            None => None,
+            Some(steps) => {
+                let at = [&at[..], &["schedule".into()]].concat();
+                if components[rank[i]].len() > 1 {
+                    let message = format!("partition `{}` waits for others within a frame", clip(&name(cnn, i, spec)));
+                    return Err(AppFault::new(&at, message, "a schedule of its own")
+                        .help("leave out the schedule: where a partition waits depends on the others"));
+                }
+                Some(bind_schedule(&network, &layers, steps, &at)?)
+            }
+        };
+        let processor = spec.processor.clone().unwrap_or_else(|| "cpu".into());
+        partitions.push(Partition { name: name(cnn, i, spec), layers, processor, schedule });
+    }
+    partitions.sort_by_key(|partition| partition.layers.last().copied());
+    Ok((network, partitions))
+}
+
+/// The partition of each layer. First those that list their layers take them. Then the others, each up to its last layer,
+/// take what is left.
+fn places(
     network: &Network,
     cnn: &str,
     specs: &[PartitionSpec],
     path: &[PathStep],
-) -> Result<Vec<Partition>, AppFault> {
-    if specs.is_empty() {
-        let layers = network.ids().collect();
-        let name = cnn.to_string();
-        return Ok(vec![Partition { name, layers, processor: "cpu".into(), schedule: None }]);
-    }
-    let mut partitions = Vec::new();
-    let mut start = 0;
+) -> Result<Vec<usize>, AppFault> {
+    let mut place: Vec<Option<usize>> = vec![None; network.layers.len()];
     for (i, spec) in specs.iter().enumerate() {
+        let Some(names) = &spec.layers else { continue };
         let at = [path, &["partitions".into(), i.into()]].concat();
         let name = name(cnn, i, spec);
-        let end = end(network, spec, start, i + 1 == specs.len(), &name, &at)?;
-        let layers: Vec<LayerId> = (start..end).map(LayerId).collect();
-        let schedule = match &spec.schedule {
-            None => None,
-            Some(steps) => {
-                Some(bind_schedule(network, &layers, steps, &[&at[..], &["schedule".into()]].concat())?)
-            }
-        };
-        let processor = spec.processor.clone().unwrap_or_else(|| "cpu".into());
-        partitions.push(Partition { name, layers, processor, schedule });
-        start = end;
+        if spec.upto.is_some() {
+            let message = format!("partition `{}` has both `layers` and `upto`", clip(&name));
+            return Err(AppFault::new(&[&at[..], &["upto".into()]].concat(), message, "one too many")
+                .help("`layers` are all of its layers; without it, a partition ends with `upto`"));
+        }
+        if names.is_empty() {
+            return Err(no_layers(&name, &[&at[..], &["layers".into()]].concat())
+                .help("name its layers, or leave out `layers`: the partition then has what others leave"));
+        }
+        list(network, &mut place, i, names, &|of| self::name(cnn, of, &specs[of]), &at)?;
     }
-    Ok(partitions)
+    let mut rest: VecDeque<LayerId> = network.ids().filter(|id| place[id.0].is_none()).collect();
+    let others: Vec<usize> = (0..specs.len()).filter(|i| specs[*i].layers.is_none()).collect();
+    for (&i, last) in others.iter().zip((1..=others.len()).map(|count| count == others.len())) {
+        let at = [path, &["partitions".into(), i.into()]].concat();
+        let end = end(network, &specs[i], &rest, last, &name(cnn, i, &specs[i]), &at)?;
+        rest.drain(..end).for_each(|id| place[id.0] = Some(i));
+    }
+    if let Some(id) = rest.front() {
+        let message = format!("no partition has layer `{}`", clip(&network.layer(*id).name));
+        return Err(AppFault::new(&[path, &["partitions".into()]].concat(), message, "incomplete")
+            .help("a partition without `layers` has those that the others leave"));
+    }
+    Ok(place.into_iter().flatten().collect())
+}
+
+/// Puts the layers of these names into partition `index`. `name` gives the name of a partition.
+fn list(
+    network: &Network,
+    place: &mut [Option<usize>],
+    index: usize,
+    names: &[String],
+    name: &dyn Fn(usize) -> String,
+    path: &[PathStep],
+) -> Result<(), AppFault> {
+    for (j, layer) in names.iter().enumerate() {
+        let at = [path, &["layers".into(), j.into()]].concat();
+        let own = name(index);
+        let (own, shown) = (clip(&own), clip(layer));
+        let Some(id) = find_layer(network, layer) else {
+            let message = format!("partition `{own}` lists an unknown layer `{shown}`");
+            return Err(unknown_layer(network, layer, &at, message));
+        };
+        match place[id.0] {
+            Some(other) if other != index => {
+                let other = name(other);
+                let message = format!("partitions `{}` and `{own}` both list layer `{shown}`", clip(&other));
+                return Err(AppFault::new(&at, message, "in another partition")
+                    .help("a layer belongs to one partition; nodes that were folded into one layer go together"));
+            }
+            Some(_) if names[..j].contains(layer) => {
+                let message = format!("partition `{own}` lists `{shown}` twice");
+                return Err(AppFault::new(&at, message, "once more"));
+            }
+            _ => place[id.0] = Some(index),
+        }
+    }
+    Ok(())
+}
+
+fn no_layers(name: &str, path: &[PathStep]) -> AppFault {
+    AppFault::new(path, format!("partition `{}` has no layers", clip(name)), "nothing is left")
+}
+
+/// Checks that partitions which wait for each other within a frame run at the same time. `parallel` is J.
+pub(super) fn check_components(
+    network: &Network,
+    partitions: &[Partition],
+    parallel: &[Vec<String>],
+    method: Method,
+) -> Result<(), AppFault> {
+    let layers = partitions.iter().map(|partition| partition.layers.as_slice());
+    let components = component::components(network, &partition_of(network, layers), partitions.len());
+    for component in components {
+        for pair in component.windows(2) {
+            let [one, other] = [pair[0], pair[1]].map(|p| &partitions[p].name);
+            let message = format!(
+                "partitions `{}` and `{}` wait for each other within a frame",
+                clip(one),
+                clip(other)
+            );
+            if !parallel.iter().any(|element| element.contains(one) && element.contains(other)) {
+                return Err(AppFault::new(&["parallel".into()], message, "not at the same time")
+                    .help("list them together in one element of `parallel`"));
+            }
+            if method == Method::Reuse {
+                return Err(AppFault::new(&["search".into(), "method".into()], message, "one after another")
+                    .help("method `reuse` runs partitions one after another; take another method"));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The name of partition `index` of a CNN, given or made.
@@ -78,16 +200,16 @@ pub fn find_layer(network: &Network, name: &str) -> Option<LayerId> {
         .or_else(whole)
 }
 
-/// The layer after the last one of a partition.
+/// How many of the layers that are left belong to a partition that does not list them. `last` says whether it is the last
+/// such one.
 fn end(
     network: &Network,
     spec: &PartitionSpec,
-    start: usize,
+    rest: &VecDeque<LayerId>,
     last: bool,
     name: &str,
     path: &[PathStep],
 ) -> Result<usize, AppFault> {
-    let count = network.layers.len();
     let at = [path, &["upto".into()]].concat();
     let Some(upto) = &spec.upto else {
         if !last {
@@ -95,40 +217,35 @@ fn end(
             return Err(AppFault::new(path, message, "`upto` is missing")
                 .help("give `upto`, its last layer; only the last partition of a CNN may omit it"));
         }
-        return match start < count {
-            true => Ok(count),
-            false => Err(AppFault::new(
-                path,
-                format!("partition `{}` has no layers", clip(name)),
-                "nothing is left",
-            )
-            .help("the partition before it already ends with the CNN's last layer")),
+        return match rest.is_empty() {
+            false => Ok(rest.len()),
+            true => Err(no_layers(name, path).help("the other partitions already have all layers of the CNN")),
         };
     };
-    let Some(LayerId(layer)) = find_layer(network, upto) else {
+    let Some(layer) = find_layer(network, upto) else {
         let message = format!("partition `{}` ends with an unknown layer `{}`", clip(name), clip(upto));
         return Err(unknown_layer(network, upto, &at, message));
     };
-    if layer < start {
+    let Some(place) = rest.iter().position(|id| *id == layer) else {
         let message = format!(
-            "partition `{}` ends with `{}`, which belongs to an earlier partition",
+            "partition `{}` ends with `{}`, which belongs to another partition",
             clip(name),
             clip(upto)
         );
-        return Err(AppFault::new(&at, message, "before the partition starts")
-            .help("partitions follow each other in the order of the model's file, and none may be empty"));
-    }
-    if last && layer + 1 < count {
+        return Err(AppFault::new(&at, message, "in another partition")
+            .help("partitions without `layers` follow each other in the order of the model's file, and none may be empty"));
+    };
+    if last && let Some(end) = rest.back().filter(|end| **end != layer) {
         let message = format!(
             "the last partition, `{}`, ends with layer `{}`, but the CNN ends with `{}`",
             clip(name),
             clip(upto),
-            clip(&network.layers[count - 1].name)
+            clip(&network.layer(*end).name)
         );
         return Err(AppFault::new(&at, message, "not the last layer")
             .help("omit `upto` here, or add a partition for the layers that follow"));
     }
-    Ok(layer + 1)
+    Ok(place + 1)
 }
 
 fn unknown_layer(network: &Network, name: &str, path: &[PathStep], message: String) -> AppFault {

@@ -79,7 +79,7 @@ pub struct Cnn {
     pub network: Network,
     /// Where the network comes from.
     pub model: ModelSource,
-    /// Its partitions, at least one, in the order of its layers; together they hold every layer once.
+    /// Its partitions, at least one, in the order of their last layers; together they hold every layer once.
     pub partitions: Vec<Partition>,
 }
 
@@ -169,6 +169,9 @@ fn bind(
         cnns.push(bind_cnn(cnn, name, &["cnns".into(), i.into()], folder, fusion, load)?);
     }
     let parallel = bind_parallel(spec, &cnns)?;
+    for cnn in &cnns {
+        partition::check_components(&cnn.network, &cnn.partitions, &parallel, method)?;
+    }
     // The paper's model is for the paper's order.
     if storage == StorageModel::Tensors {
         cnns.iter_mut().for_each(|cnn| reorder(cnn, &parallel));
@@ -421,7 +424,7 @@ fn bind_cnn(
     if is_half.contains(&true) {
         network = pass::halve(network, &is_half);
     }
-    let partitions = partition::cut(&network, name, &spec.partitions, path)?;
+    let (network, partitions) = partition::cut(network, name, &spec.partitions, path)?;
     Ok(Cnn { name: name.into(), network, model: source, partitions })
 }
 

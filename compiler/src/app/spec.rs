@@ -204,7 +204,11 @@ pub struct PartitionSpec {
     /// Its name; `CNN.p1`, `CNN.p2`, … by default.
     #[serde(default)]
     pub name: Option<String>,
-    /// Its last layer, in the order of the model's file. Only the last partition, which ends with the last layer, may omit it.
+    /// Its layers; by default, those that come next of the layers which no partition lists.
+    #[serde(default)]
+    pub layers: Option<Vec<String>>,
+    /// Its last layer, in the order of the model's file, if it does not list its layers. Only the last such partition, which
+    /// ends with the last layer, may omit it.
     #[serde(default)]
     pub upto: Option<String>,
     /// The processor that runs it; `cpu` by default.

@@ -39,7 +39,8 @@ pub fn couple(
         for (index, &request) in group.requests.iter().enumerate() {
             let request = &mut execution.requests[request];
             let layer = task.network.layer(request.tensor);
-            let stages = request.touched.iter().max().map_or(0, |last| last - request.partition + 1);
+            let ends = request.touched.iter().min().zip(request.touched.iter().max());
+            let stages = ends.map_or(0, |(first, last)| last - first + 1);
             let frames = || stages as u64 * layer.rows() as u64;
             request.ring_rows = found.as_ref().map_or_else(frames, |rings| rings[index]);
             request.bytes = request.ring_rows * layer.row_bytes();

@@ -128,13 +128,16 @@ fn live_together(segments: &[Vec<LayerId>], span: &mut [Option<(usize, usize)>])
 
 /// The segments of a partition, in topological order. The application may give them. Otherwise the choice's barriers
 /// separate them. Without barriers, each run of layers that go by parts is a segment (with the single-firing layers
-/// among them), and every other layer is one of its own.
+/// among them), and every other layer is one of its own. The partition's stops separate them too.
 fn segments(network: &Network, partition: &PartitionTask, choice: &Choice) -> Vec<Vec<LayerId>> {
     if let Some(steps) = &partition.steps {
         return steps.clone();
     }
+    let stops = |before: &LayerId| partition.stops.binary_search(before).is_ok();
     if let Some(barriers) = &choice.barriers {
-        let within = |before: &LayerId, _: &LayerId| barriers.binary_search(before).is_err();
+        let within = |before: &LayerId, _: &LayerId| {
+            barriers.binary_search(before).is_err() && !stops(before)
+        };
         return partition.layers.chunk_by(within).map(<[LayerId]>::to_vec).collect();
     }
     let mut segments: Vec<Vec<LayerId>> = Vec::new();
@@ -149,6 +152,7 @@ fn segments(network: &Network, partition: &PartitionTask, choice: &Choice) -> Ve
                 streaming = by_parts;
             }
         }
+        streaming &= !stops(&id);
     }
     segments
 }
@@ -165,7 +169,7 @@ mod tests {
             network: &network,
             paging: Vec::new(),
             workers: 1,
-            partitions: vec![PartitionTask { layers, steps: None }],
+            partitions: vec![PartitionTask { layers, steps: None, stops: Vec::new() }],
             together: vec![vec![false]],
         };
         let rates = RateTable::new(&network);

@@ -3,6 +3,8 @@
 use csdfc_codegen::bind::Slicing;
 use csdfc_codegen::shape::Shape;
 
+use crate::network::component::{components, stops};
+use crate::app::partition::Partition;
 use crate::app::resolve::{Application, Cnn};
 use crate::network::{Layer, LayerId, Network};
 
@@ -13,7 +15,7 @@ pub struct CnnTask<'a> {
     pub network: &'a Network,
     /// Workers that share each firing. Each has a workspace of its own.
     pub workers: u64,
-    /// Its partitions, in the order of their layers; each layer is in one.
+    /// Its partitions, in the order of their last layers; each layer is in one.
     pub partitions: Vec<PartitionTask>,
     /// Whether two of its partitions run at the same time (are together in an element of J).
     pub together: Vec<Vec<bool>>,
@@ -54,6 +56,11 @@ impl Paging {
 }
 
 impl CnnTask<'_> {
+    /// The partition of each layer.
+    pub fn partition_of(&self) -> Vec<usize> {
+        partition_of(self.network, self.partitions.iter().map(|partition| partition.layers.as_slice()))
+    }
+
     /// How the weights of a layer are read, if they are paged.
     pub fn paging(&self, id: LayerId) -> Option<&Paging> {
         self.paging.get(id.0)?.as_ref()
@@ -84,6 +91,15 @@ impl CnnTask<'_> {
     }
 }
 
+/// The partition of each layer of a network, given the layers of each partition.
+pub fn partition_of<'l>(network: &Network, partitions: impl Iterator<Item = &'l [LayerId]>) -> Vec<usize> {
+    let mut of = vec![0; network.layers.len()];
+    for (index, layers) in partitions.enumerate() {
+        layers.iter().for_each(|id| of[id.0] = index);
+    }
+    of
+}
+
 /// One partition of a CNN.
 #[derive(Debug, Clone)]
 pub struct PartitionTask {
@@ -92,6 +108,8 @@ pub struct PartitionTask {
     /// The schedule that the application gives, if any: steps of layers. Each step runs to its end before the next
     /// begins.
     pub steps: Option<Vec<Vec<LayerId>>>,
+    /// Layers after which a segment ends in any case, ascending.
+    pub stops: Vec<LayerId>,
 }
 
 /// Every CNN of an application, cut into its partitions.
@@ -123,14 +141,23 @@ pub fn tasks(application: &Application) -> Vec<CnnTask<'_>> {
             paging: paging(c, &cnn.network),
             network: &cnn.network,
             workers: application.threads as u64,
-            partitions: cnn
-                .partitions
-                .iter()
-                .map(|p| PartitionTask { layers: p.layers.clone(), steps: p.schedule.clone() })
-                .collect(),
+            partitions: partitions(cnn),
             together: task(cnn),
         })
         .collect()
+}
+
+fn partitions(cnn: &Cnn) -> Vec<PartitionTask> {
+    let layers = cnn.partitions.iter().map(|partition| partition.layers.as_slice());
+    let partition_of = partition_of(&cnn.network, layers);
+    let components = components(&cnn.network, &partition_of, cnn.partitions.len());
+    let stops = stops(&cnn.network, &partition_of, &components);
+    let task = |partition: &Partition| PartitionTask {
+        layers: partition.layers.clone(),
+        steps: partition.schedule.clone(),
+        stops: stops.iter().copied().filter(|id| partition.layers.contains(id)).collect(),
+    };
+    cnn.partitions.iter().map(task).collect()
 }
 
 /// J, each partition as (CNN, partition of that CNN).

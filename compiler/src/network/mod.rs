@@ -5,6 +5,7 @@
 //! `Split` becomes one slice for each of its outputs that is read. Views (reshape, flatten, squeeze, identity,
 //! dropout) are no layers. An [`Operand`] says in which shape a layer sees the tensor that it reads.
 
+pub mod component;
 pub mod weights;
 
 use csdfc_codegen::bind::Primitive;

@@ -5,9 +5,10 @@
 //! plan's order ([`saved::reload`](crate::saved::reload)).
 
 use super::order::{LayerOrder, least_peak};
+use crate::network::component::{components, stops};
 use crate::network::{LayerId, Network};
 
-/// The layers of one partition, which follow each other in the network's order.
+/// The layers of one partition.
 #[derive(Debug, Clone, Copy)]
 pub struct PartitionLayers<'a> {
     /// The layers, ascending.
@@ -16,7 +17,8 @@ pub struct PartitionLayers<'a> {
     pub is_scheduled: bool,
 }
 
-/// Reorders the layers of a network within its partitions. `cnn` is the name of the network. If the partitions are a
+/// Reorders the layers of a network within its partitions. They stay in their run of layers of one partition, and on
+/// their side of a layer at which partitions wait for each other. `cnn` is the name of the network. If the partitions are a
 /// pipeline, a tensor that goes from one to another is stored all the time, and so does not count.
 pub fn reorder(
     cnn: &str,
@@ -36,10 +38,11 @@ pub fn reorder(
         if layer.is_read_in_place() || is_pipeline && crosses(id) { 0 } else { layer.tensor_bytes() }
     };
     let bytes: Vec<u64> = network.ids().map(stored).collect();
-    let own_order = partitions.iter().filter(|partition| !partition.is_scheduled);
-    let ranges: Vec<_> = own_order
-        .filter_map(|partition| Some(partition.layers.first()?.0..partition.layers.last()?.0 + 1))
-        .collect();
+    let stops = stops(&network, &stage, &components(&network, &stage, partitions.len()));
+    let ids: Vec<LayerId> = network.ids().collect();
+    let runs = ids.chunk_by(|a, b| stage[a.0] == stage[b.0] && stops.binary_search(a).is_err());
+    let own_order = runs.filter(|run| !partitions[stage[run[0].0]].is_scheduled);
+    let ranges: Vec<_> = own_order.map(|run| run[0].0..run[run.len() - 1].0 + 1).collect();
     let LayerOrder { layers, peak, before, exact } = least_peak(&network, &ranges, &bytes);
     if !layers.is_sorted() {
         tracing::info!(cnn, peak, before, exact, "layers reordered");

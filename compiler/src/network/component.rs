@@ -1,0 +1,119 @@
+//! Partitions that wait for each other within a frame.
+//!
+//! If a partition reads what a second one makes, and the second one what the first makes, directly or over others, then
+//! both work on one frame at a time: they are in one *component*, a strongly connected component of the graph of
+//! partitions. Of a CNN whose inception modules each have a branch on another processor, the branches and the rest are
+//! one component. A component is a stage of a pipeline as a whole. Partitions of different components work on different
+//! frames.
+//!
+//! The layers of a partition fire in topological order. Where it waits, and where another one waits for it, a segment
+//! ends ([`stops`]). So all segments of a component have an order in which each finds what it reads, and no choice of
+//! rows can make partitions wait for each other for ever.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use petgraph::algo::tarjan_scc;
+use petgraph::graph::{DiGraph, NodeIndex};
+
+use super::{LayerId, Network};
+
+/// The components of `count` partitions, in the order of data. `partition_of` has the partition of each layer. A component
+/// lists its partitions, ascending. Where data leave a choice, the component comes first whose first layer does.
+pub fn components(network: &Network, partition_of: &[usize], count: usize) -> Vec<Vec<usize>> {
+    let edges: BTreeSet<(usize, usize)> = crossing(network, partition_of)
+        .map(|(producer, reader)| (partition_of[producer.0], partition_of[reader.0]))
+        .collect();
+    let mut graph = DiGraph::<(), ()>::new();
+    let nodes: Vec<NodeIndex> = (0..count).map(|_| graph.add_node(())).collect();
+    for (from, to) in &edges {
+        graph.add_edge(nodes[*from], nodes[*to], ());
+    }
+    let mut component_of = vec![0; count];
+    let mut members: Vec<Vec<usize>> = Vec::new();
+    for nodes in tarjan_scc(&graph) {
+        let mut component: Vec<usize> = nodes.into_iter().map(NodeIndex::index).collect();
+        component.sort_unstable();
+        component.iter().for_each(|p| component_of[*p] = members.len());
+        members.push(component);
+    }
+    let mut first = vec![usize::MAX; members.len()];
+    for (layer, p) in partition_of.iter().enumerate() {
+        let first = &mut first[component_of[*p]];
+        *first = (*first).min(layer);
+    }
+    let mut waits: Vec<usize> = vec![0; members.len()];
+    let mut feeds: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
+    for (from, to) in edges.into_iter().map(|(from, to)| (component_of[from], component_of[to])) {
+        if from != to && feeds.entry(from).or_default().insert(to) {
+            waits[to] += 1;
+        }
+    }
+    let mut ready: BTreeSet<(usize, usize)> =
+        (0..members.len()).filter(|c| waits[*c] == 0).map(|c| (first[c], c)).collect();
+    let mut order = Vec::new();
+    while let Some((_, component)) = ready.pop_first() {
+        order.push(std::mem::take(&mut members[component]));
+        for to in feeds.remove(&component).unwrap_or_default() {
+            waits[to] -= 1;
+            if waits[to] == 0 {
+                ready.insert((first[to], to));
+            }
+        }
+    }
+    order
+}
+
+/// The layers after which a partition's segment ends, ascending: in components of several partitions, those whose tensor
+/// another partition of the component reads, and those before a layer that reads a tensor of such a partition.
+/// `partition_of` and `components` are as in [`components`].
+pub fn stops(network: &Network, partition_of: &[usize], components: &[Vec<usize>]) -> Vec<LayerId> {
+    let mut component_of = vec![0; components.iter().map(Vec::len).sum()];
+    for (c, component) in components.iter().enumerate() {
+        component.iter().for_each(|p| component_of[*p] = c);
+    }
+    let mut stops = BTreeSet::new();
+    for (producer, reader) in crossing(network, partition_of) {
+        if component_of[partition_of[producer.0]] == component_of[partition_of[reader.0]] {
+            stops.insert(producer);
+            let own = |layer: &usize| partition_of[*layer] == partition_of[reader.0];
+            stops.extend((0..reader.0).rev().find(own).map(LayerId));
+        }
+    }
+    stops.into_iter().collect()
+}
+
+/// The producer and the reader of each operand that comes from another partition.
+fn crossing(network: &Network, partition_of: &[usize]) -> impl Iterator<Item = (LayerId, LayerId)> {
+    let operands = network.ids().flat_map(|reader| {
+        network.layer(reader).inputs.iter().map(move |operand| (operand.layer, reader))
+    });
+    operands.filter(|(producer, reader)| partition_of[producer.0] != partition_of[reader.0])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// LeNet-5 is a chain of layers.
+    #[test]
+    fn partitions_that_wait_for_each_other() {
+        let network = crate::builtin::network("lenet5").unwrap();
+        let rest = network.layers.len() - 6;
+        let of = |first: [usize; 6], last: usize| [&first[..], &vec![last; rest]].concat();
+        let ids = |ids: &[usize]| ids.iter().copied().map(LayerId).collect::<Vec<_>>();
+        for (partition_of, count, expected, stop) in [
+            (of([0; 6], 0), 1, vec![vec![0]], vec![]),
+            // A pipeline whose partitions are named in any order.
+            (of([1, 1, 0, 0, 2, 2], 2), 3, vec![vec![1], vec![0], vec![2]], vec![]),
+            // There and back.
+            (of([0, 0, 1, 1, 0, 0], 0), 2, vec![vec![0, 1]], vec![1, 3]),
+            (of([0, 1, 0, 1, 2, 2], 3), 4, vec![vec![0, 1], vec![2], vec![3]], vec![0, 1, 2]),
+            // Over a third.
+            (of([0, 1, 2, 0, 0, 3], 3), 4, vec![vec![0, 1, 2], vec![3]], vec![0, 1, 2]),
+        ] {
+            let found = components(&network, &partition_of, count);
+            assert_eq!(found, expected, "{partition_of:?}");
+            assert_eq!(stops(&network, &partition_of, &found), ids(&stop), "{partition_of:?}");
+        }
+    }
+}
