@@ -14,7 +14,7 @@ use csdfc_codegen::plan::{Cnn, Plan};
 use csdfc_codegen::run::{Data, Runner, Value, input_dims};
 use csdfc_command::commands::{self, npy};
 use csdfc_tests::crates::{emitted, run};
-use csdfc_tests::{application, models, plan, skipped};
+use csdfc_tests::{app, application, models, plan, skipped};
 
 /// What a process takes beside the plan's total and the frames that its caller holds: the program itself, its stacks and
 /// the system's libraries.
@@ -172,6 +172,16 @@ fn a_pipeline() {
             r#"(cnns: [(model: "builtin:mobilenet_v2", {cut})], parallel: [["front", "back"]], rows: {rows})"#
         )));
     }
+}
+
+/// A branch of each inception module on another processor.
+#[test]
+fn branches() {
+    if cfg!(debug_assertions) {
+        println!("the branches are built in release only");
+        return;
+    }
+    check(&app("pipelines/googlenet.ron").resolve().expect("an application"));
 }
 
 #[test]

@@ -391,6 +391,7 @@ fn random(seed: u64) -> (Application, DeviceProfile) {
     let storage = if seed.is_multiple_of(2) { StorageModel::Tensors } else { StorageModel::Edges };
     let mut application = match seed % 16 {
         0 | 1 => large(&mut random, storage),
+        2..=5 => generate::dealt(&bytes, storage),
         _ => generate::application(&bytes, storage),
     };
     application.threads = random.random_range(1..=4);

@@ -110,6 +110,8 @@ fn subjects() -> Vec<(String, Plan)> {
         partitions: [(name: "p2", upto: "l2"), (name: "p3")])], parallel: [["cnn1"], ["p2", "p3"]]"#;
     let piped = r#"cnns: [(model: "builtin:lenet5", partitions: [(name: "a", upto: "S2"), (name: "b")])],
         parallel: [["a", "b"]]"#;
+    let branch = r#"cnns: [(model: "builtin:paper_cnn1", partitions: [(name: "a"), (name: "b", layers: ["l3"])])],
+        parallel: [["a", "b"]], rows: all"#;
     let in_turn = r#"cnns: [(model: "builtin:resnet8", partitions: [(name: "a", upto: "stack1_conv1"), (name: "b")])],
         rows: all"#;
     let two = r#"cnns: [(model: "builtin:lenet5"), (model: "builtin:paper_pair"), (model: "builtin:resnet8")],
@@ -124,6 +126,8 @@ fn subjects() -> Vec<(String, Plan)> {
         ("paper, tensors".into(), format!("{paper}, rows: all")),
         ("pipeline, tensors".into(), format!("{piped}, rows: all")),
         ("pipeline, edges".into(), format!("{piped}, storage: edges, rows: all")),
+        ("branch, tensors".into(), branch.into()),
+        ("branch, edges".into(), format!("{branch}, storage: edges")),
         ("in turn".into(), in_turn.into()),
         ("several CNNs, tensors".into(), two.into()),
         ("several CNNs, edges".into(), format!("{two}, storage: edges")),

@@ -151,6 +151,7 @@ macro_rules! pipeline {
 
 cnn!(lenet, input: [f32; 32], output: [[f32; 10]; 1]);
 cnn!(skip, l1: [f32; 96], l5: [[f32; 512]; 32]);
+cnn!(branch, l1: [f32; 96], l5: [[f32; 512]; 32]);
 cnn!(fork, input0: [f32; 48], out: [[f32; 320]; 16]);
 cnn!(one, input: [f32; 32], output: [[f32; 10]; 1]);
 cnn!(two, l1: [f32; 96], l2: [[f32; 256]; 32]);
@@ -187,5 +188,6 @@ fn main() {
     assert!(made_left == first && made_right == second, "at the same time");
     tell("one", &first);
     tell("two", &second);
+    pipeline!(branch, &mut *arena, frames, "j", "j");
     pipeline!(fork, &mut *arena, frames, "f", "h");
 }

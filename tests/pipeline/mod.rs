@@ -13,7 +13,8 @@ use csdfc_codegen::shape::Shape;
 use csdfc_tests::crates::{COUNTING, SANITIZED, run, thread_sanitizer, write_with_harness};
 use csdfc_tests::{application, generate, plan, root};
 
-/// Two pipelines, one with a tensor that both its stages read, and two CNNs at the same time; [`fork`] joins them.
+/// Two pipelines, one with a tensor that both its stages read, two CNNs at the same time, and two stages that wait for each
+/// other within a frame; [`fork`] joins them.
 const APPLICATION: &str = r#"(
     cnns: [
         (name: "lenet", model: "builtin:lenet5",
@@ -21,8 +22,10 @@ const APPLICATION: &str = r#"(
         (name: "skip", model: "builtin:paper_cnn1", partitions: [(name: "d", upto: "l3"), (name: "e")]),
         (name: "one", model: "builtin:lenet5"),
         (name: "two", model: "builtin:paper_pair"),
+        (name: "branch", model: "builtin:paper_cnn1",
+         partitions: [(name: "i", processor: "gpu", layers: ["l3"]), (name: "j")]),
     ],
-    parallel: [["a", "b", "c"], ["d", "e"], ["one", "two"]],
+    parallel: [["a", "b", "c"], ["d", "e"], ["one", "two"], ["i", "j"]],
     OPTIONS
 )"#;
 

@@ -209,7 +209,11 @@ fn verdicts(plan: &Plan) -> (Result<replay::Replayed, String>, Result<(), String
 
 #[test]
 fn applications_are_accepted() {
-    for (name, plan) in plans_of_applications() {
+    let dealt = (0..100).map(|seed| {
+        let storage = [StorageModel::Tensors, StorageModel::Edges][seed as usize % 2];
+        (format!("dealt, {seed}"), outcome(&generate::dealt(&bytes(seed), storage)).plan)
+    });
+    for (name, plan) in plans_of_applications().into_iter().chain(dealt) {
         let (replayed, checked) = verdicts(&plan);
         assert_eq!(checked, Ok(()), "{name}");
         let replayed = replayed.unwrap_or_else(|why| panic!("{name}: {why}"));

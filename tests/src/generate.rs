@@ -10,7 +10,7 @@ use csdfc::app::partition::Partition;
 use csdfc::app::resolve::{Application, Cnn, Constraints, RowsChoice};
 use csdfc::app::spec::{Prefer, Primitives, SearchSpec};
 use csdfc::network::weights::{WeightSource, Weights};
-use csdfc::network::{Layer, LayerId, Network, NetworkOutput, Operand};
+use csdfc::network::{Layer, LayerId, Network, NetworkOutput, Operand, component};
 use csdfc::operators::{output_shape, parameter_dims};
 use csdfc::pass::Fusion;
 use csdfc_codegen::operator::{
@@ -410,6 +410,50 @@ pub fn application(bytes: &[u8], storage: StorageModel) -> Application {
         }
     }
     of_cnns(cnns, parallel, storage, RowsChoice::Layers(rows))
+}
+
+/// The same, but for the partitions: layers are dealt out at random to up to three of each CNN, all of which run at the same
+/// time. Most of them wait for each other within a frame.
+pub fn dealt(bytes: &[u8], storage: StorageModel) -> Application {
+    let mut application = application(bytes, storage);
+    let reversed: Vec<u8> = bytes.iter().rev().copied().collect();
+    let mut random = Choices(reversed.iter());
+    for cnn in &mut application.cnns {
+        let (count, mut now) = (random.pick(2, 3), 0);
+        let mut place = Vec::new();
+        for _ in cnn.network.ids() {
+            if random.pick(0, 2) == 0 {
+                now = random.pick(0, count - 1);
+            }
+            place.push(now);
+        }
+        let mut used = place.clone();
+        used.sort_unstable();
+        used.dedup();
+        place.iter_mut().for_each(|p| *p = used.partition_point(|used| used < p));
+        let components = component::components(&cnn.network, &place, used.len());
+        let (network, place) = component::gather(std::mem::take(&mut cnn.network), &place, &components);
+        let partition = |p: usize| Partition {
+            name: format!("{}.{p}", cnn.name),
+            layers: network.ids().filter(|id| place[id.0] == p).collect(),
+            processor: "cpu".into(),
+            schedule: None,
+        };
+        cnn.partitions = (0..used.len()).map(partition).collect();
+        cnn.partitions.sort_by_key(|partition| partition.layers.last().copied());
+        cnn.network = network;
+    }
+    let names = |cnn: &Cnn| cnn.partitions.iter().map(|partition| partition.name.clone()).collect();
+    application.parallel = application.cnns.iter().map(names).collect();
+    if random.flag() {
+        application.parallel = vec![application.parallel.concat()];
+    }
+    if let RowsChoice::Layers(rows) = &mut application.rows {
+        for ((cnn, id), rows) in rows {
+            *rows = (*rows).min(application.cnns[*cnn].network.layer(*id).rows() as u64);
+        }
+    }
+    application
 }
 
 /// The application of these CNNs.

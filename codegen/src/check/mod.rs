@@ -5,8 +5,8 @@
 //! of l's operator (`rows`), and `keep(l, o, p)` the first row that firings p.. still read.
 //!
 //! 1. *Structure* (`structure`). Names are unique and resolve; layers are in topological order, each in one
-//!    partition, and no data flows to an earlier partition; each tensor states its producer, its readers, its shape
-//!    and sizes truly; a view has as many elements as its tensor.
+//!    partition, and no data flows to an earlier partition, unless the two run at the same time; each tensor states its
+//!    producer, its readers, its shape and sizes truly; a view has as many elements as its tensor.
 //! 2. *Shapes* (`shapes`). Each layer's output shape and parameters are what its operator makes of its inputs.
 //!    *Primitives* (`primitives`). Each layer's primitive is one that computes its operator, and tensors lie in the
 //!    layouts that it reads and writes.

@@ -41,23 +41,19 @@ pub(super) fn cut(
     }
     let place = places(&network, cnn, specs, path)?;
     let components = component::components(&network, &place, specs.len());
-    let mut rank = vec![0; specs.len()];
-    for (at, component) in components.iter().enumerate() {
-        component.iter().for_each(|p| rank[*p] = at);
-    }
-    let mut order: Vec<LayerId> = network.ids().collect();
-    order.sort_by_key(|id| rank[place[id.0]]);
-    let network = network.reordered(&order);
+    let waits = |p: usize| components.iter().any(|component| component.len() > 1 && component.contains(&p));
+    let (network, place) = component::gather(network, &place, &components);
     let mut partitions = Vec::new();
     for (i, spec) in specs.iter().enumerate() {
         let at = [path, &["partitions".into(), i.into()]].concat();
-        let layers: Vec<LayerId> = network.ids().filter(|id| place[order[id.0].0] == i).collect();
+        let layers: Vec<LayerId> = network.ids().filter(|id| place[id.0] == i).collect();
         let schedule = match &spec.schedule {
             None => None,
             Some(steps) => {
                 let at = [&at[..], &["schedule".into()]].concat();
-                if components[rank[i]].len() > 1 {
-                    let message = format!("partition `{}` waits for others within a frame", clip(&name(cnn, i, spec)));
+                if waits(i) {
+                    let message =
+                        format!("partition `{}` waits for others within a frame", clip(&name(cnn, i, spec)));
                     return Err(AppFault::new(&at, message, "a schedule of its own")
                         .help("leave out the schedule: where a partition waits depends on the others"));
                 }
@@ -131,8 +127,9 @@ fn list(
             Some(other) if other != index => {
                 let other = name(other);
                 let message = format!("partitions `{}` and `{own}` both list layer `{shown}`", clip(&other));
-                return Err(AppFault::new(&at, message, "in another partition")
-                    .help("a layer belongs to one partition; nodes that were folded into one layer go together"));
+                return Err(AppFault::new(&at, message, "in another partition").help(
+                    "a layer belongs to one partition; nodes that were folded into one layer go together",
+                ));
             }
             Some(_) if names[..j].contains(layer) => {
                 let message = format!("partition `{own}` lists `{shown}` twice");
@@ -219,7 +216,9 @@ fn end(
         }
         return match rest.is_empty() {
             false => Ok(rest.len()),
-            true => Err(no_layers(name, path).help("the other partitions already have all layers of the CNN")),
+            true => {
+                Err(no_layers(name, path).help("the other partitions already have all layers of the CNN"))
+            }
         };
     };
     let Some(layer) = find_layer(network, upto) else {

@@ -12,6 +12,7 @@
 //!   bandwidth of memory that cores share is divided by the number of cores that may be busy.
 
 pub mod measured;
+pub mod stages;
 pub mod store;
 pub mod timing;
 

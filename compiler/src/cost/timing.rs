@@ -22,25 +22,23 @@
 //! rate allows. A CNN whose partitions run at the same time in several sets (elements of J) takes turns with itself,
 //! frame by frame.
 //!
-//! Partitions of one component ([`component`](crate::network::component)) wait for each other within a frame. They are
-//! one stage. It takes as long as a frame that finds all of them idle: each of their segments starts once the one before it
-//! in its partition has ended, and all that make what it reads. So what runs beside the longest way through a frame costs
-//! nothing. `P` is then the time of the slowest stage of any kind.
+//! Partitions that wait for each other within a frame are one stage ([`stages`](crate::cost::stages)). `P` is the time of the
+//! slowest stage, of whatever kind.
 //!
 //! In the papers each partition has a processor to itself, whole. The profile `jetson-tx2-paper` is for their
 //! pipelines.
 
-use std::collections::BTreeSet;
 use std::ops::Range;
 
 use csdfc_codegen::plan::{self, StorageModel, TimeBasis};
 
 use crate::app::resolve::Application;
 use crate::cost::measured::{self, Sample};
+use crate::cost::stages::Stages;
 use crate::cost::store::Store;
 use crate::cost::{DeviceError, DeviceProfile, LayerTime, Processor, Seat};
-use crate::frame::task::{CnnTask, PartitionTask};
-use crate::network::{LayerId, Operand, component};
+use crate::frame::task::CnnTask;
+use crate::network::LayerId;
 
 /// How the frames of one CNN are timed.
 #[derive(Debug, Clone, PartialEq)]
@@ -57,22 +55,11 @@ pub struct Timing<'d> {
     store: Option<&'d Store>,
     /// Whether no other CNN runs at the same time, and nothing on another processor.
     is_alone: bool,
-    /// The partitions of each stage: one, or a component of several.
-    stages: Vec<Range<usize>>,
-    /// Of components of several partitions, what they do in a frame.
-    pieces: Vec<Piece>,
+    /// What works on one frame at a time.
+    stages: Stages,
     /// For each double buffer whose writer and reader are not neighbours: the stages from the writer to the reader. At
     /// most two frames may be between them.
     spans: Vec<Range<usize>>,
-}
-
-/// Layers of a partition between two moments at which it waits, or another one waits for it.
-#[derive(Debug, Clone, PartialEq)]
-struct Piece {
-    partition: usize,
-    layers: Vec<LayerId>,
-    /// The pieces that must have ended before: those of its component that make what it reads.
-    after: Vec<usize>,
 }
 
 /// One frame of a CNN, modelled.
@@ -97,8 +84,7 @@ impl<'d> Timing<'d> {
             pipelines: std::iter::once(0..1).collect(),
             store: None,
             is_alone: true,
-            stages: std::iter::once(0..1).collect(),
-            pieces: Vec::new(),
+            stages: Stages::each_a_partition(1),
             spans: Vec::new(),
         }
     }
@@ -143,8 +129,7 @@ impl<'d> Timing<'d> {
             }
             let name = &application.cnns[cnn].name;
             let deadline_ns = application.constraints.latency_ns.get(name).copied();
-            let stages = stages(task);
-            let pieces = pieces(task, &stages);
+            let stages = Stages::of(task);
             let spans = match application.storage {
                 StorageModel::Edges => spans(task, &pipelines, &stages),
                 StorageModel::Tensors => Vec::new(),
@@ -160,7 +145,7 @@ impl<'d> Timing<'d> {
                 }
             }
             let store = device.store.as_ref();
-            Ok(Timing { seats, deadline_ns, samples, pipelines, store, is_alone, stages, pieces, spans })
+            Ok(Timing { seats, deadline_ns, samples, pipelines, store, is_alone, stages, spans })
         };
         (0..tasks.len()).map(of_cnn).collect()
     }
@@ -289,8 +274,8 @@ impl<'d> Timing<'d> {
             }
             works.push(core_ns);
         }
-        let times = self.stage_times(task, &of_layer, |_| 1.0);
-        let stretched = self.stage_times(task, &of_layer, |partition| self.seats[partition].stretch());
+        let times = self.stages.times(task, &of_layer, |_| 1.0);
+        let stretched = self.stages.times(task, &of_layer, |partition| self.seats[partition].stretch());
         let latency_ns: f64 = stretched.iter().sum();
         let period_ns = match self.pipelines.as_slice() {
             [_] => self.slowest(&stretched).min(self.shared(&times, &works)),
@@ -299,7 +284,12 @@ impl<'d> Timing<'d> {
         // A network of inputs alone takes no time; a nanosecond keeps its frame rate finite.
         let period_ns = period_ns.max(1.0);
         let loads = self.pipelines.iter().flat_map(|pipeline| {
-            let own = self.stages.iter().zip(&stretched).filter(|(stage, _)| pipeline.contains(&stage.start));
+            let own = self
+                .stages
+                .partitions
+                .iter()
+                .zip(&stretched)
+                .filter(|(stage, _)| pipeline.contains(&stage.start));
             let while_it_runs = match self.pipelines.len() {
                 1 => period_ns,
                 _ => own.map(|(_, time)| time).sum::<f64>().max(1.0),
@@ -308,31 +298,6 @@ impl<'d> Timing<'d> {
         });
         let loads = loads.collect();
         FrameTime { period_ns, latency_ns, loads }
-    }
-
-    /// The time of each stage, given the time of each layer, and how many times longer partitions take.
-    fn stage_times(
-        &self,
-        task: &CnnTask<'_>,
-        of_layer: &[f64],
-        stretch: impl Fn(usize) -> f64,
-    ) -> Vec<f64> {
-        let time = |layers: &[LayerId], partition: usize| {
-            layers.iter().map(|id| of_layer[id.0]).sum::<f64>() * stretch(partition)
-        };
-        let mut ends: Vec<f64> = Vec::with_capacity(self.pieces.len());
-        let mut free = vec![0.0f64; task.partitions.len()];
-        for Piece { partition, layers, after } in &self.pieces {
-            let start = after.iter().map(|piece| ends[*piece]).fold(free[*partition], f64::max);
-            let end = start + time(layers, *partition);
-            free[*partition] = end;
-            ends.push(end);
-        }
-        let of_stage = |stage: &Range<usize>| match stage.len() {
-            1 => time(&task.partitions[stage.start].layers, stage.start),
-            _ => free[stage.clone()].iter().copied().fold(0.0, f64::max),
-        };
-        self.stages.iter().map(of_stage).collect()
     }
 
     /// Time between frames of a pipeline whose stages take so long.
@@ -367,41 +332,10 @@ fn pipelines(task: &CnnTask<'_>) -> Vec<Range<usize>> {
     pipelines
 }
 
-/// The partitions of each stage. Those of a component follow each other.
-fn stages(task: &CnnTask<'_>) -> Vec<Range<usize>> {
-    let components = component::components(task.network, &task.partition_of(), task.partitions.len());
-    let range = |component: &Vec<usize>| Some(*component.first()?..component.last()? + 1);
-    components.iter().filter_map(range).collect()
-}
-
-/// The pieces of all components of several partitions, each after those that it waits for.
-fn pieces(task: &CnnTask<'_>, stages: &[Range<usize>]) -> Vec<Piece> {
-    let mut pieces = Vec::new();
-    for stage in stages.iter().filter(|stage| stage.len() > 1) {
-        for p in stage.clone() {
-            let PartitionTask { layers, stops, .. } = &task.partitions[p];
-            let pieces_of = layers.chunk_by(|before, _| stops.binary_search(before).is_err());
-            pieces.extend(pieces_of.map(|layers| (p, layers.to_vec())));
-        }
-    }
-    // Only the first layer of a piece reads what another one makes, and only the last is read.
-    pieces.sort_by_key(|(_, layers)| layers.first().copied());
-    let after = |(partition, layers): &(usize, Vec<LayerId>)| {
-        let operands = layers.iter().flat_map(|id| &task.network.layer(*id).inputs);
-        let is_made = |operand: &&Operand| !task.partitions[*partition].layers.contains(&operand.layer);
-        let made = operands.filter(is_made).filter_map(|operand| {
-            pieces.iter().position(|(_, layers)| layers.last() == Some(&operand.layer))
-        });
-        made.collect::<BTreeSet<usize>>().into_iter().collect()
-    };
-    let pieces = pieces.iter().map(|piece| (piece, after(piece)));
-    pieces.map(|((p, layers), after)| Piece { partition: *p, layers: layers.clone(), after }).collect()
-}
-
 /// For each tensor of a pipeline that passes stages by: the stages from its writer to its reader.
-fn spans(task: &CnnTask<'_>, pipelines: &[Range<usize>], stages: &[Range<usize>]) -> Vec<Range<usize>> {
+fn spans(task: &CnnTask<'_>, pipelines: &[Range<usize>], stages: &Stages) -> Vec<Range<usize>> {
     let partition_of = task.partition_of();
-    let stage = |p: usize| stages.iter().position(|stage| stage.contains(&p));
+    let stage = |p: usize| stages.partitions.iter().position(|stage| stage.contains(&p));
     let mut spans: Vec<Range<usize>> = Vec::new();
     for (id, readers) in task.network.ids().zip(task.network.readers()) {
         for reader in readers {
@@ -428,14 +362,13 @@ mod tests {
         let seats = vec![seat; stages as usize];
         let pipelines = std::iter::once(0..stages as usize).collect();
         Timing {
-            stages: (0..stages as usize).map(|stage| stage..stage + 1).collect(),
+            stages: Stages::each_a_partition(stages as usize),
             seats,
             deadline_ns: None,
             samples: Vec::new(),
             pipelines,
             store: None,
             is_alone: true,
-            pieces: Vec::new(),
             spans: Vec::new(),
         }
     }

@@ -135,9 +135,8 @@ fn segments(network: &Network, partition: &PartitionTask, choice: &Choice) -> Ve
     }
     let stops = |before: &LayerId| partition.stops.binary_search(before).is_ok();
     if let Some(barriers) = &choice.barriers {
-        let within = |before: &LayerId, _: &LayerId| {
-            barriers.binary_search(before).is_err() && !stops(before)
-        };
+        let within =
+            |before: &LayerId, _: &LayerId| barriers.binary_search(before).is_err() && !stops(before);
         return partition.layers.chunk_by(within).map(<[LayerId]>::to_vec).collect();
     }
     let mut segments: Vec<Vec<LayerId>> = Vec::new();

@@ -63,14 +63,29 @@ pub fn components(network: &Network, partition_of: &[usize], count: usize) -> Ve
     order
 }
 
+/// Puts the layers of a network into an order in which those of a component follow each other. Gives the partition of each
+/// layer in this order. `partition_of` and `components` are as in [`components`].
+pub fn gather(network: Network, partition_of: &[usize], components: &[Vec<usize>]) -> (Network, Vec<usize>) {
+    let rank = ranks(components);
+    let mut order: Vec<LayerId> = network.ids().collect();
+    order.sort_by_key(|id| rank[partition_of[id.0]]);
+    (network.reordered(&order), order.iter().map(|id| partition_of[id.0]).collect())
+}
+
+/// The component of each partition.
+fn ranks(components: &[Vec<usize>]) -> Vec<usize> {
+    let mut rank = vec![0; components.iter().map(Vec::len).sum()];
+    for (at, component) in components.iter().enumerate() {
+        component.iter().for_each(|p| rank[*p] = at);
+    }
+    rank
+}
+
 /// The layers after which a partition's segment ends, ascending: in components of several partitions, those whose tensor
 /// another partition of the component reads, and those before a layer that reads a tensor of such a partition.
 /// `partition_of` and `components` are as in [`components`].
 pub fn stops(network: &Network, partition_of: &[usize], components: &[Vec<usize>]) -> Vec<LayerId> {
-    let mut component_of = vec![0; components.iter().map(Vec::len).sum()];
-    for (c, component) in components.iter().enumerate() {
-        component.iter().for_each(|p| component_of[*p] = c);
-    }
+    let component_of = ranks(components);
     let mut stops = BTreeSet::new();
     for (producer, reader) in crossing(network, partition_of) {
         if component_of[partition_of[producer.0]] == component_of[partition_of[reader.0]] {
@@ -84,9 +99,9 @@ pub fn stops(network: &Network, partition_of: &[usize], components: &[Vec<usize>
 
 /// The producer and the reader of each operand that comes from another partition.
 fn crossing(network: &Network, partition_of: &[usize]) -> impl Iterator<Item = (LayerId, LayerId)> {
-    let operands = network.ids().flat_map(|reader| {
-        network.layer(reader).inputs.iter().map(move |operand| (operand.layer, reader))
-    });
+    let operands = network
+        .ids()
+        .flat_map(|reader| network.layer(reader).inputs.iter().map(move |operand| (operand.layer, reader)));
     operands.filter(|(producer, reader)| partition_of[producer.0] != partition_of[reader.0])
 }
 
@@ -114,6 +129,8 @@ mod tests {
             let found = components(&network, &partition_of, count);
             assert_eq!(found, expected, "{partition_of:?}");
             assert_eq!(stops(&network, &partition_of, &found), ids(&stop), "{partition_of:?}");
+            let (_, gathered) = gather(network.clone(), &partition_of, &found);
+            assert_eq!(gathered, partition_of, "a chain stays as it is");
         }
     }
 }

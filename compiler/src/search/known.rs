@@ -112,7 +112,11 @@ mod tests {
         let timing = Timing::alone(device.processor("cpu").unwrap(), 1);
         let networks = ["lenet5", "paper_cnn1"].map(|name| builtin::network(name).unwrap());
         let task = |network| {
-            let partitions = vec![PartitionTask { layers: Network::ids(network).collect(), steps: None, stops: Vec::new() }];
+            let partitions = vec![PartitionTask {
+                layers: Network::ids(network).collect(),
+                steps: None,
+                stops: Vec::new(),
+            }];
             CnnTask { network, workers: 1, partitions, together: vec![vec![false]], paging: Vec::new() }
         };
         let tasks: Vec<CnnTask<'_>> = networks.iter().map(task).collect();

@@ -156,7 +156,8 @@ mod tests {
 
     fn pipeline(network: &Network, cut: usize) -> CnnTask<'_> {
         let layers: Vec<LayerId> = network.ids().collect();
-        let stage = |layers: &[LayerId]| PartitionTask { layers: layers.to_vec(), steps: None, stops: Vec::new() };
+        let stage =
+            |layers: &[LayerId]| PartitionTask { layers: layers.to_vec(), steps: None, stops: Vec::new() };
         let (front, back) = layers.split_at(cut);
         let stages = match back {
             [] => vec![stage(front)],

@@ -123,7 +123,15 @@ fn structure() {
             "not_topological",
         ),
         ("order of layers", pair, |p| p.cnns[0].layers.swap(1, 2), "not_topological"),
-        ("backward cut", pipelined, |p| p.partitions.swap(0, 1), "backward_cut"),
+        (
+            "backward cut",
+            pipelined,
+            |p| {
+                p.partitions.swap(0, 1);
+                p.parallel = vec![vec!["p1".into()], vec!["p2".into()]];
+            },
+            "backward_cut",
+        ),
         ("inputs", pair, |p| p.cnns[0].inputs.push("l1".into()), "structure"),
         ("producer", pair, |p| p.tensors[1].producer = "l2".into(), "tensor"),
         ("consumers", pair, |p| p.tensors[1].consumers.clear(), "tensor"),

@@ -83,6 +83,21 @@ fn partitions_and_schedules() {
     );
     check("nothing_left", &partitions("(name: \"p\", upto: \"pool\"), (name: \"q\")"));
     check("layers_left", &partitions("(name: \"p\", upto: \"conv1\"), (name: \"q\", upto: \"add\")"));
+    check("layers_unknown", &partitions(r#"(name: "p", layers: ["conv1", "cnov2"]), (name: "q")"#));
+    check("layers_twice", &partitions(r#"(name: "p", layers: ["conv1", "conv1"]), (name: "q")"#));
+    check("layers_in_two", &partitions(r#"(layers: ["conv1", "conv2"]), (layers: ["add", "relu2"]), ()"#));
+    check("layers_and_upto", &partitions(r#"(name: "p", layers: ["conv1"], upto: "conv1"), (name: "q")"#));
+    check(
+        "layers_of_none",
+        &partitions(r#"(name: "p", layers: ["image", "conv1"]), (layers: ["add", "pool"])"#),
+    );
+    check("layers_empty", &partitions(r#"(name: "p", layers: []), (name: "q")"#));
+    check("upto_listed", &partitions(r#"(name: "p", layers: ["conv2"]), (upto: "conv2"), ()"#));
+    check("not_at_once", &partitions(r#"(name: "p", layers: ["conv2"]), (name: "q")"#));
+    check(
+        "schedule_waits",
+        &partitions(r#"(layers: ["conv2"]), (schedule: [["conv1"], ["add"], ["pool"]])"#),
+    );
     let schedule = |steps: &str| partitions(&format!("\n      (schedule: {steps}),\n    "));
     check("schedule_leaves_out", &schedule(r#"[["conv1"], ["conv2"], ["pool"]]"#));
     check("schedule_doubles", &schedule(r#"[["conv1"], ["conv2"], ["conv1"], ["add"], ["pool"]]"#));

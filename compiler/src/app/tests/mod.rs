@@ -125,6 +125,37 @@ fn a_cnn_in_parallel_stands_for_its_partitions() {
     assert_eq!(app.constraints.memory, Some(MemoryGoal::Min));
 }
 
+/// Partitions stand in the order of their last layers, and layers of one follow each other where data let them.
+#[test]
+fn partitions_list_layers() {
+    for (partitions, layers, expected) in [
+        (
+            r#"(name: "p"), (name: "q", layers: ["relu2"])"#,
+            ["image", "conv1", "conv2", "add", "pool"],
+            [("q", ids(&[2])), ("p", ids(&[0, 1, 3, 4]))],
+        ),
+        (
+            r#"(name: "p", layers: ["pool", "add"]), (name: "q")"#,
+            ["image", "conv1", "conv2", "add", "pool"],
+            [("q", ids(&[0, 1, 2])), ("p", ids(&[3, 4]))],
+        ),
+        (
+            r#"(name: "q", layers: ["conv2", "pool", "add"]), (name: "p", layers: ["conv1", "image"])"#,
+            ["image", "conv1", "conv2", "add", "pool"],
+            [("p", ids(&[0, 1])), ("q", ids(&[2, 3, 4]))],
+        ),
+    ] {
+        let text = format!(
+            r#"(cnns: [(model: "a.onnx", partitions: [{partitions}])], parallel: [["p", "q"]], storage: edges)"#
+        );
+        let app = application(&text).unwrap();
+        let names: Vec<&str> = app.cnns[0].network.layers.iter().map(|layer| layer.name.as_str()).collect();
+        assert_eq!(names, layers, "{partitions}");
+        let found = app.cnns[0].partitions.iter().map(|p| (p.name.as_str(), p.layers.clone()));
+        assert_eq!(found.collect::<Vec<_>>(), expected, "{partitions}");
+    }
+}
+
 #[test]
 fn schedules_are_bound() {
     for (schedule, expected) in [

@@ -237,7 +237,8 @@ mod tests {
     use crate::frame::task::PartitionTask;
 
     fn task(network: &Network) -> CnnTask<'_> {
-        let partitions = vec![PartitionTask { layers: network.ids().collect(), steps: None, stops: Vec::new() }];
+        let partitions =
+            vec![PartitionTask { layers: network.ids().collect(), steps: None, stops: Vec::new() }];
         CnnTask { network, workers: 1, partitions, together: vec![vec![false]], paging: Vec::new() }
     }
 
