@@ -61,7 +61,7 @@ fn source(coordinates: Coordinates, y: usize, size: usize, made: usize) -> Fract
             Fraction::whole(y).times(Fraction::whole(size - 1)).by(Fraction::whole(made - 1))
         }
         Coordinates::Asymmetric => Fraction::whole(y).by(scale),
-        Coordinates::TfHalfPixelForNn => unreachable!("ONNX no longer has it"),
+        _ => unreachable!("only these are compared"),
     }
 }
 
@@ -175,7 +175,7 @@ fn reference(coordinates: Coordinates, rounding: Rounding, scale: f64, at: usize
         Coordinates::Asymmetric => x / scale,
         Coordinates::PytorchHalfPixel if output_width == 1.0 => -0.5,
         Coordinates::PytorchHalfPixel | Coordinates::HalfPixel => (x + 0.5) / scale - 0.5,
-        Coordinates::TfHalfPixelForNn => unreachable!("the reference does not have it"),
+        _ => unreachable!("only these are compared"),
     };
     // A whole coordinate is the right one of its neighbours, of which the right one is taken.
     let whole = x_ori == x_ori.floor();

@@ -11,7 +11,9 @@ from onnx import TensorProto, helper, numpy_helper, version_converter
 from onnx.reference import ReferenceEvaluator
 
 OLDEST_OPSET = 7
-LARGEST_RANK = 4
+LARGEST_RANK = 6
+# Images, and lines.
+WINDOW_RANKS = (4, 3)
 README = Path(__file__).resolve().parents[2] / "README.md"
 # Operators with several operands that csdfc takes as tensors of the network.
 SEVERAL = {"Add", "Concat", "Div", "MatMul", "Max", "Mean", "Min", "Mul", "Pow", "Sub", "Sum"}
@@ -173,7 +175,7 @@ def _claim_tensors(model, values, expected):
     if max([0, *ranks.values()]) > LARGEST_RANK:
         raise Unclaimed(f"a tensor of rank above {LARGEST_RANK}")
     for node in shown.node:
-        if node.op_type in WINDOWS and ranks.get(node.input[0], LARGEST_RANK) not in (3, LARGEST_RANK):
+        if node.op_type in WINDOWS and ranks.get(node.input[0], WINDOW_RANKS[0]) not in WINDOW_RANKS:
             raise Unclaimed("a window that is not 1-D or 2-D")
     if any(array.size == 0 and array.ndim > 1 for array in arrays) or any(a.size == 0 for a in expected.values()):
         raise Unclaimed("a tensor without elements")
@@ -228,7 +230,7 @@ def _with_data(model, values, expected, data, tolerance):
 
 def _is_batch(array):
     """Whether csdfc reads the first dimension as a batch above 1."""
-    return array.ndim in (2, 4) and array.shape[0] > 1
+    return array.ndim in (2, 4, 5, 6) and array.shape[0] > 1
 
 
 def _by_sample(model, graph, feeds, constants, expected, batch, tolerance):

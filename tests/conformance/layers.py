@@ -226,10 +226,14 @@ def resize(net, operator, x):
             return net.node(operator, [x], [*outer, *size], mode=mode, scales=scales)
         return net.node(operator, [x, net.store(np.array(scales, np.float32))], [*outer, *size], mode=mode)
     size = [net.count(max(1, h // 2), 2 * h), net.count(max(1, w // 2), 2 * w)]
-    attributes = {"mode": net.choice(["nearest", "linear"]),
+    attributes = {"mode": net.choice(["nearest", "linear"] + ["cubic"] * (net.opset >= 11)),
                   "coordinate_transformation_mode": net.choice(["asymmetric", "half_pixel", "align_corners", "pytorch_half_pixel"])}
     if attributes["mode"] == "nearest":
         attributes["nearest_mode"] = net.choice(["floor", "ceil", "round_prefer_floor", "round_prefer_ceil"])
+    if attributes["mode"] == "cubic":
+        attributes |= {"cubic_coeff_a": net.choice([-0.75, -0.5]), "exclude_outside": net.choice([0, 1])}
+    if net.opset >= 18 and attributes["mode"] != "nearest" and net.one_in(3):
+        attributes["antialias"] = 1
     # Before opset 13 what is not given is an empty tensor.
     none = "" if net.opset >= 13 else net.store(np.zeros(0, np.float32))
     spot = attributes["coordinate_transformation_mode"]

@@ -9,9 +9,9 @@ use csdfc_codegen::bind::{self, Call, Form, Literal, Primitive, Site};
 use csdfc_codegen::format::Quantisation;
 use csdfc_codegen::operator::{
     ArgMax, BatchNorm, Binary, BinaryFunction, Concat, ConstantOperand, Conv, ConvTranspose, Coordinates,
-    DepthToSpace, ElementWise, Function, Gemm, InstanceNorm, Lrn, Operator, Pad, PadMode, Pool, PoolKind,
-    Pre, Ratio, Reduce, ReduceFunction, Resize, ResizeMode, Rounding, Scale, Slice, Softmax, SpaceToDepth,
-    Transpose,
+    Crop, DepthToSpace, ElementWise, Filter, Function, Gemm, InstanceNorm, Lrn, Operator, Pad, PadMode, Pool,
+    PoolKind, Pre, Ratio, Reduce, ReduceFunction, Resize, ResizeMode, Rounding, Scale, Slice, Softmax,
+    SpaceToDepth, Transpose,
 };
 use csdfc_codegen::plan::StorageModel;
 use csdfc_codegen::shape::{Order, Shape};
@@ -217,6 +217,9 @@ fn windows() -> Vec<Group> {
     let scales = [Scale::Ratio(Ratio { over: 3, under: 2 }), Scale::Float(0.5)];
     let resize = |mode, coordinates| Operator::Resize(Resize { mode, coordinates, scales, size: [9, 4] });
     let nearest = |rounding| ResizeMode::Nearest { rounding };
+    let filter =
+        |cubic, antialias| ResizeMode::Filter(Filter { cubic, antialias, exclude_outside: antialias });
+    let crop = Coordinates::TfCropAndResize(Crop { from: [-0.5, 0.0], to: [1.0, 0.75], outside: 0.5 });
     let resizes = vec![
         resize(ResizeMode::Linear, Coordinates::HalfPixel),
         resize(ResizeMode::Linear, Coordinates::AlignCorners),
@@ -224,6 +227,9 @@ fn windows() -> Vec<Group> {
         resize(nearest(Rounding::Ceil), Coordinates::PytorchHalfPixel),
         resize(nearest(Rounding::RoundPreferCeil), Coordinates::TfHalfPixelForNn),
         resize(nearest(Rounding::RoundPreferFloor), Coordinates::HalfPixel),
+        resize(filter(Some(-0.75), false), Coordinates::HalfPixelSymmetric),
+        resize(filter(None, true), Coordinates::HalfPixel),
+        resize(nearest(Rounding::Ceil), crop),
     ];
     let images = vec![plain(image())];
     let mut groups = vec![

@@ -2,7 +2,8 @@
 
 use csdfc::network::{Layer, Network};
 use csdfc_codegen::operator::{
-    BinaryFunction, Coordinates, Function, Operator, PadMode, PoolKind, ReduceFunction, Resize, ResizeMode,
+    BinaryFunction, Coordinates, Filter, Function, Operator, PadMode, PoolKind, ReduceFunction, Resize,
+    ResizeMode,
 };
 
 /// Every tensor of the network for these inputs, in row-major order of its dimensions.
@@ -262,14 +263,39 @@ fn resize(resize: &Resize, x: Tensor<'_>, o: &[usize]) -> f64 {
         Coordinates::AlignCorners if size == 1.0 => 0.0,
         Coordinates::AlignCorners => y * (own - 1.0) / (size - 1.0),
         Coordinates::Asymmetric => y * own / size,
+        Coordinates::TfCropAndResize(crop) => {
+            let [from, to] = [crop.from[0], crop.to[0]].map(f64::from);
+            let part = if size == 1.0 { 0.5 } else { y / (size - 1.0) };
+            (own - 1.0) * (from + (to - from) * part)
+        }
         _ => unreachable!("no test has other coordinates"),
     };
+    let inside = |row: f64| (0.0..=own - 1.0).contains(&row);
+    if let Coordinates::TfCropAndResize(crop) = resize.coordinates
+        && !inside(at)
+    {
+        return crop.outside.into();
+    }
     let row = |row: f64| x.at(&[o[0], o[1], row.clamp(0.0, own - 1.0) as usize, o[3]]);
     match resize.mode {
         ResizeMode::Nearest { .. } => row((at - 0.5).ceil()),
         ResizeMode::Linear => {
             let below = at.floor();
             row(below) * (1.0 - (at - below)) + row(below + 1.0) * (at - below)
+        }
+        ResizeMode::Filter(Filter { cubic, antialias, exclude_outside }) => {
+            let scale = if antialias { (size / own).min(1.0) } else { 1.0 };
+            let weight = |d: f64| match cubic.map(f64::from) {
+                None => (1.0 - d).max(0.0),
+                Some(a) if d < 1.0 => (a + 2.0) * d.powi(3) - (a + 3.0) * d * d + 1.0,
+                Some(a) if d < 2.0 => a * (d.powi(3) - 5.0 * d * d + 8.0 * d - 4.0),
+                Some(_) => 0.0,
+            };
+            let far = own as i64 * 3;
+            let taps = (-far..far).map(|i| (i as f64, weight((i as f64 - at).abs() * scale)));
+            let taps: Vec<_> = taps.filter(|(i, _)| !exclude_outside || inside(*i)).collect();
+            let all: f64 = taps.iter().map(|(_, weight)| weight).sum();
+            taps.iter().map(|(i, weight)| weight / all * row(*i)).sum()
         }
     }
 }

@@ -14,9 +14,10 @@ use csdfc::network::{Layer, LayerId, Network, NetworkOutput, Operand, component}
 use csdfc::operators::{output_shape, parameter_dims};
 use csdfc::pass::Fusion;
 use csdfc_codegen::operator::{
-    BatchNorm, Binary, BinaryFunction, Concat, Conv, ConvTranspose, Coordinates, DepthToSpace, ElementWise,
-    Function, Gemm, Input, InputElement, InstanceNorm, Operator, Pad, PadMode, Pool, PoolKind, Ratio, Reduce,
-    ReduceFunction, Resize, ResizeMode, Rounding, Scale, Slice, Softmax, SpaceToDepth, Transpose,
+    BatchNorm, Binary, BinaryFunction, Concat, Conv, ConvTranspose, Coordinates, Crop, DepthToSpace,
+    ElementWise, Filter, Function, Gemm, Input, InputElement, InstanceNorm, Operator, Pad, PadMode, Pool,
+    PoolKind, Ratio, Reduce, ReduceFunction, Resize, ResizeMode, Rounding, Scale, Slice, Softmax,
+    SpaceToDepth, Transpose,
 };
 use csdfc_codegen::plan::StorageModel;
 use csdfc_codegen::shape::Shape;
@@ -210,11 +211,19 @@ fn grow(network: &mut Network, random: &mut Choices<'_>) {
                 [_, _, rows, columns] => (*rows, *columns),
                 _ => return,
             };
-            let mode = match random.flag() {
-                true => ResizeMode::Linear,
-                false => ResizeMode::Nearest { rounding: Rounding::RoundPreferFloor },
+            let filter = |cubic, antialias, exclude_outside| {
+                ResizeMode::Filter(Filter { cubic, antialias, exclude_outside })
             };
-            let coordinates = match random.pick(0, 2) {
+            let mode = match random.pick(0, 4) {
+                0 => ResizeMode::Linear,
+                1 => ResizeMode::Nearest { rounding: Rounding::RoundPreferFloor },
+                2 => filter(None, true, random.flag()),
+                3 => filter(Some(-0.5), true, random.flag()),
+                _ => filter(Some(-0.75), false, random.flag()),
+            };
+            let crop = Crop { from: [-0.25, 0.0], to: [0.75, 1.0], outside: 0.5 };
+            let coordinates = match random.pick(0, 3) {
+                3 => Coordinates::TfCropAndResize(crop),
                 0 => Coordinates::HalfPixel,
                 1 => Coordinates::AlignCorners,
                 _ => Coordinates::Asymmetric,

@@ -34,6 +34,7 @@ pub mod pool;
 mod product;
 pub mod quantised;
 pub mod reduce;
+pub mod resample;
 pub mod resize;
 pub mod rows;
 pub mod share;

@@ -247,21 +247,21 @@ impl ElementKernel<u8, u8> for Resize {
 
 /// An input coordinate: `whole + rest / over`, where 0 ≤ rest < over.
 #[derive(Clone, Copy)]
-struct Place {
-    whole: i64,
-    rest: i64,
-    over: i64,
+pub(crate) struct Place {
+    pub whole: i64,
+    pub rest: i64,
+    pub over: i64,
 }
 
 impl Line {
     #[inline]
-    fn place(&self, position: usize) -> Place {
+    pub(crate) fn place(&self, position: usize) -> Place {
         Place::of(self.start + position as i64 * self.step, self.over)
     }
 
     /// The places of all coordinates, without a division for each.
     #[inline]
-    fn places(&self) -> impl Iterator<Item = Place> {
+    pub(crate) fn places(&self) -> impl Iterator<Item = Place> {
         let step = Place::of(self.step, self.over);
         core::iter::successors(Some(self.place(0)), move |at| {
             let (rest, over) = (at.rest + step.rest, at.over);
@@ -275,6 +275,19 @@ impl Place {
     #[inline]
     fn of(numerator: i64, over: i64) -> Self {
         Place { whole: numerator.div_euclid(over), rest: numerator.rem_euclid(over), over }
+    }
+
+    /// The whole coordinate that is nearest.
+    #[inline]
+    pub(crate) fn rounded(self, rounding: Rounding) -> i64 {
+        let Place { whole, rest, over } = self;
+        let up = match rounding {
+            Rounding::RoundPreferFloor => 2 * rest > over,
+            Rounding::RoundPreferCeil => 2 * rest >= over,
+            Rounding::Floor => false,
+            Rounding::Ceil => rest > 0,
+        };
+        whole + i64::from(up)
     }
 }
 
@@ -294,13 +307,7 @@ impl Between {
         let Place { whole, rest, over } = place;
         let last = size as i64 - 1;
         if let ResizeMode::Nearest(rounding) = mode {
-            let up = match rounding {
-                Rounding::RoundPreferFloor => 2 * rest > over,
-                Rounding::RoundPreferCeil => 2 * rest >= over,
-                Rounding::Floor => false,
-                Rounding::Ceil => rest > 0,
-            };
-            let below = (whole + i64::from(up)).clamp(0, last) as usize;
+            let below = place.rounded(rounding).clamp(0, last) as usize;
             return Between { below, above: below, to_below: 0.5, to_above: 0.5 };
         }
         let (below, rest) = if whole < 0 { (0, 0) } else { (whole.min(last), rest) };

@@ -62,6 +62,7 @@ pub const SOURCES: &[(&str, &str)] = &[
     ("quantised/pool.rs", include_str!("quantised/pool.rs")),
     ("quantised/table.rs", include_str!("quantised/table.rs")),
     ("reduce.rs", include_str!("reduce.rs")),
+    ("resample.rs", include_str!("resample.rs")),
     ("resize.rs", include_str!("resize.rs")),
     ("rows.rs", include_str!("rows.rs")),
     ("share.rs", include_str!("share.rs")),

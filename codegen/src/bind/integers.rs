@@ -56,8 +56,8 @@ pub(super) fn has_own_kernel(operator: &Operator, inputs: &[&Shape]) -> bool {
         | Operator::Transpose(_)
         | Operator::DepthToSpace(_)
         | Operator::SpaceToDepth(_)
-        | Operator::Resize(_)
         | Operator::Pad(_) => true,
+        Operator::Resize(resize) => !resize.is_weighted(),
         _ => false,
     }
 }

@@ -289,7 +289,13 @@ pub(super) fn unary(site: &Site<'_>, x: &Operand<'_>) -> Result<Choice, String> 
     let places = if order == Order::ChannelsFirst { [2, 3, 1] } else { [1, 2, 3] };
     let choice = match site.operator {
         Operator::Pool(pool) => site.by_rows(x, translate::pool(pool)),
-        Operator::Resize(resize) => site.images(x, site.rows_moved(self::resize(site, x, resize)?)),
+        Operator::Resize(resize) if resize.is_weighted() => {
+            site.by_rows(x, self::resized(site, x, |size| translate::resample(resize, size))?)
+        }
+        Operator::Resize(resize) => {
+            let kernel = self::resized(site, x, |size| translate::resize(resize, size))?;
+            site.images(x, site.rows_moved(kernel))
+        }
         Operator::Lrn(lrn) => site.images(x, Kernel::rows::<f32, f32>(self::lrn(lrn))),
         Operator::DepthToSpace(blocks) => site.images(x, site.rows_moved(depth_to_space(blocks))),
         Operator::SpaceToDepth(blocks) => {
@@ -334,13 +340,14 @@ fn depth_to_space(blocks: &operator::DepthToSpace) -> DepthToSpace {
     DepthToSpace { block, depth_first }
 }
 
-fn resize(
+/// The kernel that a resize of height and width becomes, if it does.
+fn resized<K>(
     site: &Site<'_>,
     x: &Operand<'_>,
-    resize: &operator::Resize,
-) -> Result<csdfc_kernels::resize::Resize, String> {
+    kernel: impl FnOnce([usize; 2]) -> Option<K>,
+) -> Result<K, String> {
     match x.seen.dims[..] {
-        [_, _, height, width] => translate::resize(resize, [height, width]),
+        [_, _, height, width] => kernel([height, width]),
         _ => None,
     }
     .map_or_else(|| site.unsupported(), Ok)
@@ -399,7 +406,13 @@ fn trailing(dims: &[usize], axes: &[usize]) -> Option<usize> {
 fn by_elements(site: &Site<'_>, x: &Operand<'_>) -> Result<Choice, String> {
     match site.operator {
         Operator::Pool(pool) => site.by_elements(translate::pool(pool)),
-        Operator::Resize(resize) => site.elements(site.elements_moved(self::resize(site, x, resize)?)),
+        Operator::Resize(resize) if resize.is_weighted() => {
+            site.by_elements(self::resized(site, x, |size| translate::resample(resize, size))?)
+        }
+        Operator::Resize(resize) => {
+            let kernel = self::resized(site, x, |size| translate::resize(resize, size))?;
+            site.elements(site.elements_moved(kernel))
+        }
         Operator::Lrn(lrn) => site.elements(Kernel::elements::<f32, f32>(self::lrn(lrn))),
         Operator::DepthToSpace(blocks) => site.elements(site.elements_moved(depth_to_space(blocks))),
         Operator::SpaceToDepth(blocks) => {

@@ -2,11 +2,11 @@
 
 use csdfc_kernels::activation::Activation;
 use csdfc_kernels::conv;
-use csdfc_kernels::{binary, pad, pool, reduce, resize};
+use csdfc_kernels::{binary, pad, pool, reduce, resample, resize};
 
 use crate::operator::{
-    BinaryFunction, Coordinates, Function, PadMode, Pool, PoolKind, Pre, Ratio, ReduceFunction, Resize,
-    ResizeMode, Rounding, Scale,
+    BinaryFunction, Coordinates, Crop, Filter, Function, PadMode, Pool, PoolKind, Pre, Ratio, ReduceFunction,
+    Resize, ResizeMode, Rounding, Scale,
 };
 
 /// A function of one element; a PRelu's slopes are beside it.
@@ -104,30 +104,68 @@ pub(super) fn pad_mode(mode: &PadMode) -> pad::PadMode {
     }
 }
 
-/// The kernel of a resize of an image of this height and width, unless its coordinates are beyond 64 bits.
+/// The kernel of a resize of an image of this height and width that is not weighted, unless its coordinates are beyond 64
+/// bits.
 pub(super) fn resize(resize: &Resize, size: [usize; 2]) -> Option<resize::Resize> {
     let mode = match resize.mode {
+        ResizeMode::Nearest { rounding } => resize::ResizeMode::Nearest(self::rounding(rounding)),
         ResizeMode::Linear => resize::ResizeMode::Linear,
-        ResizeMode::Nearest { rounding } => resize::ResizeMode::Nearest(match rounding {
-            Rounding::RoundPreferFloor => resize::Rounding::RoundPreferFloor,
-            Rounding::RoundPreferCeil => resize::Rounding::RoundPreferCeil,
-            Rounding::Floor => resize::Rounding::Floor,
-            Rounding::Ceil => resize::Rounding::Ceil,
-        }),
+        ResizeMode::Filter(_) => return None,
     };
-    let [rows, columns] =
-        [0, 1].map(|axis| line(resize.coordinates, resize.scales[axis], size[axis], resize.size[axis]));
-    Some(resize::Resize { mode, rows: rows?, columns: columns? })
+    Some(resize::Resize { mode, rows: line(resize, 0, size)?, columns: line(resize, 1, size)? })
 }
 
-/// Where the coordinates 0 to `made` of an axis lie among those of its `size` input coordinates.
-fn line(coordinates: Coordinates, scale: Scale, size: usize, made: usize) -> Option<resize::Line> {
-    let (over, under) = fraction(scale)?;
-    let size = i128::try_from(size).ok()?;
+/// The same of a resize that is weighted.
+pub(super) fn resample(resize: &Resize, size: [usize; 2]) -> Option<resample::Resample> {
+    let linear = Filter { cubic: None, antialias: false, exclude_outside: false };
+    let (weight, filter) = match resize.mode {
+        ResizeMode::Nearest { rounding } => (resample::Weight::Nearest(self::rounding(rounding)), linear),
+        ResizeMode::Linear => (resample::Weight::Linear, linear),
+        ResizeMode::Filter(filter) => {
+            (filter.cubic.map_or(resample::Weight::Linear, resample::Weight::Cubic), filter)
+        }
+    };
+    let axis = |axis: usize| {
+        let (over, under) = fraction(resize.scales[axis])?;
+        let shrinks = filter.antialias && over < under;
+        let radius: i128 = if filter.cubic.is_some() { 2 } else { 1 };
+        let reach = if shrinks { -(-radius * under).div_euclid(over) } else { radius };
+        let scale = if shrinks { over as f32 / under as f32 } else { 1.0 };
+        Some(resample::Axis { line: line(resize, axis, size)?, reach: reach.try_into().ok()?, scale })
+    };
+    let outside = match resize.coordinates {
+        Coordinates::TfCropAndResize(Crop { outside, .. }) => Some(outside),
+        _ => None,
+    };
+    let (rows, columns) = (axis(0)?, axis(1)?);
+    Some(resample::Resample { weight, exclude_outside: filter.exclude_outside, outside, rows, columns })
+}
+
+fn rounding(rounding: Rounding) -> resize::Rounding {
+    match rounding {
+        Rounding::RoundPreferFloor => resize::Rounding::RoundPreferFloor,
+        Rounding::RoundPreferCeil => resize::Rounding::RoundPreferCeil,
+        Rounding::Floor => resize::Rounding::Floor,
+        Rounding::Ceil => resize::Rounding::Ceil,
+    }
+}
+
+/// Where the output coordinates of an axis lie among the input coordinates of an image of this height and width.
+fn line(resize: &Resize, axis: usize, size: [usize; 2]) -> Option<resize::Line> {
+    let (over, under) = fraction(resize.scales[axis])?;
+    let [size, made] = [size[axis], resize.size[axis]].map(i128::try_from);
+    let (size, made) = (size.ok()?, made.ok()?);
     // The scaled size is length / under; only what a model calls size is that, rounded.
     let length = over.checked_mul(size)?;
     let twice = |x: i128| x.checked_mul(2);
-    let [start, step, divisor] = match coordinates {
+    let [start, step, divisor] = match resize.coordinates {
+        Coordinates::TfCropAndResize(Crop { from, to, .. }) => {
+            // Corners have 24 bits from 2^-16 up. One output coordinate is in the middle.
+            let [from, to] = [from[axis], to[axis]].map(|at| (f64::from(at) * 2f64.powi(40)) as i128);
+            let (first, parts) = if made > 1 { (from, made - 1) } else { ((from + to) / 2, 1) };
+            let start = (size - 1).checked_mul(first.checked_mul(parts)?)?;
+            [start, (size - 1).checked_mul(to - from)?, parts << 40]
+        }
         _ if over == under => [0, 1, 1],
         Coordinates::PytorchHalfPixel | Coordinates::AlignCorners if length == under => [0, 0, 1],
         Coordinates::HalfPixel | Coordinates::PytorchHalfPixel => {
@@ -136,12 +174,16 @@ fn line(coordinates: Coordinates, scale: Scale, size: usize, made: usize) -> Opt
         Coordinates::AlignCorners => [0, (size - 1).checked_mul(under)?, length.checked_sub(under)?],
         Coordinates::Asymmetric => [0, under, over],
         Coordinates::TfHalfPixelForNn => [under, twice(under)?, twice(over)?],
+        Coordinates::HalfPixelSymmetric => {
+            let outer = length.checked_sub(made.checked_mul(under)?)?;
+            [under.checked_sub(over)?.checked_add(outer)?, twice(under)?, twice(over)?]
+        }
     };
     // Corners less than a pixel apart: there is one output coordinate only.
     let [start, step, divisor] = if divisor > 0 { [start, step, divisor] } else { [0, 0, 1] };
     let common = [start, step].iter().fold(divisor, |a, &b| greatest_common_divisor(a, b.abs()));
     let [start, step, over] = [start, step, divisor].map(|x| x / common);
-    let end = step.checked_mul(i128::try_from(made).ok()?)?.checked_add(start.abs())?;
+    let end = step.checked_mul(made)?.checked_add(start.abs())?;
     (end.max(over) <= i128::from(i64::MAX / 2)).then_some(resize::Line {
         start: start as i64,
         step: step as i64,

@@ -1,7 +1,9 @@
 //! What layers of 8-bit integers compute, and what they keep.
 
 use crate::format::Quantisation;
-use crate::operator::{Binary, BinaryFunction, Function, Operator, PoolKind, ReduceFunction};
+use crate::operator::{
+    Binary, BinaryFunction, Coordinates, Function, Operator, PoolKind, ReduceFunction, ResizeMode,
+};
 use crate::shape::{Order, Shape};
 
 use super::parameters;
@@ -44,6 +46,10 @@ pub(super) fn is_other(operator: &Operator, inputs: &[&Shape]) -> bool {
             let is_image =
                 inputs.iter().all(|x| x.rank() == 4 && x.is_image() && x.order == Order::ChannelsFirst);
             is_image && inputs.len() == 1 && reduce.function == ReduceFunction::Mean && reduce.axes == [2, 3]
+        }
+        Operator::Resize(resize) => {
+            let is_cropped = matches!(resize.coordinates, Coordinates::TfCropAndResize(_));
+            !is_cropped && !matches!(resize.mode, ResizeMode::Filter(_))
         }
         operator => MOVERS.contains(&operator.kind()),
     }

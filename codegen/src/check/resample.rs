@@ -1,6 +1,6 @@
 //! The rows that a row of a resize is made of.
 
-use crate::operator::{Coordinates, Ratio, Resize, ResizeMode, Rounding, Scale};
+use crate::operator::{Coordinates, Crop, Filter, Ratio, Resize, ResizeMode, Rounding, Scale};
 
 use super::span::Span;
 
@@ -13,6 +13,15 @@ pub(super) fn span(resize: &Resize, rows: i64, y: i64) -> Span {
     let stretched = numerator * rows;
     // The source is `twice / (2 · unit)`.
     let (twice, unit) = match resize.coordinates {
+        Coordinates::TfCropAndResize(Crop { from, to, .. }) => {
+            let ([from, to], unit) = common(from[0], to[0]);
+            // The middle, if there is one row.
+            let (along, corners) = match resize.size[0] {
+                1 => (1, 1),
+                made => (2 * y, made as i128 - 1),
+            };
+            ((rows - 1) * (2 * from * corners + (to - from) * along), unit * corners)
+        }
         _ if numerator == denominator => (2 * y, 1),
         Coordinates::HalfPixel => ((2 * y + 1) * denominator - numerator, numerator),
         Coordinates::PytorchHalfPixel if stretched == denominator => (0, 1),
@@ -23,6 +32,10 @@ pub(super) fn span(resize: &Resize, rows: i64, y: i64) -> Span {
         Coordinates::AlignCorners => (0, 1),
         Coordinates::Asymmetric => (2 * y * denominator, numerator),
         Coordinates::TfHalfPixelForNn => ((2 * y + 1) * denominator, numerator),
+        // As far from the middle of the input as it is from that of the output.
+        Coordinates::HalfPixelSymmetric => {
+            ((2 * y + 1 - resize.size[0] as i128) * denominator + (rows - 1) * numerator, numerator)
+        }
     };
     let floor = |twice: i128| twice.div_euclid(2 * unit);
     let ceil = |twice: i128| -floor(-twice);
@@ -38,13 +51,28 @@ pub(super) fn span(resize: &Resize, rows: i64, y: i64) -> Span {
             };
             (row.clamp(0, last), row.clamp(0, last))
         }
+        ResizeMode::Filter(Filter { cubic, antialias, .. }) => {
+            let radius = if cubic.is_some() { 2 } else { 1 };
+            let reach = match antialias && numerator < denominator {
+                true => (radius * denominator + numerator - 1).div_euclid(numerator),
+                false => radius,
+            };
+            ((floor(twice) - reach + 1).clamp(0, last), (floor(twice) + reach).clamp(0, last))
+        }
         ResizeMode::Linear => (floor(twice).clamp(0, last), (floor(twice).clamp(0, last) + 1).min(last)),
     };
     (from as i64, to as i64 + 1)
 }
 
-/// That the scales take an image of height and width `from` to the sizes that the resize states.
+/// That the scales take an image of height and width `from` to the sizes that the resize states, and that a crop is one.
 pub(super) fn scales(resize: &Resize, from: [i128; 2]) -> Result<(), String> {
+    if let Coordinates::TfCropAndResize(Crop { from, to, .. }) = resize.coordinates {
+        let is_corner = |at: &f32| *at == 0.0 || (2f32.powi(-16)..=2f32.powi(16)).contains(&at.abs());
+        let is_part = from.iter().zip(&to).all(|(from, to)| from <= to);
+        if !is_part || !from.iter().chain(&to).all(is_corner) {
+            return Err(format!("it crops from {from:?} to {to:?}"));
+        }
+    }
     for ((scale, size), made) in resize.scales.into_iter().zip(from).zip(resize.size) {
         let factor = match scale {
             Scale::Float(scale) => f64::from(scale),
@@ -58,6 +86,13 @@ pub(super) fn scales(resize: &Resize, from: [i128; 2]) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Two numbers as numerators of a common denominator.
+fn common(a: f32, b: f32) -> ([i128; 2], i128) {
+    // Corners are not below 2^-16, and have 24 bits.
+    const UNIT: f64 = (1u64 << 40) as f64;
+    ([a, b].map(|x| (f64::from(x) * UNIT) as i128), UNIT as i128)
 }
 
 /// Numerator and denominator of a scale.
@@ -87,8 +122,10 @@ mod tests {
     /// ONNX's definition in 64-bit floats. Each source is a single quotient, which is exact where a rounding decides.
     fn by_definition(resize: &Resize, [over, under]: [f64; 2], rows: usize, y: usize) -> Span {
         let (y, all) = (y as f64, rows as f64 * over);
+        let made = resize.size[0] as f64;
+        let is_crop = matches!(resize.coordinates, Coordinates::TfCropAndResize(_));
         let x = match resize.coordinates {
-            _ if over == under => y,
+            _ if over == under && !is_crop => y,
             Coordinates::PytorchHalfPixel if all == under => 0.0,
             Coordinates::HalfPixel | Coordinates::PytorchHalfPixel => {
                 ((2.0 * y + 1.0) * under - over) / (2.0 * over)
@@ -97,15 +134,33 @@ mod tests {
             Coordinates::AlignCorners => 0.0,
             Coordinates::Asymmetric => y * under / over,
             Coordinates::TfHalfPixelForNn => (2.0 * y + 1.0) * under / (2.0 * over),
+            Coordinates::HalfPixelSymmetric => {
+                (all - made * under + (2.0 * y + 1.0) * under - over) / (2.0 * over)
+            }
+            Coordinates::TfCropAndResize(Crop { from, to, .. }) if made == 1.0 => {
+                (rows as f64 - 1.0) * f64::from(from[0] + to[0]) / 2.0
+            }
+            Coordinates::TfCropAndResize(Crop { from, to, .. }) => {
+                let [from, to] = [from[0], to[0]].map(f64::from);
+                (rows as f64 - 1.0) * (from * (made - 1.0) + (to - from) * y) / (made - 1.0)
+            }
         };
+        let last = rows as i64 - 1;
         let (x, end) = match resize.mode {
             ResizeMode::Nearest { rounding: Rounding::Floor } => (x.floor(), 1),
             ResizeMode::Nearest { rounding: Rounding::Ceil } => (x.ceil(), 1),
             ResizeMode::Nearest { rounding: Rounding::RoundPreferFloor } => ((x - 0.5).ceil(), 1),
             ResizeMode::Nearest { rounding: Rounding::RoundPreferCeil } => ((x + 0.5).floor(), 1),
             ResizeMode::Linear => (x.floor(), 2),
+            ResizeMode::Filter(filter) => {
+                let radius = if filter.cubic.is_some() { 2.0 } else { 1.0 };
+                let reach =
+                    if filter.antialias { (radius * under / over).ceil().max(radius) } else { radius };
+                let ends = [x.floor() - reach + 1.0, x.floor() + reach].map(|x| (x as i64).clamp(0, last));
+                return (ends[0], ends[1] + 1);
+            }
         };
-        let first = (x as i64).clamp(0, rows as i64 - 1);
+        let first = (x as i64).clamp(0, last);
         (first, (first + end).min(rows as i64))
     }
 
@@ -114,7 +169,13 @@ mod tests {
         use Rounding::{Ceil, Floor, RoundPreferCeil, RoundPreferFloor};
         let nearest = [Floor, Ceil, RoundPreferFloor, RoundPreferCeil];
         let modes = nearest.map(|rounding| ResizeMode::Nearest { rounding });
-        let modes: Vec<ResizeMode> = modes.into_iter().chain([ResizeMode::Linear]).collect();
+        let filter =
+            |cubic, antialias| ResizeMode::Filter(Filter { cubic, antialias, exclude_outside: false });
+        let filters = [filter(Some(-0.5), false), filter(None, true), filter(Some(-0.75), true)];
+        let modes: Vec<ResizeMode> = modes.into_iter().chain([ResizeMode::Linear]).chain(filters).collect();
+        let crop = |from: f32, to: f32| {
+            Coordinates::TfCropAndResize(Crop { from: [from; 2], to: [to; 2], outside: 0.0 })
+        };
         let compare = |resize: &Resize, scale: [f64; 2], rows: usize, y: usize| {
             let expected = by_definition(resize, scale, rows, y);
             assert_eq!(span(resize, rows as i64, y as i64), expected, "{resize:?}, row {y} of {rows}");
@@ -125,6 +186,10 @@ mod tests {
             Coordinates::AlignCorners,
             Coordinates::Asymmetric,
             Coordinates::TfHalfPixelForNn,
+            Coordinates::HalfPixelSymmetric,
+            crop(0.25, 0.75),
+            crop(-0.5, 1.375),
+            crop(0.5, 0.5),
         ] {
             for mode in &modes {
                 for (rows, made) in (1..=8).flat_map(|rows| (1..=12).map(move |made| (rows, made))) {
@@ -148,6 +213,17 @@ mod tests {
             assert_eq!(span(&resize, 3, float as i64), (1, 2));
             assert_eq!(span(&resize, 3, 2 * float as i64 - 1), (1, 2));
         }
+    }
+
+    #[test]
+    fn crops_end_no_sooner_than_they_begin() {
+        let crop = |from: f32, to: f32| {
+            let crop = Crop { from: [0.0, from], to: [1.0, to], outside: 0.0 };
+            let scale = Scale::Float(2.0);
+            scales(&resize(ResizeMode::Linear, Coordinates::TfCropAndResize(crop), scale, 8), [4; 2]).is_ok()
+        };
+        assert!(crop(0.25, 0.75) && crop(-0.5, 1.5) && crop(0.5, 0.5) && crop(-65536.0, 65536.0));
+        assert!(!crop(0.75, 0.25) && !crop(0.0, 65537.0) && !crop(1e-9, 1.0) && !crop(f32::NAN, 1.0));
     }
 
     /// Sizes are within one of what the scale makes, which is half a row at least.

@@ -4,7 +4,8 @@
 mod windows;
 
 pub use windows::{
-    Conv, ConvTranspose, Coordinates, Pool, PoolKind, Pre, Ratio, Resize, ResizeMode, Rounding, Scale,
+    Conv, ConvTranspose, Coordinates, Crop, Filter, Pool, PoolKind, Pre, Ratio, Resize, ResizeMode, Rounding,
+    Scale,
 };
 
 use serde::{Deserialize, Serialize};

@@ -132,6 +132,15 @@ pub struct Resize {
     pub size: [usize; 2],
 }
 
+impl Resize {
+    /// Whether it makes numbers that are neither of the image nor between two neighbours: weighted means, or what lies
+    /// outside.
+    pub fn is_weighted(&self) -> bool {
+        matches!(self.mode, ResizeMode::Filter(_))
+            || matches!(self.coordinates, Coordinates::TfCropAndResize(_))
+    }
+}
+
 /// Output over input of a resize. Coordinates are computed from it without rounding: a float counts as the fraction that
 /// it is.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -191,6 +200,22 @@ pub enum ResizeMode {
     },
     /// Between the two nearest in each direction.
     Linear,
+    /// A weighted mean of those around.
+    Filter(Filter),
+}
+
+/// The weights of a resize. An input element at distance d in one direction weighs `1 − d` if d < 1, or what the cubic
+/// convolution makes of d if d < 2. Weights are divided by their sum.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Filter {
+    /// The coefficient a of the cubic convolution; if there is none, weights are linear.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cubic: Option<f32>,
+    /// Whether distances shrink by a scale below 1, so that every input element has a weight.
+    pub antialias: bool,
+    /// Whether what lies outside the image has no weight. Otherwise it is the element at the edge.
+    pub exclude_outside: bool,
 }
 
 /// Rounding of a nearest-neighbour coordinate.
@@ -205,7 +230,7 @@ pub enum Rounding {
 }
 
 /// How a resize's output coordinate becomes an input coordinate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs, reason = "each is ONNX's coordinate_transformation_mode of that name")]
 pub enum Coordinates {
@@ -214,4 +239,18 @@ pub enum Coordinates {
     AlignCorners,
     Asymmetric,
     TfHalfPixelForNn,
+    HalfPixelSymmetric,
+    TfCropAndResize(Crop),
+}
+
+/// The part of an image that is resized.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Crop {
+    /// Where it begins in y and x: 0 is the first pixel, 1 the last.
+    pub from: [f32; 2],
+    /// Where it ends; no less.
+    pub to: [f32; 2],
+    /// What is made where it lies outside the image.
+    pub outside: f32,
 }

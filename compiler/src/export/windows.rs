@@ -1,11 +1,11 @@
 //! Operators that see an image through windows: convolutions, pooling, resampling.
 
 use csdfc_codegen::operator::{
-    Conv, ConvTranspose, Coordinates, Pool, PoolKind, Ratio, Resize, ResizeMode, Rounding, Scale,
+    Conv, ConvTranspose, Coordinates, Crop, Pool, PoolKind, Ratio, Resize, ResizeMode, Rounding, Scale,
 };
 use rten_onnx::onnx::AttributeProto;
 
-use super::nodes::{Nodes, flag, int, ints, text};
+use super::nodes::{Nodes, flag, float, int, ints, text};
 use super::{ExportError, functions};
 
 /// A convolution: a Concat of its parts, its prologue, the convolution itself, an Add of its residual, its activation.
@@ -81,6 +81,8 @@ pub(super) fn resize(nodes: &mut Nodes, resize: &Resize, x: String) -> Result<St
         Coordinates::AlignCorners => "align_corners",
         Coordinates::Asymmetric => "asymmetric",
         Coordinates::TfHalfPixelForNn => "tf_half_pixel_for_nn",
+        Coordinates::HalfPixelSymmetric => "half_pixel_symmetric",
+        Coordinates::TfCropAndResize(_) => "tf_crop_and_resize",
     };
     let mut attributes = vec![text("coordinate_transformation_mode", coordinates)];
     match resize.mode {
@@ -94,6 +96,20 @@ pub(super) fn resize(nodes: &mut Nodes, resize: &Resize, x: String) -> Result<St
             };
             attributes.extend([text("mode", "nearest"), text("nearest_mode", rounding)]);
         }
+        ResizeMode::Filter(filter) => {
+            attributes.push(text("mode", if filter.cubic.is_some() { "cubic" } else { "linear" }));
+            attributes.extend(filter.cubic.map(|a| float("cubic_coeff_a", a)));
+            attributes.extend(filter.antialias.then(|| flag("antialias", true)));
+            attributes.extend(filter.exclude_outside.then(|| flag("exclude_outside", true)));
+        }
+    }
+    // Without a crop there is no region of interest.
+    let mut region = String::new();
+    if let Coordinates::TfCropAndResize(Crop { from, to, outside }) = resize.coordinates {
+        attributes.push(float("extrapolation_value", outside));
+        let corners = [0.0, 0.0, from[0], from[1], 1.0, 1.0, to[0], to[1]];
+        let name = nodes.called("region");
+        region = nodes.constant(super::constants::of_floats(&name, &[8], &corners));
     }
     let read = &nodes.layer.inputs[0].shape.dims;
     let (read, mut sizes) = ([read[2], read[3]], read.clone());
@@ -109,8 +125,7 @@ pub(super) fn resize(nodes: &mut Nodes, resize: &Resize, x: String) -> Result<St
     let is_of_scales =
         |at: usize| (read[at] as f64 * f64::from(floats[at])).floor() == resize.size[at] as f64;
     let all_floats = resize.scales.iter().all(|scale| matches!(scale, Scale::Float(_)));
-    // No operand 1: there is no region of interest.
-    let mut inputs = vec![x, String::new()];
+    let mut inputs = vec![x, region];
     if !all_floats && (0..2).all(is_of_sizes) {
         inputs.extend([String::new(), nodes.list("sizes", &sizes)]);
     } else if (0..2).all(is_of_scales) {

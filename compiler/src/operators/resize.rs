@@ -1,6 +1,8 @@
 //! Resampling of height and width.
 
-use csdfc_codegen::operator::{Coordinates, Ratio, Resize, ResizeMode, Rounding, Scale};
+use std::ops::RangeInclusive;
+
+use csdfc_codegen::operator::{Coordinates, Crop, Filter, Ratio, Resize, ResizeMode, Rounding, Scale};
 use csdfc_codegen::shape::Shape;
 
 use super::facts::{RowAccess, ShapeError, fail, image};
@@ -18,11 +20,21 @@ pub(super) fn resize_shape(resize: &Resize, x: &Shape) -> Result<Shape, ShapeErr
             return fail(format!("a resize of {size} by {scale} to {made}"));
         }
     }
+    if let Coordinates::TfCropAndResize(Crop { from, to, .. }) = resize.coordinates {
+        let corners = from.into_iter().chain(to);
+        let is_known = |corner: f32| corner == 0.0 || CORNERS.contains(&corner.abs());
+        if !corners.into_iter().all(is_known) || from[0] > to[0] || from[1] > to[1] {
+            return fail(format!("a resize of the part from {from:?} to {to:?}"));
+        }
+    }
     Ok(Shape::new([n, channels, resize.size[0], resize.size[1]]))
 }
 
 /// Below this, and above its reciprocal, no scale makes an image of an image.
 const LEAST_SCALE: f64 = 1.0 / 4_294_967_296.0;
+
+/// How far the corners of a crop may be from the image's first pixel, if they are not there: fractions of few bits.
+const CORNERS: RangeInclusive<f32> = 1.0 / 65536.0..=65536.0;
 
 fn approximate(scale: Scale) -> f64 {
     match scale {
@@ -31,12 +43,12 @@ fn approximate(scale: Scale) -> f64 {
     }
 }
 
-/// One row for each output row, or the two around it. Coordinates are exact.
+/// One row for each output row, or those around it. Coordinates are exact.
 pub(super) fn resize_rows(resize: &Resize, [rows_in, rows_out]: [usize; 2]) -> RowAccess {
     let last = rows_in - 1;
     let (over, under) = fraction(resize.scales[0]);
     let table = (0..rows_out).map(|y| {
-        let (at, unit) = source(resize.coordinates, y as i128, rows_in as i128, (over, under));
+        let (at, unit) = source(resize, y as i128, rows_in as i128, (over, under));
         let (below, rest) = (at.div_euclid(unit), at.rem_euclid(unit));
         let inside = |row: i128| row.clamp(0, last as i128) as usize;
         match &resize.mode {
@@ -54,23 +66,34 @@ pub(super) fn resize_rows(resize: &Resize, [rows_in, rows_out]: [usize; 2]) -> R
                 let row = inside(below);
                 row..(row + 2).min(rows_in)
             }
+            ResizeMode::Filter(filter) => {
+                let reach = reach(filter, (over, under));
+                inside(below + 1 - reach)..inside(below + reach) + 1
+            }
         }
     });
     RowAccess::Rows(table.collect())
+}
+
+/// How many elements on each side have a weight, by a scale of `over / under`.
+fn reach(filter: &Filter, (over, under): (i128, i128)) -> i128 {
+    let radius = if filter.cubic.is_some() { 2 } else { 1 };
+    if filter.antialias && over < under { -(-radius * under).div_euclid(over) } else { radius }
 }
 
 /// Numerator and denominator of the input coordinate of output coordinate `y`, by a scale of `over / under`.
 ///
 /// As the standard's reference implementation has it: where it takes the size of the output, that is `size · scale`, not
 /// rounded.
-fn source(coordinates: Coordinates, y: i128, size: i128, (over, under): (i128, i128)) -> (i128, i128) {
-    if over == under {
+fn source(resize: &Resize, y: i128, size: i128, (over, under): (i128, i128)) -> (i128, i128) {
+    let is_crop = matches!(resize.coordinates, Coordinates::TfCropAndResize(_));
+    if !is_crop && over == under {
         return (y, 1);
     }
     let middle = (2 * y + 1) * under;
     // In units of 1 / under.
     let length = size * over;
-    match coordinates {
+    match resize.coordinates {
         Coordinates::PytorchHalfPixel if length == under => (0, 1),
         Coordinates::HalfPixel | Coordinates::PytorchHalfPixel => (middle - over, 2 * over),
         // The corners are less than a pixel apart, so row 0 is the only row.
@@ -78,6 +101,15 @@ fn source(coordinates: Coordinates, y: i128, size: i128, (over, under): (i128, i
         Coordinates::AlignCorners => (y * (size - 1) * under, length - under),
         Coordinates::Asymmetric => (y * under, over),
         Coordinates::TfHalfPixelForNn => (middle, 2 * over),
+        Coordinates::HalfPixelSymmetric => {
+            (middle - over + length - resize.size[0] as i128 * under, 2 * over)
+        }
+        Coordinates::TfCropAndResize(Crop { from, to, .. }) => {
+            // Whole numbers: 24 bits from 2^-16 up.
+            let [from, to] = [from[0], to[0]].map(|at| (f64::from(at) * 2f64.powi(40)) as i128);
+            let (part, parts) = if resize.size[0] > 1 { (y, resize.size[0] as i128 - 1) } else { (1, 2) };
+            ((size - 1) * (from * parts + (to - from) * part), parts << 40)
+        }
     }
 }
 

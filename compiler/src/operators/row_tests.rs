@@ -1,8 +1,8 @@
 //! Row dependence and multiplications of operators.
 
 use csdfc_codegen::operator::{
-    Binary, BinaryFunction, Concat, Conv, ConvTranspose, Coordinates, ElementWise, Function, Gemm,
-    InstanceNorm, Lrn, Operator, Pad, PadMode, Pool, PoolKind, Ratio, Reduce, ReduceFunction, Resize,
+    Binary, BinaryFunction, Concat, Conv, ConvTranspose, Coordinates, Crop, ElementWise, Filter, Function,
+    Gemm, InstanceNorm, Lrn, Operator, Pad, PadMode, Pool, PoolKind, Ratio, Reduce, ReduceFunction, Resize,
     ResizeMode, Rounding, Scale, Slice, Softmax, SpaceToDepth, Transpose,
 };
 use csdfc_codegen::shape::{Order, Shape};
@@ -160,6 +160,22 @@ fn tables() {
     check(&resize(ResizeMode::Linear, Coordinates::HalfPixel, 0.6, 1), &two, &["0..2"]);
     check(&resize(ResizeMode::Linear, Coordinates::PytorchHalfPixel, 0.5, 1), &two, &["0..2"]);
     check(&resize(floor(), Coordinates::TfHalfPixelForNn, 0.5, 2), &x, &["1 3"]);
+    let filter = |cubic, antialias| ResizeMode::Filter(Filter { cubic, antialias, exclude_outside: true });
+    let cubic = || filter(Some(-0.75), true);
+    let eight = [Shape::image(1, 8, 5)];
+    check(&resize(cubic(), Coordinates::HalfPixel, 2.0, 8), &x, &["0..2 0..3 0..3 0..4 0..4 1..4 1..4 2..4"]);
+    check(&resize(cubic(), Coordinates::HalfPixel, 0.5, 4), &eight, &["0..5 0..7 1..8 3..8"]);
+    check(&resize(filter(None, true), Coordinates::HalfPixel, 0.5, 4), &eight, &["0..3 1..5 3..7 5..8"]);
+    check(
+        &resize(filter(Some(-0.5), false), Coordinates::HalfPixel, 0.5, 4),
+        &eight,
+        &["0..3 1..5 3..7 5..8"],
+    );
+    let crop = Crop { from: [0.5, 0.0], to: [1.25, 1.0], outside: 7.0 };
+    let crop = Coordinates::TfCropAndResize(crop);
+    check(&resize(ResizeMode::Linear, crop, 1.0, 4), &x, &["1..3 2..4 3 3"]);
+    let symmetric = Coordinates::HalfPixelSymmetric;
+    check(&resize(ResizeMode::Linear, symmetric, 0.6, 1), &[Shape::image(1, 3, 5)], &["1..3"]);
 }
 
 #[test]

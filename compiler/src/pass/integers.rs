@@ -233,8 +233,8 @@ fn moves(operator: &Operator) -> bool {
         | Operator::Transpose(_)
         | Operator::DepthToSpace(_)
         | Operator::SpaceToDepth(_)
-        | Operator::Resize(_)
         | Operator::Pad(_) => true,
+        Operator::Resize(resize) => !resize.is_weighted(),
         _ => false,
     }
 }

@@ -559,6 +559,11 @@ fn layers(plan: &Value, cnn: &Value, partitions: &BTreeMap<&str, usize>) -> Resu
         }
         let moves = ["concat", "slice", "pad", "resize", "transpose", "depth_to_space", "space_to_depth"];
         let is_max = op == "pool" && stated["attributes"]["kind"] == "max";
+        let mode = &stated["attributes"]["mode"];
+        let is_weighted = mode.get("filter").is_some() || stated["attributes"]["coordinates"].is_object();
+        if op == "resize" && is_weighted && makes == "u8" {
+            return Err(format!("{name} makes weighted means of integers"));
+        }
         let moves_integers = reads == "u8" && makes == "u8" && (moves.contains(&op) || is_max);
         for operand in list(stated, "inputs")? {
             let read = text(operand, "tensor")?;

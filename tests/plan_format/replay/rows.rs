@@ -270,7 +270,17 @@ fn resized(attributes: &Value, rows: i64, o: i64) -> Result<Span, Refusal> {
     let [over, under] = scale(&attributes["scales"][0])?;
     let (rows, o) = (i128::from(rows), i128::from(o));
     // Numerator and denominator; the numerators of halves are even.
-    let (top, bottom) = match text(attributes, "coordinates")? {
+    let size = i128::from(attributes["size"][0].as_u64().ok_or("no size")?);
+    let crop = &attributes["coordinates"]["tf_crop_and_resize"];
+    let (top, bottom) = match attributes["coordinates"].as_str().unwrap_or_default() {
+        _ if crop.is_object() => {
+            // Floats times a power of two that makes them whole.
+            let corner =
+                |end: &str| crop[end][0].as_f64().map(|at| (f64::from(at as f32) * 2f64.powi(40)) as i128);
+            let (from, to) = corner("from").zip(corner("to")).ok_or("no crop")?;
+            let (part, parts) = if size == 1 { (1, 2) } else { (o, size - 1) };
+            ((rows - 1) * (from * parts + (to - from) * part), parts << 40)
+        }
         _ if over == under => (o, 1),
         "half_pixel" => ((2 * o + 1) * under - over, 2 * over),
         "pytorch_half_pixel" if over * rows == under => (0, 1),
@@ -279,11 +289,20 @@ fn resized(attributes: &Value, rows: i64, o: i64) -> Result<Span, Refusal> {
         "tf_half_pixel_for_nn" => ((2 * o + 1) * under, 2 * over),
         "align_corners" if over * rows > under => (o * (rows - 1) * under, over * rows - under),
         "align_corners" => (0, 1),
+        "half_pixel_symmetric" => (rows * over - size * under + (2 * o + 1) * under - over, 2 * over),
         other => return Err(format!("no coordinates `{other}`")),
     };
     let floor = |top: i128, bottom: i128| top.div_euclid(bottom);
     let ceil = |top: i128, bottom: i128| -(-top).div_euclid(bottom);
     let last = rows - 1;
+    if let Some(filter) = attributes["mode"].get("filter") {
+        let radius = if filter.get("cubic").is_some() { 2 } else { 1 };
+        let shrinks = filter["antialias"] == true && over < under;
+        let reach = if shrinks { ceil(radius * under, over) } else { radius };
+        let [first, end] =
+            [floor(top, bottom) - reach + 1, floor(top, bottom) + reach].map(|at| at.clamp(0, last));
+        return Ok(Some([first as i64, end as i64 + 1]));
+    }
     let row = match attributes["mode"].as_str() {
         Some("linear") => floor(top, bottom),
         _ => match text(&attributes["mode"]["nearest"], "rounding")? {

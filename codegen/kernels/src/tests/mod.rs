@@ -8,6 +8,7 @@ mod halves;
 mod layout;
 mod quantised;
 mod reductions;
+mod resample;
 mod windows;
 
 use core::ops::Range;

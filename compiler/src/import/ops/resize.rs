@@ -1,16 +1,22 @@
 //! Resampling of height and width.
 
-use csdfc_codegen::operator::{Coordinates, Operator, Ratio, Resize, ResizeMode, Rounding, Scale};
+use csdfc_codegen::operator::{
+    Coordinates, Crop, Filter, Operator, Ratio, Resize, ResizeMode, Rounding, Scale,
+};
 
 use crate::import::builder::{Builder, is_channels_last};
 use crate::import::constant::Constant;
 use crate::import::error::{Fault, fault};
 use crate::import::node::{Node, Tensor, axis};
 
-/// `Resize` of opset 10 and up: nearest or linear, over height and width.
+/// `Resize` of opset 10 and up, over height and width.
 pub(super) fn resize(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
     let x = node.tensor(0)?;
     let old = node.opset < 11;
+    let axes = match node.ints("axes")? {
+        Some(list) => list.iter().map(|a| axis(*a, x.rank())).collect::<Result<Vec<_>, _>>()?,
+        None => (0..x.rank()).collect(),
+    };
     let coordinates = match node.text("coordinate_transformation_mode", "half_pixel")? {
         _ if old => Coordinates::Asymmetric,
         "half_pixel" => Coordinates::HalfPixel,
@@ -18,11 +24,10 @@ pub(super) fn resize(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault
         "align_corners" => Coordinates::AlignCorners,
         "asymmetric" => Coordinates::Asymmetric,
         "tf_half_pixel_for_nn" => Coordinates::TfHalfPixelForNn,
-        other => return fault!("coordinate_transformation_mode {other} is not supported"),
+        "half_pixel_symmetric" => Coordinates::HalfPixelSymmetric,
+        "tf_crop_and_resize" => Coordinates::TfCropAndResize(crop(node, x, &axes)?),
+        other => return fault!("coordinate_transformation_mode {other} is unknown"),
     };
-    if node.flag("antialias", false)? {
-        return fault!("antialias is not supported");
-    }
     let rounding = match node.text("nearest_mode", "round_prefer_floor")? {
         _ if old => Rounding::Floor,
         "round_prefer_floor" => Rounding::RoundPreferFloor,
@@ -35,10 +40,6 @@ pub(super) fn resize(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault
     let (scales_at, sizes_at) = if old { (1, usize::MAX) } else { (2, 3) };
     let given = |at: usize, what: &str| -> Result<Option<&Constant>, Fault> {
         Ok(node.optional(at, what)?.filter(|constant| constant.elements() > 0))
-    };
-    let axes = match node.ints("axes")? {
-        Some(list) => list.iter().map(|a| axis(*a, x.rank())).collect::<Result<Vec<_>, _>>()?,
-        None => (0..x.rank()).collect(),
     };
     let mut scales = vec![Scale::Float(1.0); x.rank()];
     let mut sizes = x.dims().to_vec();
@@ -69,10 +70,43 @@ pub(super) fn upsample(builder: &mut Builder, node: &Node) -> Result<Tensor, Fau
 }
 
 fn mode(node: &Node, rounding: Rounding) -> Result<ResizeMode, Fault> {
+    let antialias = node.flag("antialias", false)?;
+    let exclude_outside = node.flag("exclude_outside", false)?;
+    let filter = |cubic| Filter { cubic, antialias, exclude_outside };
     match node.text("mode", "nearest")? {
         "nearest" => Ok(ResizeMode::Nearest { rounding }),
+        "linear" | "bilinear" if antialias => Ok(ResizeMode::Filter(filter(None))),
+        // Of two neighbours, the one at the edge is what lies outside.
         "linear" | "bilinear" => Ok(ResizeMode::Linear),
-        other => fault!("mode {other} is not supported; nearest and linear are"),
+        "cubic" => match node.float("cubic_coeff_a", -0.75)? {
+            a if a.is_finite() => Ok(ResizeMode::Filter(filter(Some(a)))),
+            a => fault!("a cubic_coeff_a of {a} is no coefficient"),
+        },
+        other => fault!("mode {other} is unknown"),
+    }
+}
+
+/// The part of height and width that `tf_crop_and_resize` resizes. `axes` are those that its region has.
+fn crop(node: &Node, x: &Tensor, axes: &[usize]) -> Result<Crop, Fault> {
+    let region = node.constant(1, "region")?.to_floats()?;
+    if region.len() != 2 * axes.len() {
+        return fault!("its region has {} numbers for {} dimensions", region.len(), axes.len());
+    }
+    let (mut from, mut to) = (vec![0.0; x.rank()], vec![1.0; x.rank()]);
+    for (i, &axis) in axes.iter().enumerate() {
+        (from[axis], to[axis]) = (region[i], region[axes.len() + i]);
+    }
+    let outside = node.float("extrapolation_value", 0.0)?;
+    if !outside.is_finite() {
+        return fault!("an extrapolation_value of {outside} is not supported");
+    }
+    match (&from[..], &to[..]) {
+        (&[0.0, 0.0, top, left], &[1.0, 1.0, bottom, right]) => {
+            Ok(Crop { from: [top, left], to: [bottom, right], outside })
+        }
+        _ => {
+            fault!("it crops {} from {from:?} to {to:?}; csdfc crops only height and width", x.operand.shape)
+        }
     }
 }
 
@@ -156,14 +190,15 @@ fn layer(
     sizes: &[usize],
     scales: &[Scale],
 ) -> Result<Tensor, Fault> {
+    let is_crop = matches!(coordinates, Coordinates::TfCropAndResize(_));
     // There is nothing to compute. If scales are given beside equal sizes, ONNX Runtime ignores them too.
-    if sizes == x.dims() {
+    if sizes == x.dims() && !is_crop {
         return builder.identity(node, x);
     }
     let stays = |axis: usize| is_one(scales[axis]) && sizes[axis] == x.dims()[axis];
     // A channels-last image is resized as the channels-first image that has the same elements in memory, unless its
     // channels are resized.
-    let lies_so = is_channels_last(&x.operand.shape) && stays(3);
+    let lies_so = is_channels_last(&x.operand.shape) && stays(3) && !is_crop;
     let first = if lies_so { builder.reordered(x) } else { None };
     let [row, column] = if first.is_some() { [1, 2] } else { [2, 3] };
     let spatial = |axis: usize| axis == row || axis == column;

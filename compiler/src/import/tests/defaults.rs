@@ -2,6 +2,7 @@
 
 use rten_onnx::onnx::AttributeProto;
 
+use super::operators::list;
 use super::*;
 
 /// What a node becomes.
@@ -207,8 +208,20 @@ fn of_resizing() {
             text("coordinate_transformation_mode", "align_corners"),
         ),
         (text("keep_aspect_ratio_policy", "stretch"), text("keep_aspect_ratio_policy", "not_larger")),
-        (int("antialias", 0), int("antialias", 1)),
     ]);
+    let smaller = || Case { absent: 2, ..case("Resize", 18, |model| model.ints("sizes", &[1, 4, 5, 5])) };
+    smaller().with(text("mode", "linear")).defaults(&[(int("antialias", 0), int("antialias", 1))]);
+    smaller().with(text("mode", "cubic")).defaults(&[
+        (float("cubic_coeff_a", -0.75), float("cubic_coeff_a", -0.5)),
+        (int("exclude_outside", 0), int("exclude_outside", 1)),
+    ]);
+    let cropped = case("Resize", 18, |model| {
+        let region = list("region", &[0.0, 0.0, 0.25, 0.25, 1.0, 1.0, 1.5, 0.5]);
+        model.tensor(region).floats("none", &[0]).ints("sizes", &[1, 4, 5, 5])
+    });
+    cropped
+        .with(text("coordinate_transformation_mode", "tf_crop_and_resize"))
+        .defaults(&[(float("extrapolation_value", 0.0), float("extrapolation_value", 1.0))]);
     let scales = |model: Model| {
         model.tensor(TensorProto {
             name: Some("scales".into()),

@@ -122,9 +122,9 @@ fn nodes_and_tensors() {
             )),
         ),
         ("attribute", error(&image().node("LeakyRelu", &["x"], &["y"], vec![text("alpha", "steep")]))),
-        ("cubic", {
+        ("unknown mode", {
             let sizes = image().ints("s", &[1, 3, 9, 9]);
-            error(&sizes.node("Resize", &["x", "", "", "s"], &["y"], vec![text("mode", "cubic")]))
+            error(&sizes.node("Resize", &["x", "", "", "s"], &["y"], vec![text("mode", "lanczos")]))
         }),
     ];
     insta::assert_snapshot!(listed(&cases));

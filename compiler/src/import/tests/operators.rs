@@ -1,7 +1,7 @@
 //! Operators whose attributes and operands say what a layer is, and those that are refused.
 
 use csdfc_codegen::operator::{
-    Conv, ConvTranspose, Coordinates, Operator, Pad, PadMode, PoolKind, Reduce, ReduceFunction, Resize,
+    Conv, ConvTranspose, Coordinates, Crop, Operator, Pad, PadMode, PoolKind, Reduce, ReduceFunction, Resize,
     ResizeMode, Rounding, Transpose,
 };
 
@@ -9,7 +9,7 @@ use super::layers::{kinds, none, one, single};
 use super::*;
 
 /// Floats of these values, in one dimension.
-fn list(name: &str, values: &[f32]) -> TensorProto {
+pub fn list(name: &str, values: &[f32]) -> TensorProto {
     TensorProto {
         name: Some(name.into()),
         dims: vec![values.len() as i64],
@@ -247,4 +247,29 @@ fn only_height_and_width_are_resized() {
     let model = Model::new(13, &[1, 3, 4, 5], &["y"]).tensor(list("scales", &[1.0, 1.2, 2.0, 1.0]));
     let model = model.node("Resize", &["x", "", "scales"], &["y"], vec![]);
     refused(&model, "is resized by 1, 1.2, 2, 1; csdfc resizes only height and width");
+}
+
+#[test]
+fn only_height_and_width_are_cropped() {
+    let by = |region: &[f32], more: Vec<AttributeProto>| {
+        let attributes = vec![text("coordinate_transformation_mode", "tf_crop_and_resize")];
+        let model = Model::new(18, &[1, 3, 4, 5], &["y"]).tensor(list("region", region));
+        let model = model.ints("sizes", &[1, 3, 4, 5][4 - region.len() / 2..]);
+        model.node("Resize", &["x", "region", "", "sizes"], &["y"], [attributes, more].concat())
+    };
+    // Of the same size, but not the same image.
+    let all = [0.0, 0.0, 0.25, 0.5, 1.0, 1.0, 0.75, 1.0];
+    let crop = Crop { from: [0.25, 0.5], to: [0.75, 1.0], outside: 2.5 };
+    let found = resized(&by(&all, vec![float("extrapolation_value", 2.5)]));
+    assert_eq!(found.coordinates, Coordinates::TfCropAndResize(crop));
+    // Axes in another order.
+    let found =
+        resized(&by(&[0.5, 0.25, 1.0, 0.75], vec![ints("axes", &[3, 2]), float("extrapolation_value", 2.5)]));
+    assert_eq!(found.coordinates, Coordinates::TfCropAndResize(crop));
+    refused(&by(&[0.0, 0.5, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0], vec![]), "csdfc crops only height and width");
+    refused(&by(&all[..6], vec![]), "its region has 6 numbers for 4 dimensions");
+    refused(
+        &by(&[0.0, 0.0, 0.75, 0.0, 1.0, 1.0, 0.25, 1.0], vec![]),
+        "a resize of the part from [0.75, 0.0]",
+    );
 }

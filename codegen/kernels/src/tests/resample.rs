@@ -1,0 +1,96 @@
+//! Resampling by weights.
+
+use core::ops::Range;
+
+use super::super::arch::Isa;
+use super::super::kernel::{Context, ElementKernel, RowKernel};
+use super::super::resample::{Axis, Resample, Weight};
+use super::super::resize::{Line, Rounding};
+use super::super::testing::Random;
+use super::{Case, Image, alone, std};
+use std::vec::Vec;
+
+/// The definition in one direction: pairs of index and weight, or none if the place is outside and not weighed.
+fn taps(p: &Resample, axis: &Axis, position: usize, size: usize) -> Option<Vec<(usize, f64)>> {
+    let Line { start, step, over } = axis.line;
+    let at = (start + position as i64 * step) as f64 / over as f64;
+    let last = size as i64 - 1;
+    if p.outside.is_some() && !(0.0..=last as f64).contains(&at) {
+        return None;
+    }
+    let weigh = |i: i64| {
+        let d = (i as f64 - at).abs() * f64::from(axis.scale);
+        match p.weight {
+            Weight::Nearest(_) => f64::from(u8::from(i as f64 == (at - 0.5).ceil())),
+            Weight::Linear => (1.0 - d).max(0.0),
+            Weight::Cubic(a) if d < 1.0 => {
+                (f64::from(a) + 2.0) * d.powi(3) - (f64::from(a) + 3.0) * d * d + 1.0
+            }
+            Weight::Cubic(a) if d < 2.0 => f64::from(a) * (d.powi(3) - 5.0 * d * d + 8.0 * d - 4.0),
+            Weight::Cubic(_) => 0.0,
+        }
+    };
+    let all: Vec<(i64, f64)> =
+        (-60..60).filter(|i| !p.exclude_outside || (0..=last).contains(i)).map(|i| (i, weigh(i))).collect();
+    let sum: f64 = all.iter().map(|(_, weight)| weight).sum();
+    Some(all.iter().map(|(i, weight)| ((*i).clamp(0, last) as usize, weight / sum)).collect())
+}
+
+/// The rows that a planner gives it: all that may have a weight.
+fn around(p: &Resample, y: usize, size: usize) -> Range<usize> {
+    let Line { start, step, over } = p.rows.line;
+    let below = (start + y as i64 * step).div_euclid(over);
+    let inside = |at: i64| at.clamp(0, size as i64 - 1) as usize;
+    inside(below + 1 - p.rows.reach)..inside(below + p.rows.reach) + 1
+}
+
+#[test]
+fn weighted_resizes_are_those_of_the_textbook() {
+    let mut random = Random(7);
+    for round in 0..200 {
+        let size = [random.within(1, 8), random.within(1, 8), *random.pick(&[1, 3, 9])];
+        let out = [random.within(1, 9), random.within(1, 9)];
+        let weight = [
+            Weight::Linear,
+            Weight::Cubic(-0.75),
+            Weight::Cubic(-0.5),
+            Weight::Nearest(Rounding::RoundPreferFloor),
+        ][round % 4];
+        let radius = if let Weight::Cubic(_) = weight { 2.0 } else { 1.0 };
+        let [rows, columns] = [0, 1].map(|axis: usize| {
+            let over = *random.pick(&[1, 2, 3, 4, 7]);
+            let most = 2 * (over * size[axis]) / out[axis];
+            let (start, step) = (random.within(0, 2 * over), random.within(0, most));
+            let scale: f32 = *random.pick(&[1.0, 0.5, 0.3]);
+            Axis {
+                line: Line { start: start as i64 - over as i64, step: step as i64, over: over as i64 },
+                reach: (radius / f64::from(scale)).ceil() as i64,
+                scale,
+            }
+        });
+        let outside = (round % 3 == 0).then_some(0.75);
+        // Something has a weight wherever the place is.
+        let exclude_outside = round % 5 == 0 && outside.is_some();
+        let p = Resample { weight, exclude_outside, outside, rows, columns };
+        let input = Image::random(&mut random, size);
+        let case = Case {
+            what: &std::format!("{p:?} of {size:?}"),
+            inputs: &[&input],
+            output: [out[0], out[1], size[2]],
+            need: |_, y| around(&p, y, size[0]),
+            want: |y, x, c| match (taps(&p, &p.rows, y, size[0]), taps(&p, &p.columns, x, size[1])) {
+                (Some(rows), Some(columns)) => {
+                    let row = |y: usize| columns.iter().map(|(x, w)| w * input.at(y, *x, c)).sum::<f64>();
+                    rows.iter().map(|(y, w)| w * row(*y)).sum()
+                }
+                _ => 0.75,
+            },
+        };
+        for isa in Isa::all() {
+            case.by_rows(&mut random, |y, inputs, output| {
+                p.rows(&mut Context::alone(isa), y, inputs, &[], output)
+            });
+        }
+        case.by_elements(&mut random, |y, inputs, output| p.elements(&mut alone(), y, inputs, &[], output));
+    }
+}
