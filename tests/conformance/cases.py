@@ -20,7 +20,7 @@ SEVERAL = {"Add", "Concat", "Div", "MatMul", "Max", "Mean", "Min", "Mul", "Pow",
 # Operators that csdfc knows on lines and images alone.
 WINDOWS = {"AveragePool", "Conv", "ConvTranspose", "GlobalLpPool", "LpPool", "MaxPool"}
 # Operators of which csdfc computes every output.
-MANY_OUTPUTS = {"DynamicQuantizeLinear", "Split"}
+MANY_OUTPUTS = {"DynamicQuantizeLinear", "Split", "TopK"}
 # Operators whose data may be 8-bit integers, and those that make integers.
 READ_INTEGERS = {"ConvInteger", "DequantizeLinear", "MatMulInteger", "QLinearConv", "QLinearMatMul"}
 MAKE_INTEGERS = {"ConvInteger", "DynamicQuantizeLinear", "MatMulInteger", "QLinearConv", "QLinearMatMul", "QuantizeLinear"}
@@ -182,8 +182,9 @@ def _claim_tensors(model, values, expected):
 
 
 def _is_index(model, name):
-    """Whether an output may hold integers: that of ArgMax or ArgMin."""
-    return any(name in node.output and node.op_type in ("ArgMax", "ArgMin") for node in model.graph.node)
+    """Whether an output may hold integers: that of ArgMax or ArgMin, and the second of TopK."""
+    return any(node.op_type in ("ArgMax", "ArgMin") and name in node.output
+               or node.op_type == "TopK" and name in node.output[1:] for node in model.graph.node)
 
 
 def _is_integer(model, name):

@@ -293,6 +293,14 @@ def layer_norm(net, operator, x):
     return net.node(operator, [x, net.constant(*dims[axis:]), *bias], dims, axis=axis, **attributes)
 
 
+@spatial
+def group_norm(net, operator, x):
+    channels = net.shapes[x][1]
+    attributes = {"epsilon": 0.01} if net.one_in(2) else {}
+    inputs = [x, net.constant(channels), net.constant(channels)]
+    return net.node(operator, inputs, net.shapes[x], num_groups=net.choice(divisors(channels)), **attributes)
+
+
 def lp_norm(net, operator, x):
     x = above(net, x)
     rank = len(net.shapes[x]) if x else 0
@@ -338,6 +346,25 @@ def arg_max(net, operator, x):
         net.indices.append(y)
         del net.shapes[y]
     return y
+
+
+def top_k(net, operator, x):
+    dims = net.shapes[x]
+    axis = net.count(0, len(dims) - 1)
+    count = net.count(1, dims[axis])
+    attributes = {"axis": axis}
+    if net.opset >= 11:
+        attributes["largest"] = net.count(0, 1)
+    if net.opset < 10:
+        inputs, attributes["k"] = [x], count
+    else:
+        inputs = [x, net.ints([count])]
+    elements, indices = (f"t{len(net.nodes)}_{part}" for part in range(2))
+    net.parts(operator, inputs, [elements, indices], 2 * [[*dims[:axis], count, *dims[axis + 1:]]], **attributes)
+    net.floats.remove(indices)
+    net.indices.append(indices)
+    del net.shapes[indices]
+    return elements
 
 
 def gemm(net, operator, x):
@@ -511,10 +538,10 @@ OPERATORS = (
     | {name: Row(blocks, 12) for name in ("DepthToSpace", "SpaceToDepth")}
     | {
         "ArgMax": Row(arg_max, 1), "ArgMin": Row(arg_max, 1), "BatchNormalization": Row(batch_norm, 3), "Clip": Row(clip), "Concat": Row(concat, 8),
-        "Conv": Row(convolution, 24), "ConvTranspose": Row(transposed, 10), "Expand": Row(expand, 3, since=8), "Gather": Row(gather), "Gemm": Row(gemm, 12),
+        "Conv": Row(convolution, 24), "ConvTranspose": Row(transposed, 10), "Expand": Row(expand, 3, since=8), "Gather": Row(gather), "Gemm": Row(gemm, 12), "GroupNormalization": Row(group_norm, 8, since=21),
         "InstanceNormalization": Row(instance_norm), "LRN": Row(lrn, 4), "LayerNormalization": Row(layer_norm, 8, since=17),
         "LpNormalization": Row(lp_norm), "MatMul": Row(mat_mul, 6), "PRelu": Row(p_relu),
-        "Pad": Row(pad, 8), "Resize": Row(resize, 8, since=10), "Slice": Row(slice_, 6), "Split": Row(split, 6),
+        "Pad": Row(pad, 8), "Resize": Row(resize, 8, since=10), "Slice": Row(slice_, 6), "Split": Row(split, 6), "TopK": Row(top_k),
         "Transpose": Row(transpose, 4), "Upsample": Row(resize, 24, until=9),
     }
 )

@@ -249,6 +249,8 @@ class Network:
             case _ if self.opset >= 8 and self.one_in(2):
                 return self.node("Expand", [x, self.ints([1] * len(dims))], dims)
             case _:
+                if self.opset >= 15 and self.one_in(2):
+                    return self.node("CastLike", [x, self.constant(1)], dims)
                 return self.node("Cast", [x], dims, to=TensorProto.FLOAT)
 
     def _other_dims(self, dims):

@@ -66,7 +66,7 @@ class _Moved:
                 self._move(constant.name)
         self._move("x")
         for node in model.graph.node:
-            if node.op_type in ("InstanceNormalization", "LayerNormalization"):
+            if node.op_type in ("GroupNormalization", "InstanceNormalization", "LayerNormalization"):
                 self._norm(node)
             else:
                 self._add(node)
@@ -95,34 +95,41 @@ class _Moved:
             self.nodes.append(helper.make_node(operator, [last, by], [self.renamed[name]]))
 
     def _norm(self, node):
-        """A normalisation in the steps of its definition."""
+        """A normalisation in the steps of its definition: of a view whose last dimensions are normalised together."""
         (x, *parts), (y,) = node.input, node.output
         attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
         dims, is_layer = self.shapes[x], node.op_type == "LayerNormalization"
         first = attributes.get("axis", -1) % len(dims) if is_layer else 2
-        one = [*dims[:first], *[1] * len(dims[first:])]
+        groups = attributes.get("num_groups")
+        seen = [1, groups, int(np.prod(dims)) // groups] if groups else dims
+        one = [*seen[:first], *[1] * len(seen[first:])]
         self._store(f"{y}.epsilon", np.array([attributes.get("epsilon", 1e-5)], np.float32))
         for name in parts:
             array = numpy_helper.to_array(next(c for c in self.graph.initializer if c.name == name))
-            self._store(f"{y}.{name}", array if is_layer else array.reshape(1, -1, *one[2:]))
-        mean, axes = ("ReduceMean", list(range(first, len(dims)))) if is_layer else ("GlobalAveragePool", None)
+            self._store(f"{y}.{name}", array if is_layer else array.reshape(1, -1, *[1] * len(dims[2:])))
+        for name, shape in [("seen", seen), ("dims", dims)]:
+            self._store(f"{y}.{name}", np.array(shape, np.int64))
+        mean, axes = ("ReduceMean", list(range(first, len(seen)))) if is_layer or groups else ("GlobalAveragePool", None)
         opset = next(each.version for each in self.model.opset_import if each.domain == "")
         # Since opset 18 they are an operand.
-        more = [f"{y}.axes"] if is_layer and opset >= 18 else []
-        said = {"axes": axes} if is_layer and opset < 18 else {}
+        more = [f"{y}.axes"] if axes and opset >= 18 else []
+        said = {"axes": axes} if axes and opset < 18 else {}
         if more:
             self._store(more[0], np.array(axes, np.int64))
-        steps = [
-            (mean, [x, *more], f"{y}.mean", one),
-            ("Sub", [x, f"{y}.mean"], f"{y}.apart", dims),
-            ("Mul", [f"{y}.apart"] * 2, f"{y}.squares", dims),
+        view = f"{y}.view" if groups else x
+        steps = [("Reshape", [x, f"{y}.seen"], view, seen)] if groups else []
+        steps += [
+            (mean, [view, *more], f"{y}.mean", one),
+            ("Sub", [view, f"{y}.mean"], f"{y}.apart", seen),
+            ("Mul", [f"{y}.apart"] * 2, f"{y}.squares", seen),
             (mean, [f"{y}.squares", *more], f"{y}.variance", one),
             ("Add", [f"{y}.variance", f"{y}.epsilon"], f"{y}.above", one),
             ("Sqrt", [f"{y}.above"], f"{y}.deviation", one),
-            ("Div", [f"{y}.apart", f"{y}.deviation"], f"{y}.normal", dims),
+            ("Div", [f"{y}.apart", f"{y}.deviation"], f"{y}.normal", seen),
+            ("Reshape", [f"{y}.normal", f"{y}.dims"], f"{y}.back", dims),
         ]
         scaled = f"{y}.scaled" if parts[1:] else y
-        steps.append(("Mul", [f"{y}.normal", f"{y}.{parts[0]}"], scaled, dims))
+        steps.append(("Mul", [f"{y}.back", f"{y}.{parts[0]}"], scaled, dims))
         if parts[1:]:
             steps.append(("Add", [scaled, f"{y}.{parts[1]}"], y, dims))
         for operator, inputs, output, made in steps:

@@ -11,7 +11,7 @@ use csdfc_codegen::operator::{
     ArgMax, BatchNorm, Binary, BinaryFunction, Concat, ConstantOperand, Conv, ConvTranspose, Coordinates,
     Crop, DepthToSpace, ElementWise, Filter, Function, Gemm, InstanceNorm, Lrn, Operator, Pad, PadMode, Pool,
     PoolKind, Pre, Ratio, Reduce, ReduceFunction, Resize, ResizeMode, Rounding, Scale, Slice, Softmax,
-    SpaceToDepth, Transpose,
+    SpaceToDepth, TopK, Transpose,
 };
 use csdfc_codegen::plan::StorageModel;
 use csdfc_codegen::shape::{Order, Shape};
@@ -360,7 +360,14 @@ fn reductions() -> Vec<Group> {
     let softmaxes =
         vec![softmax(&[1], false), softmax(&[3], true), softmax(&[1, 3], false), softmax(&[2], false)];
     let arg_max = |axis, keep_dims, select_last| Operator::ArgMax(ArgMax { axis, keep_dims, select_last });
-    let searches = vec![arg_max(1, true, false), arg_max(3, true, true), arg_max(2, false, false)];
+    let top_k = |axis, largest, indices| Operator::TopK(TopK { axis, count: 2, largest, indices });
+    let searches = vec![
+        arg_max(1, true, false),
+        arg_max(3, true, true),
+        arg_max(2, false, false),
+        top_k(1, true, false),
+        top_k(3, false, true),
+    ];
     let mut groups = both(["reduce_rows", "reduce"], 1, reduces);
     groups.extend(both(["softmax_rows", "softmax"], 1, softmaxes));
     groups.extend(both(["arg_max_rows", "arg_max"], 1, searches));

@@ -48,6 +48,7 @@ mod testing;
 #[cfg(test)]
 mod tests;
 mod tile;
+pub mod top_k;
 pub mod transpose;
 pub mod workers;
 

@@ -14,6 +14,7 @@ use csdfc_kernels::reduce::{ReduceElements, ReduceFrame, ReduceRows};
 use csdfc_kernels::rows::RowShape;
 use csdfc_kernels::slice::{Slice, SliceElements};
 use csdfc_kernels::softmax::{Softmax, SoftmaxElements};
+use csdfc_kernels::top_k::TopK;
 use csdfc_kernels::transpose::Transpose;
 
 use crate::operator::{self, Function, Operator};
@@ -435,6 +436,13 @@ fn by_elements(site: &Site<'_>, x: &Operand<'_>) -> Result<Choice, String> {
         Operator::ArgMax(arg_max) => {
             let &operator::ArgMax { axis, keep_dims, select_last } = arg_max;
             site.elements(Kernel::elements::<i64, f32>(ArgMaxElements { axis, keep_dims, select_last }))
+        }
+        Operator::TopK(top) => {
+            let kernel = TopK { axis: top.axis, largest: top.largest };
+            site.elements(match top.indices {
+                true => Kernel::elements::<i64, f32>(kernel),
+                false => Kernel::elements::<f32, f32>(kernel),
+            })
         }
         Operator::Transpose(transpose) => {
             site.elements(site.elements_moved(Transpose { perm: per_axis(&transpose.perm, 0)? }))

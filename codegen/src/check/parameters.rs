@@ -32,6 +32,7 @@ pub(super) fn elements(operator: &Operator, inputs: &[&Shape]) -> Option<u64> {
         | Operator::Pool(_)
         | Operator::Reduce(_)
         | Operator::ArgMax(_)
+        | Operator::TopK(_)
         | Operator::Concat(_)
         | Operator::Slice(_)
         | Operator::Pad(_)

@@ -215,7 +215,11 @@ fn check_layer(cnn: &CnnIndex<'_>, l: usize, wrong: &mut dyn FnMut(String)) {
             wrong(format!("the scale of its constant is {}, no positive normal number", quantisation.scale));
         }
     }
-    let makes = if layer.operator.kind() == "arg_max" { I64 } else { primitive.elements[1] };
+    let makes = match &layer.operator {
+        Operator::ArgMax(_) => I64,
+        Operator::TopK(top) if top.indices => I64,
+        _ => primitive.elements[1],
+    };
     let stated = entry.tensor.format.element;
     if stated != makes {
         wrong(format!("it makes {makes}, but `{}` has elements {stated}", entry.tensor.name));

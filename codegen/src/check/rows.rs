@@ -73,6 +73,7 @@ pub(super) fn spans(
         Operator::Softmax(softmax) if !softmax.axes.contains(&axis) => same,
         Operator::Reduce(reduce) if !reduce.axes.contains(&axis) => same,
         Operator::ArgMax(arg_max) if arg_max.axis != axis => same,
+        Operator::TopK(top) if top.axis != axis => same,
         Operator::DepthToSpace(blocks) => {
             let side = blocks.block as i64;
             Some((0..height).map(|y| (y / side, y / side + 1)).collect())
@@ -85,6 +86,7 @@ pub(super) fn spans(
         | Operator::Softmax(_)
         | Operator::Reduce(_)
         | Operator::ArgMax(_)
+        | Operator::TopK(_)
         | Operator::Transpose(_)
         | Operator::InstanceNorm(_) => None,
     }

@@ -96,6 +96,14 @@ pub(super) fn output_shape(operator: &Operator, inputs: &[&Shape], stated: &Shap
         }
         Operator::Reduce(reduce) => reduced(x, &reduce.axes, reduce.keep_dims),
         Operator::ArgMax(arg_max) => reduced(x, &[arg_max.axis], arg_max.keep_dims),
+        Operator::TopK(top) => match x.dims.get(top.axis) {
+            Some(size) if (1..=*size).contains(&top.count) => {
+                let mut dims = x.dims.clone();
+                dims[top.axis] = top.count;
+                Ok(Shape::new(dims))
+            }
+            _ => Err(format!("{} elements along dimension {} of {x}", top.count, top.axis)),
+        },
         Operator::Concat(concat) => concatenated(inputs, concat.axis),
         Operator::Slice(slice) => sliced(slice, x),
         Operator::Pad(pad) => padded(pad, x),

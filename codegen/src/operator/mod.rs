@@ -1,8 +1,10 @@
 //! The operators of a network, with every attribute normalised: defaults filled in, axes counted from 0, padding
 //! explicit. A plan holds them as they stand here, so that it can be checked, run and emitted without the model.
 
+mod search;
 mod windows;
 
+pub use search::{ArgMax, TopK};
 pub use windows::{
     Conv, ConvTranspose, Coordinates, Crop, Filter, Pool, PoolKind, Pre, Ratio, Resize, ResizeMode, Rounding,
     Scale,
@@ -41,6 +43,8 @@ pub enum Operator {
     Reduce(Reduce),
     /// Index of the largest element along a dimension, as 64-bit integers.
     ArgMax(ArgMax),
+    /// The largest or the least elements along a dimension, in order, or their indices, as 64-bit integers.
+    TopK(TopK),
     /// Concatenation along a dimension.
     Concat(Concat),
     /// A regular sub-grid of the input: `output[i] = input[starts[i] + i·steps[i]]` per dimension.
@@ -297,18 +301,6 @@ pub enum ReduceFunction {
     },
 }
 
-/// Attributes of [`Operator::ArgMax`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ArgMax {
-    /// The dimension searched.
-    pub axis: usize,
-    /// Whether that dimension stays, with size 1.
-    pub keep_dims: bool,
-    /// Whether the last of equal elements wins instead of the first.
-    pub select_last: bool,
-}
-
 /// Attributes of [`Operator::Concat`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -445,7 +437,7 @@ impl Operator {
 
     /// Whether it makes indices, not floats.
     pub fn makes_indices(&self) -> bool {
-        matches!(self, Operator::ArgMax(_))
+        matches!(self, Operator::ArgMax(_) | Operator::TopK(TopK { indices: true, .. }))
     }
 
     /// The name of the operator's kind, as in a plan's `op`.
@@ -462,6 +454,7 @@ impl Operator {
             Operator::Pool(_) => "pool",
             Operator::Reduce(_) => "reduce",
             Operator::ArgMax(_) => "arg_max",
+            Operator::TopK(_) => "top_k",
             Operator::Concat(_) => "concat",
             Operator::Slice(_) => "slice",
             Operator::Pad(_) => "pad",

@@ -22,7 +22,7 @@ pub enum Data {
     F32(Vec<f32>),
     /// Bytes of a camera.
     U8(Vec<u8>),
-    /// Indices, of ArgMax.
+    /// Indices, of ArgMax and TopK.
     I64(Vec<i64>),
 }
 

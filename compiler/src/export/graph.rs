@@ -152,6 +152,13 @@ impl Graph {
         });
     }
 
+    /// Adds an output to the last node. Returns its name, which is like this one.
+    pub fn another_output(&mut self, name: &str) -> String {
+        let output = self.tensors.unique(name);
+        self.proto.node.last_mut().into_iter().for_each(|node| node.output.push(output.clone()));
+        output
+    }
+
     /// Adds a constant, by its name or one like it.
     pub fn constant(&mut self, mut tensor: TensorProto) -> String {
         let name = self.tensors.unique(tensor.name.as_deref().unwrap_or_default());

@@ -30,6 +30,17 @@ impl<'a> Nodes<'a> {
         self.named(&self.layer.name, operator, inputs, attributes)
     }
 
+    /// Adds a node of two outputs. Returns the names of their tensors.
+    pub fn two<I: Into<String>>(
+        &mut self,
+        operator: &str,
+        inputs: impl IntoIterator<Item = I>,
+        attributes: Vec<AttributeProto>,
+    ) -> [String; 2] {
+        let first = self.node(operator, inputs, attributes);
+        [first.clone(), self.graph.another_output(&first)]
+    }
+
     fn named<I: Into<String>>(
         &mut self,
         name: &str,

@@ -48,6 +48,12 @@ pub(super) fn operator(nodes: &mut Nodes, operands: Vec<String>) -> Result<Strin
             ];
             nodes.node("ArgMax", [x()], attributes)
         }
+        Operator::TopK(top) => {
+            let count = nodes.list("count", &[top.count]);
+            let attributes = vec![int("axis", top.axis), flag("largest", top.largest)];
+            let [elements, indices] = nodes.two("TopK", [x(), count], attributes);
+            if top.indices { indices } else { elements }
+        }
         Operator::Concat(concat) => nodes.node("Concat", operands, vec![int("axis", concat.axis)]),
         Operator::Slice(slice) => movement::slice(nodes, slice, x()),
         Operator::Pad(pad) => movement::pad(nodes, pad, x())?,

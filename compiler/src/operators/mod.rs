@@ -51,6 +51,7 @@ pub fn output_shape(operator: &Operator, inputs: &[Shape]) -> Result<Shape, Shap
         (Operator::Pool(pool), Some(x)) => pool::pool_shape(pool, x),
         (Operator::Reduce(reduce), Some(x)) => reduce::reduce_shape(&reduce.axes, reduce.keep_dims, x),
         (Operator::ArgMax(arg_max), Some(x)) => reduce::reduce_shape(&[arg_max.axis], arg_max.keep_dims, x),
+        (Operator::TopK(top), Some(x)) => reduce::top_k_shape(top, x),
         (Operator::Concat(concat), _) => layout::concat_shape(concat, inputs),
         (Operator::Slice(slice), Some(x)) => layout::slice_shape(slice, x),
         (Operator::Pad(pad), Some(x)) => layout::pad_shape(pad, x),
@@ -87,6 +88,7 @@ pub fn parameter_dims(operator: &Operator, inputs: &[Shape]) -> Vec<Vec<usize>> 
         | Operator::Pool(_)
         | Operator::Reduce(_)
         | Operator::ArgMax(_)
+        | Operator::TopK(_)
         | Operator::Concat(_)
         | Operator::Slice(_)
         | Operator::Pad(_)
@@ -118,6 +120,7 @@ pub fn macs(operator: &Operator, inputs: &[Shape], output: &Shape) -> u64 {
         | Operator::Pool(_)
         | Operator::Reduce(_)
         | Operator::ArgMax(_)
+        | Operator::TopK(_)
         | Operator::Concat(_)
         | Operator::Slice(_)
         | Operator::Pad(_)
@@ -168,6 +171,7 @@ pub fn row_access(
         | Operator::Convert => row_local(rows),
         Operator::Reduce(reduce) => along(&reduce.axes, row, rows),
         Operator::ArgMax(arg_max) => along(&[arg_max.axis], row, rows),
+        Operator::TopK(top) => along(&[top.axis], row, rows),
         Operator::Softmax(softmax) => along(&softmax.axes, row, rows),
         Operator::Concat(concat) if concat.axis == row => layout::concat_rows(inputs, rows, index),
         Operator::Concat(_) => row_local(rows),

@@ -1,5 +1,6 @@
 //! Reductions over whole dimensions.
 
+use csdfc_codegen::operator::TopK;
 use csdfc_codegen::shape::Shape;
 
 use super::facts::{ShapeError, fail};
@@ -12,6 +13,16 @@ pub(super) fn reduce_shape(axes: &[usize], keep_dims: bool, x: &Shape) -> Result
     } else {
         dims.filter(|(axis, _)| !axes.contains(axis)).map(|(_, &dim)| dim).collect()
     };
+    Ok(Shape::new(dims))
+}
+
+pub(super) fn top_k_shape(top: &TopK, x: &Shape) -> Result<Shape, ShapeError> {
+    check_axes(&[top.axis], x)?;
+    let mut dims = x.dims.clone();
+    let size = std::mem::replace(&mut dims[top.axis], top.count);
+    if top.count > size {
+        return fail(format!("it takes {} of {size} elements", top.count));
+    }
     Ok(Shape::new(dims))
 }
 

@@ -547,7 +547,8 @@ fn layers(plan: &Value, cnn: &Value, partitions: &BTreeMap<&str, usize>) -> Resu
         }
         let op = text(stated, "op")?;
         let [reads, makes] = floats(primitive);
-        let made = if op == "arg_max" { "i64" } else { makes };
+        let is_index = op == "arg_max" || op == "top_k" && stated["attributes"]["indices"] == true;
+        let made = if is_index { "i64" } else { makes };
         let is_held = tensor["external"] == true;
         if text(tensor, "element")? != made || ["f16", "u8"].contains(&made) && is_held {
             return Err(format!("{name} makes {made}"));

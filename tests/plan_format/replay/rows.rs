@@ -215,7 +215,7 @@ pub fn spans(layer: &Layer, own: &Shape, operand: usize) -> Result<Option<Vec<Sp
         "element_wise" | "batch_norm" | "binary" | "gemm" | "lrn" | "convert" => same(),
         "mat_mul" if operand == 0 => same(),
         "softmax" | "reduce" if !works_on_rows(list(attributes, "axes")?) => same(),
-        "arg_max" if number(attributes, "axis")? != axis as u64 => same(),
+        "arg_max" | "top_k" if number(attributes, "axis")? != axis as u64 => same(),
         "conv_transpose" => {
             let (s, d, k) = (vertical("stride")?, vertical("dilation")?, vertical("kernel")?);
             let t = vertical("pads")?;

@@ -10,6 +10,7 @@ use super::super::rows::{RowShape, Rows, RowsMut};
 use super::super::softmax::{Softmax, SoftmaxElements};
 use super::super::span::{Span, SpanMut};
 use super::super::testing::Random;
+use super::super::top_k::TopK;
 use super::{Case, Image, Tensor, alone, check_dense, std};
 
 const FUNCTIONS: [ReduceFunction; 13] = [
@@ -286,4 +287,60 @@ fn the_largest_is_found() {
             }
         });
     }
+}
+
+/// Along every dimension of tensors of every rank, with equal elements and zeros of both signs.
+#[test]
+fn the_largest_and_the_least_are_those_of_a_sort() {
+    let mut random = Random(13);
+    for round in 0..100 {
+        let rank = random.within(1, 5);
+        let mut x = Tensor::random(&mut random, rank);
+        for value in &mut x.values {
+            *value = *random.pick(&[-1.0, -0.0, 0.0, 0.5, *value, f32::INFINITY]);
+        }
+        let axis = random.within(0, rank - 1);
+        let p = TopK { axis, largest: round % 2 == 0 };
+        let mut dims = x.dims.to_vec();
+        dims[axis] = random.within(1, dims[axis]);
+        let mut order = Random(random.next());
+        x.with(&mut order, |input| {
+            let count = Dims::new(&dims).elements();
+            let (mut values, mut indices) = (std::vec![0.0; count], std::vec![-1; count]);
+            let output = &mut ElementsMut::dense(&mut values, &dims);
+            ElementKernel::<f32>::elements(&p, &mut alone(), 0..1, &[*input], &[], output);
+            let output = &mut ElementsMut::dense(&mut indices, &dims);
+            ElementKernel::<i64>::elements(&p, &mut alone(), 0..1, &[*input], &[], output);
+            for (i, (value, index)) in values.iter().zip(&indices).enumerate() {
+                let mut at = Dims::new(&dims).index(i);
+                let place = std::mem::replace(&mut at[axis], 0);
+                let line = along(&x, &at, &[axis]);
+                let mut sorted: Vec<usize> = (0..line.len()).collect();
+                // Of equal elements the first comes first.
+                sorted.sort_by(|a, b| {
+                    let order = line[*a].partial_cmp(&line[*b]).unwrap();
+                    if p.largest { order.reverse() } else { order }
+                });
+                assert_eq!(*index, sorted[place] as i64, "{p:?} of {:?}", x.dims);
+                assert_eq!(f64::from(*value), line[sorted[place]]);
+            }
+        });
+    }
+}
+
+/// What is no number is more than any, so that the order has no gap.
+#[test]
+fn a_line_with_what_is_no_number_has_an_order() {
+    let mut made = [-1; 3];
+    let output = &mut ElementsMut::dense(&mut made, &[3]);
+    let input = Elements::dense(&[3.0, f32::NAN, f32::NAN], &[3]);
+    ElementKernel::<i64>::elements(
+        &TopK { axis: 0, largest: true },
+        &mut alone(),
+        0..1,
+        &[input],
+        &[],
+        output,
+    );
+    assert_eq!(made, [1, 2, 0]);
 }

@@ -83,6 +83,7 @@ fn known(operator: &str) -> (bool, &'static [&'static str]) {
         "Slice" => &["axes", "ends", "starts"],
         "Split" => &["axis", "num_outputs", "split"],
         "Squeeze" | "Unsqueeze" => &["axes"],
+        "TopK" => &["axis", "k", "largest", "sorted"],
         "Transpose" => &["perm"],
         "Upsample" => &["mode", "scales"],
         reduction if reduction.starts_with("Reduce") => &["axes", "keepdims", "noop_with_empty_axes"],

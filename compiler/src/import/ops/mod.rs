@@ -238,6 +238,7 @@ const ROWS: &[OperatorRow] = &[
     function("Tanh"),
     function("ThresholdedRelu"),
     constants("Tile", index::tile),
+    OperatorRow { name: "TopK", import: Import::Many(reduce::top_k), fold: Fold::None },
     both("Transpose", layout::transpose, index::transpose),
     both("Unsqueeze", reshape::unsqueeze, reshape::unsqueeze_constant),
     tensors("Upsample", resize::upsample),

@@ -1,12 +1,12 @@
 //! Reductions over dimensions.
 
-use csdfc_codegen::operator::{ArgMax, Function, Operator, Reduce, ReduceFunction};
+use csdfc_codegen::operator::{ArgMax, Function, Operator, Reduce, ReduceFunction, TopK};
 
 use super::element_wise;
 use super::quantised::with;
 use crate::import::builder::{Builder, FROM_LAST, is_channels_last};
 use crate::import::error::{Fault, fault};
-use crate::import::node::{Node, Tensor, axes, axis};
+use crate::import::node::{Node, Tensor, Value, axes, axis};
 
 /// `ReduceMean` and its kin.
 pub(super) fn reduce(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
@@ -34,6 +34,27 @@ pub(super) fn arg_max(builder: &mut Builder, node: &Node) -> Result<Tensor, Faul
     in_either_order(builder, node, x, &[axis], keep_dims, |axes| {
         Operator::ArgMax(ArgMax { axis: axes[0], keep_dims, select_last })
     })
+}
+
+/// `TopK`: the elements, and their indices of 64 bits. They are sorted, whether or not the model asks for that.
+pub(super) fn top_k(builder: &mut Builder, node: &Node) -> Result<Vec<Value>, Fault> {
+    let x = node.tensor(0)?;
+    let axis = axis(node.int("axis", -1)?, x.rank())?;
+    let largest = node.flag("largest", true)?;
+    let given = match node.opset {
+        10.. => node.constant(1, "count")?.to_ints()?,
+        _ => vec![node.int("k", 0)?],
+    };
+    let count = match given[..] {
+        [count] if count > 0 => usize::try_from(count).unwrap_or(usize::MAX),
+        _ => return fault!("it takes {given:?} elements"),
+    };
+    let mut found = Vec::new();
+    for indices in [false, true] {
+        let operator = Operator::TopK(TopK { axis, count, largest, indices });
+        found.push(Value::Tensor(builder.layer(node, operator, &[x], Vec::new())?));
+    }
+    Ok(found)
 }
 
 /// The dimensions that a node reduces, ascending; `None` if it does nothing.

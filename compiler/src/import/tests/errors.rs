@@ -80,6 +80,16 @@ fn graphs() {
 }
 
 #[test]
+fn a_suppression_says_where_to_cut_the_model() {
+    let model = Model::new(13, &[1, 4, 4], &["y"])
+        .node("Relu", &["x"], &["boxes"], vec![])
+        .node("Sigmoid", &["x"], &["scores"], vec![])
+        .node("NonMaxSuppression", &["boxes", "scores"], &["y"], vec![]);
+    let ImportError::Unsupported { help, .. } = model.import().unwrap_err() else { panic!() };
+    assert!(help.contains("its outputs are boxes and scores"), "{help}");
+}
+
+#[test]
 fn nodes_and_tensors() {
     let image = || Model::new(13, &[1, 3, 8, 8], &["y"]);
     let mut short = image().floats("w", &[4, 3, 3, 3]).node("Conv", &["x", "w"], &["y"], vec![]);

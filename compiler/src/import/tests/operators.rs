@@ -2,7 +2,7 @@
 
 use csdfc_codegen::operator::{
     Conv, ConvTranspose, Coordinates, Crop, Operator, Pad, PadMode, PoolKind, Reduce, ReduceFunction, Resize,
-    ResizeMode, Rounding, Transpose,
+    ResizeMode, Rounding, TopK, Transpose,
 };
 
 use super::layers::{kinds, none, one, single};
@@ -272,4 +272,26 @@ fn only_height_and_width_are_cropped() {
         &by(&[0.0, 0.0, 0.75, 0.0, 1.0, 1.0, 0.25, 1.0], vec![]),
         "a resize of the part from [0.75, 0.0]",
     );
+}
+
+#[test]
+fn the_largest_of_every_opset() {
+    let of = |opset: i64, inputs: &[&str], attributes: Vec<AttributeProto>| {
+        let model = Model::new(opset, &[1, 3, 5], &["v", "i"]).ints("k", &[2]).ints("all", &[4]);
+        model.node("TopK", inputs, &["v", "i"], attributes)
+    };
+    let found = |model: Model| {
+        let network = model.import().unwrap();
+        let layers = network.layers[1..].iter();
+        layers.map(|layer| (layer.operator.clone(), layer.shape.dims.clone())).collect::<Vec<_>>()
+    };
+    let top = |axis, largest, indices| Operator::TopK(TopK { axis, count: 2, largest, indices });
+    let last = [(top(2, true, false), vec![1, 3, 2]), (top(2, true, true), vec![1, 3, 2])];
+    assert_eq!(found(of(9, &["x"], vec![int("k", 2)])), last);
+    assert_eq!(found(of(10, &["x", "k"], vec![])), last);
+    let least = vec![int("axis", 1), int("largest", 0), int("sorted", 0)];
+    let first = [(top(1, false, false), vec![1, 2, 5]), (top(1, false, true), vec![1, 2, 5])];
+    assert_eq!(found(of(11, &["x", "k"], least)), first);
+    refused(&of(11, &["x", "all"], vec![int("axis", 1)]), "it takes 4 of 3 elements");
+    refused(&of(9, &["x"], vec![]), "it takes [0] elements");
 }

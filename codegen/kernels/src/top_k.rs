@@ -1,0 +1,107 @@
+//! The largest or the least elements along a dimension, in order.
+
+use core::cmp::Ordering;
+use core::ops::Range;
+
+use super::elements::{Elements, ElementsMut, Index};
+use super::kernel::{Context, ElementKernel};
+use super::span::Plain;
+
+/// The largest or the least elements along a dimension of a tensor of any rank: as floats, or as their indices.
+#[derive(Debug, Clone, Copy)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct TopK {
+    /// The dimension. The output has at most as many elements along it.
+    pub axis: usize,
+    /// Whether the largest come first, instead of the least.
+    pub largest: bool,
+}
+
+/// One operand. The output is the elements.
+impl ElementKernel for TopK {
+    #[inline]
+    fn elements(
+        &self,
+        _: &mut Context<'_>,
+        y: Range<usize>,
+        operands: &[Elements<'_>],
+        _: &[Elements<'_>],
+        output: &mut ElementsMut<'_>,
+    ) {
+        self.fill(y, &operands[0], output, |found| found.0);
+    }
+}
+
+/// One operand. The output is the indices.
+impl ElementKernel<i64> for TopK {
+    #[inline]
+    fn elements(
+        &self,
+        _: &mut Context<'_>,
+        y: Range<usize>,
+        operands: &[Elements<'_>],
+        _: &[Elements<'_>],
+        output: &mut ElementsMut<'_, i64>,
+    ) {
+        self.fill(y, &operands[0], output, |found| found.1 as i64);
+    }
+}
+
+/// An element and its index.
+type Found = (f32, usize);
+
+impl TopK {
+    #[inline]
+    fn fill<T: Plain>(
+        &self,
+        y: Range<usize>,
+        input: &Elements<'_>,
+        output: &mut ElementsMut<'_, T>,
+        make: impl Fn(Found) -> T,
+    ) {
+        let (axis, size) = (self.axis, input.seen.sizes[self.axis]);
+        let mut last: Option<(Index, Found)> = None;
+        output.fill(y, |index| {
+            let mut at = *index;
+            let mut get = |i| {
+                at[axis] = i;
+                input.at(&at)
+            };
+            // Along the last dimension, the one before was found just now.
+            let is_before = |place: &Index| {
+                let mut next = *place;
+                next[axis] += 1;
+                next == *index
+            };
+            let found = match last {
+                Some((place, found)) if is_before(&place) => self.next(Some(found), size, &mut get),
+                _ => (0..index[axis])
+                    .fold(self.next(None, size, &mut get), |found, _| self.next(Some(found), size, &mut get)),
+            };
+            last = Some((*index, found));
+            make(found)
+        });
+    }
+
+    /// The element that comes next after this one; the first of all, if there is none.
+    #[inline]
+    fn next(&self, after: Option<Found>, size: usize, get: &mut impl FnMut(usize) -> f32) -> Found {
+        let mut best: Option<Found> = None;
+        for i in 0..size {
+            let found = (get(i), i);
+            let is_later = after.is_none_or(|after| self.compare(after, found).is_lt());
+            if is_later && best.is_none_or(|best| self.compare(found, best).is_lt()) {
+                best = Some(found);
+            }
+        }
+        best.unwrap_or_default()
+    }
+
+    /// The order of two elements. A sum with 0 makes both zeros equal.
+    #[inline]
+    fn compare(&self, a: Found, b: Found) -> Ordering {
+        let order = (a.0 + 0.0).total_cmp(&(b.0 + 0.0));
+        let order = if self.largest { order.reverse() } else { order };
+        order.then(a.1.cmp(&b.1))
+    }
+}
