@@ -85,7 +85,7 @@ class Summary:
         groups = defaultdict(list)
         for r in results:
             why = re.sub(r"\b(node|input|output|tensor) .+?( \(\w+\))?: ", r"\1 …\2: ", r["why"], count=1)
-            why = re.sub(r"(operand \d+, its \w+) \([^)]*\)", r"\1", why)
+            why = re.sub(r"(operand \d+, its \w+) \([^)]*\) ?", r"\1", why)
             if r["state"] != FAILED:
                 why = re.sub(r"\[[^\]]*\]|-?\d+(\.\d+)?(e[-+]?\d+)?", "N", why)
             groups[why].append(r["name"])
