@@ -1,7 +1,7 @@
 //! The stages of a CNN: what works on one frame at a time, and how long it takes.
 //!
 //! A stage is a partition, or a component of several that wait for each other within a frame
-//! ([`component`](crate::network::component)). A component takes as long as a frame that finds all its partitions idle. Their
+//! ([`component`]). A component takes as long as a frame that finds all its partitions idle. Their
 //! layers come in pieces, between two moments at which a partition waits or another one waits for it. A piece starts once the
 //! piece before it in its partition has ended, and all that make what it reads. So what runs beside the longest way through
 //! a frame costs nothing. This is a bound: rows may go from one to the other before a piece has ended.
