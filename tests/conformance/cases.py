@@ -16,7 +16,7 @@ LARGEST_RANK = 6
 WINDOW_RANKS = (4, 3)
 README = Path(__file__).resolve().parents[2] / "README.md"
 # Operators with several operands that csdfc takes as tensors of the network.
-SEVERAL = {"Add", "Concat", "Div", "MatMul", "Max", "Mean", "Min", "Mul", "Pow", "Sub", "Sum"}
+SEVERAL = {"Add", "Concat", "Div", "GridSample", "MatMul", "Max", "Mean", "Min", "Mul", "Pow", "Sub", "Sum"}
 # Operators that csdfc knows on lines and images alone.
 WINDOWS = {"AveragePool", "Conv", "ConvTranspose", "GlobalLpPool", "LpPool", "MaxPool"}
 # Operators of which csdfc computes every output.

@@ -251,6 +251,17 @@ def resize(net, operator, x):
 
 
 @image
+def grid_sample(net, operator, x):
+    n, c, _, _ = net.shapes[x]
+    h, w = net.count(1, 6), net.count(1, 6)
+    # Around the image. What is nearest jumps, so it is not drawn.
+    mode = net.choice(["linear", "cubic"] if net.opset >= 20 else ["bilinear", "bicubic"])
+    padding = net.choice(["zeros", "border", "reflection"])
+    places = net.constant(n, h, w, 2, least=-1.5, most=1.5)
+    return net.node(operator, [x, places], [n, c, h, w], mode=mode, padding_mode=padding, align_corners=net.count(0, 1))
+
+
+@image
 def blocks(net, operator, x):
     n, c, h, w = net.shapes[x]
     side = net.choice([2, 2, 3])
@@ -538,7 +549,8 @@ OPERATORS = (
     | {name: Row(blocks, 12) for name in ("DepthToSpace", "SpaceToDepth")}
     | {
         "ArgMax": Row(arg_max, 1), "ArgMin": Row(arg_max, 1), "BatchNormalization": Row(batch_norm, 3), "Clip": Row(clip), "Concat": Row(concat, 8),
-        "Conv": Row(convolution, 24), "ConvTranspose": Row(transposed, 10), "Expand": Row(expand, 3, since=8), "Gather": Row(gather), "Gemm": Row(gemm, 12), "GroupNormalization": Row(group_norm, 8, since=21),
+        "Conv": Row(convolution, 24), "ConvTranspose": Row(transposed, 10), "Expand": Row(expand, 3, since=8), "Gather": Row(gather), "Gemm": Row(gemm, 12), "GridSample": Row(grid_sample, 4, since=16),
+        "GroupNormalization": Row(group_norm, 8, since=21),
         "InstanceNormalization": Row(instance_norm), "LRN": Row(lrn, 4), "LayerNormalization": Row(layer_norm, 8, since=17),
         "LpNormalization": Row(lp_norm), "MatMul": Row(mat_mul, 6), "PRelu": Row(p_relu),
         "Pad": Row(pad, 8), "Resize": Row(resize, 8, since=10), "Slice": Row(slice_, 6), "Split": Row(split, 6), "TopK": Row(top_k),

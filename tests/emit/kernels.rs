@@ -9,9 +9,9 @@ use csdfc_codegen::bind::{self, Call, Form, Literal, Primitive, Site};
 use csdfc_codegen::format::Quantisation;
 use csdfc_codegen::operator::{
     ArgMax, BatchNorm, Binary, BinaryFunction, Concat, ConstantOperand, Conv, ConvTranspose, Coordinates,
-    Crop, DepthToSpace, ElementWise, Filter, Function, Gemm, InstanceNorm, Lrn, Operator, Pad, PadMode, Pool,
-    PoolKind, Pre, Ratio, Reduce, ReduceFunction, Resize, ResizeMode, Rounding, Scale, Slice, Softmax,
-    SpaceToDepth, TopK, Transpose,
+    Crop, DepthToSpace, ElementWise, Filter, Function, Gemm, GridSample, InstanceNorm, Lrn, Operator, Pad,
+    PadMode, Pool, PoolKind, Pre, Ratio, Reduce, ReduceFunction, Resize, ResizeMode, Rounding, SampleMode,
+    SamplePadding, Scale, Slice, Softmax, SpaceToDepth, TopK, Transpose,
 };
 use csdfc_codegen::plan::StorageModel;
 use csdfc_codegen::shape::{Order, Shape};
@@ -266,6 +266,8 @@ fn products() -> Vec<Group> {
     let gemm = |inner, transposed, activation| {
         Operator::Gemm(Gemm { inner, units: 5, transposed, bias: true, activation })
     };
+    let grid_sample =
+        |mode, padding| Operator::GridSample(GridSample { mode, padding, align_corners: false });
     let group = |name, inputs, operator| Group { name, inputs, operators: vec![operator] };
     vec![
         group("gemm_vector", vec![plain(Shape::new([1, 12]))], gemm(12, true, Some(Function::Relu))),
@@ -280,6 +282,15 @@ fn products() -> Vec<Group> {
             ],
         },
         group("mat_mul", vec![plain(Shape::new([2, 3, 4])), plain(Shape::new([4, 5]))], Operator::MatMul),
+        Group {
+            name: "grid_sample",
+            inputs: vec![plain(image()), plain(Shape::new([1, 3, 5, 2]))],
+            operators: vec![
+                grid_sample(SampleMode::Nearest, SamplePadding::Zeros),
+                grid_sample(SampleMode::Linear, SamplePadding::Border),
+                grid_sample(SampleMode::Cubic, SamplePadding::Reflection),
+            ],
+        },
         group("mat_mul_vectors", vec![plain(Shape::new([7])), plain(Shape::new([7, 2]))], Operator::MatMul),
         group("mat_mul_rows", vec![plain(image()), plain(Shape::image(4, 8, 3))], Operator::MatMul),
         group("mat_mul_image", vec![plain(image()), plain(Shape::new([8, 3]))], Operator::MatMul),

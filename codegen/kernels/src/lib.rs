@@ -20,6 +20,7 @@ pub mod element;
 pub mod element_wise;
 pub mod elements;
 pub mod gemm;
+pub mod grid_sample;
 mod indirect;
 pub mod instance_norm;
 pub mod kernel;

@@ -36,6 +36,7 @@ pub const SOURCES: &[(&str, &str)] = &[
     ("element_wise.rs", include_str!("element_wise.rs")),
     ("elements.rs", include_str!("elements.rs")),
     ("gemm.rs", include_str!("gemm.rs")),
+    ("grid_sample.rs", include_str!("grid_sample.rs")),
     ("indirect.rs", include_str!("indirect.rs")),
     ("instance_norm.rs", include_str!("instance_norm.rs")),
     ("kernel.rs", include_str!("kernel.rs")),

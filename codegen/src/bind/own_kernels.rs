@@ -37,6 +37,9 @@ pub(super) fn choose(site: &Site<'_>) -> Result<Choice, String> {
         Operator::BatchNorm(norm) => batch_norm(site, x, norm),
         Operator::Binary(binary) => self::binary(site, binary),
         Operator::MatMul => site.by_elements(MatMul),
+        Operator::GridSample(sample) => {
+            site.elements(Kernel::elements::<f32, f32>(translate::grid_sample(sample)))
+        }
         Operator::InstanceNorm(norm) => instance_norm(site, x, norm),
         Operator::Concat(concat) => self::concat(site, concat.axis),
         _ => unary(site, x),

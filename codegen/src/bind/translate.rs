@@ -2,11 +2,11 @@
 
 use csdfc_kernels::activation::Activation;
 use csdfc_kernels::conv;
-use csdfc_kernels::{binary, pad, pool, reduce, resample, resize};
+use csdfc_kernels::{binary, grid_sample, pad, pool, reduce, resample, resize};
 
 use crate::operator::{
-    BinaryFunction, Coordinates, Crop, Filter, Function, PadMode, Pool, PoolKind, Pre, Ratio, ReduceFunction,
-    Resize, ResizeMode, Rounding, Scale,
+    BinaryFunction, Coordinates, Crop, Filter, Function, GridSample, PadMode, Pool, PoolKind, Pre, Ratio,
+    ReduceFunction, Resize, ResizeMode, Rounding, SampleMode, SamplePadding, Scale,
 };
 
 /// A function of one element; a PRelu's slopes are beside it.
@@ -101,6 +101,23 @@ pub(super) fn pad_mode(mode: &PadMode) -> pad::PadMode {
         PadMode::Constant { value } => pad::PadMode::Constant(value.unwrap_or(f32::NEG_INFINITY)),
         PadMode::Reflect => pad::PadMode::Reflect,
         PadMode::Edge => pad::PadMode::Edge,
+    }
+}
+
+/// The kernel that samples an image.
+pub(super) fn grid_sample(sample: &GridSample) -> grid_sample::GridSample {
+    grid_sample::GridSample {
+        mode: match sample.mode {
+            SampleMode::Nearest => grid_sample::SampleMode::Nearest,
+            SampleMode::Linear => grid_sample::SampleMode::Linear,
+            SampleMode::Cubic => grid_sample::SampleMode::Cubic,
+        },
+        padding: match sample.padding {
+            SamplePadding::Zeros => grid_sample::SamplePadding::Zeros,
+            SamplePadding::Border => grid_sample::SamplePadding::Border,
+            SamplePadding::Reflection => grid_sample::SamplePadding::Reflection,
+        },
+        align_corners: sample.align_corners,
     }
 }
 

@@ -37,7 +37,7 @@ fn same(a: &Shape, b: &Shape) -> bool {
 pub(super) fn output_shape(operator: &Operator, inputs: &[&Shape], stated: &Shape) -> Result<Shape, String> {
     let arity = match operator {
         Operator::Input(_) => 0..=0,
-        Operator::MatMul => 2..=2,
+        Operator::MatMul | Operator::GridSample(_) => 2..=2,
         Operator::Binary(binary) if binary.constant.is_some() => 1..=1,
         Operator::Binary(_) => 2..=2,
         Operator::Conv(conv) if conv.residual => 2..=usize::MAX,
@@ -96,6 +96,10 @@ pub(super) fn output_shape(operator: &Operator, inputs: &[&Shape], stated: &Shap
         }
         Operator::Reduce(reduce) => reduced(x, &reduce.axes, reduce.keep_dims),
         Operator::ArgMax(arg_max) => reduced(x, &[arg_max.axis], arg_max.keep_dims),
+        Operator::GridSample(_) => match (image(x)?, image(inputs[1])?) {
+            ([n, c, _, _], [batch, h, w, 2]) if n == batch => dims(&[n, c, h, w]),
+            _ => Err(format!("places of {} in {x}", inputs[1])),
+        },
         Operator::TopK(top) => match x.dims.get(top.axis) {
             Some(size) if (1..=*size).contains(&top.count) => {
                 let mut dims = x.dims.clone();

@@ -4,7 +4,7 @@
 mod search;
 mod windows;
 
-pub use search::{ArgMax, TopK};
+pub use search::{ArgMax, GridSample, SampleMode, SamplePadding, TopK};
 pub use windows::{
     Conv, ConvTranspose, Coordinates, Crop, Filter, Pool, PoolKind, Pre, Ratio, Resize, ResizeMode, Rounding,
     Scale,
@@ -45,6 +45,8 @@ pub enum Operator {
     ArgMax(ArgMax),
     /// The largest or the least elements along a dimension, in order, or their indices, as 64-bit integers.
     TopK(TopK),
+    /// Samples of an image `[N, C, H, W]` at the places `[N, H', W', 2]` of a second operand: x and y from −1 to 1.
+    GridSample(GridSample),
     /// Concatenation along a dimension.
     Concat(Concat),
     /// A regular sub-grid of the input: `output[i] = input[starts[i] + i·steps[i]]` per dimension.
@@ -455,6 +457,7 @@ impl Operator {
             Operator::Reduce(_) => "reduce",
             Operator::ArgMax(_) => "arg_max",
             Operator::TopK(_) => "top_k",
+            Operator::GridSample(_) => "grid_sample",
             Operator::Concat(_) => "concat",
             Operator::Slice(_) => "slice",
             Operator::Pad(_) => "pad",

@@ -54,6 +54,7 @@ pub(super) fn operator(nodes: &mut Nodes, operands: Vec<String>) -> Result<Strin
             let [elements, indices] = nodes.two("TopK", [x(), count], attributes);
             if top.indices { indices } else { elements }
         }
+        Operator::GridSample(sample) => windows::grid_sample(nodes, sample, operands),
         Operator::Concat(concat) => nodes.node("Concat", operands, vec![int("axis", concat.axis)]),
         Operator::Slice(slice) => movement::slice(nodes, slice, x()),
         Operator::Pad(pad) => movement::pad(nodes, pad, x())?,

@@ -1,7 +1,8 @@
 //! Operators that see an image through windows: convolutions, pooling, resampling.
 
 use csdfc_codegen::operator::{
-    Conv, ConvTranspose, Coordinates, Crop, Pool, PoolKind, Ratio, Resize, ResizeMode, Rounding, Scale,
+    Conv, ConvTranspose, Coordinates, Crop, GridSample, Pool, PoolKind, Ratio, Resize, ResizeMode, Rounding,
+    SampleMode, SamplePadding, Scale,
 };
 use rten_onnx::onnx::AttributeProto;
 
@@ -137,6 +138,22 @@ pub(super) fn resize(nodes: &mut Nodes, resize: &Resize, x: String) -> Result<St
         return Err(nodes.refused(format!("no Resize has both scales of {y} and {x} and these sizes")));
     }
     Ok(nodes.node("Resize", inputs, attributes))
+}
+
+pub(super) fn grid_sample(nodes: &mut Nodes, sample: &GridSample, operands: Vec<String>) -> String {
+    let mode = match sample.mode {
+        SampleMode::Nearest => "nearest",
+        SampleMode::Linear => "linear",
+        SampleMode::Cubic => "cubic",
+    };
+    let padding = match sample.padding {
+        SamplePadding::Zeros => "zeros",
+        SamplePadding::Border => "border",
+        SamplePadding::Reflection => "reflection",
+    };
+    let attributes =
+        vec![text("mode", mode), text("padding_mode", padding), flag("align_corners", sample.align_corners)];
+    nodes.node("GridSample", operands, attributes)
 }
 
 /// Attributes of a window. Dilations of 1 are left out: ONNX Runtime's optimiser makes operators of integers that know none.

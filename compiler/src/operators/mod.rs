@@ -51,6 +51,7 @@ pub fn output_shape(operator: &Operator, inputs: &[Shape]) -> Result<Shape, Shap
         (Operator::Pool(pool), Some(x)) => pool::pool_shape(pool, x),
         (Operator::Reduce(reduce), Some(x)) => reduce::reduce_shape(&reduce.axes, reduce.keep_dims, x),
         (Operator::ArgMax(arg_max), Some(x)) => reduce::reduce_shape(&[arg_max.axis], arg_max.keep_dims, x),
+        (Operator::GridSample(_), _) => resize::grid_sample_shape(inputs),
         (Operator::TopK(top), Some(x)) => reduce::top_k_shape(top, x),
         (Operator::Concat(concat), _) => layout::concat_shape(concat, inputs),
         (Operator::Slice(slice), Some(x)) => layout::slice_shape(slice, x),
@@ -89,6 +90,7 @@ pub fn parameter_dims(operator: &Operator, inputs: &[Shape]) -> Vec<Vec<usize>> 
         | Operator::Reduce(_)
         | Operator::ArgMax(_)
         | Operator::TopK(_)
+        | Operator::GridSample(_)
         | Operator::Concat(_)
         | Operator::Slice(_)
         | Operator::Pad(_)
@@ -121,6 +123,7 @@ pub fn macs(operator: &Operator, inputs: &[Shape], output: &Shape) -> u64 {
         | Operator::Reduce(_)
         | Operator::ArgMax(_)
         | Operator::TopK(_)
+        | Operator::GridSample(_)
         | Operator::Concat(_)
         | Operator::Slice(_)
         | Operator::Pad(_)
@@ -180,7 +183,9 @@ pub fn row_access(
         Operator::DepthToSpace(d2s) => layout::depth_to_space_rows(d2s.block, rows),
         Operator::SpaceToDepth(s2d) => window(s2d.block, s2d.block, 1, 0),
         Operator::Resize(resize) => resize::resize_rows(resize, rows),
-        Operator::Input(_) | Operator::Transpose(_) | Operator::InstanceNorm(_) => RowAccess::Whole,
+        Operator::Input(_) | Operator::Transpose(_) | Operator::InstanceNorm(_) | Operator::GridSample(_) => {
+            RowAccess::Whole
+        }
     }
 }
 
@@ -188,7 +193,7 @@ pub fn row_access(
 fn expect_inputs(operator: &Operator, inputs: &[Shape]) -> Result<(), ShapeError> {
     let (least, most) = match operator {
         Operator::Input(_) => (0, 0),
-        Operator::MatMul => (2, 2),
+        Operator::MatMul | Operator::GridSample(_) => (2, 2),
         Operator::Binary(binary) if binary.constant.is_none() => (2, 2),
         Operator::Concat(_) => (1, usize::MAX),
         Operator::Conv(conv) => {

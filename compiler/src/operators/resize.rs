@@ -33,6 +33,16 @@ pub(super) fn resize_shape(resize: &Resize, x: &Shape) -> Result<Shape, ShapeErr
 /// Below this, and above its reciprocal, no scale makes an image of an image.
 const LEAST_SCALE: f64 = 1.0 / 4_294_967_296.0;
 
+/// A sample for each place, of each channel.
+pub(super) fn grid_sample_shape(inputs: &[Shape]) -> Result<Shape, ShapeError> {
+    let [x, places] = inputs else { return fail("a grid_sample reads an image and places".into()) };
+    let [n, channels, _, _] = image(x, "grid_sample")?;
+    match places.dims[..] {
+        [batch, height, width, 2] if batch == n => Ok(Shape::new([n, channels, height, width])),
+        _ => fail(format!("a grid_sample of {x} at the places of {places}")),
+    }
+}
+
 /// How far the corners of a crop may be from the image's first pixel, if they are not there: fractions of few bits.
 const CORNERS: RangeInclusive<f32> = 1.0 / 65536.0..=65536.0;
 

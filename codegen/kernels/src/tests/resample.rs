@@ -1,8 +1,10 @@
-//! Resampling by weights.
+//! Resampling by weights, and at places.
 
 use core::ops::Range;
 
 use super::super::arch::Isa;
+use super::super::elements::{Elements, ElementsMut};
+use super::super::grid_sample::{GridSample, SampleMode, SamplePadding};
 use super::super::kernel::{Context, ElementKernel, RowKernel};
 use super::super::resample::{Axis, Resample, Weight};
 use super::super::resize::{Line, Rounding};
@@ -92,5 +94,74 @@ fn weighted_resizes_are_those_of_the_textbook() {
             });
         }
         case.by_elements(&mut random, |y, inputs, output| p.elements(&mut alone(), y, inputs, &[], output));
+    }
+}
+
+/// The element of a line at a whole place, by walking there and turning at the ends, which are `low` and `high` halves.
+fn walked(line: &[f64], to: i64, [low, high]: [i64; 2]) -> f64 {
+    let (mut at, mut step) = (0i64, to.signum());
+    for _ in 0..2 * to.abs() {
+        if at + step < low || at + step > high {
+            step = -step;
+        }
+        at += step;
+    }
+    line[(at / 2) as usize]
+}
+
+/// Of one line, which is as wide as an image is high: the definition in each direction.
+fn sampled(p: &GridSample, line: &[f64], place: f64) -> f64 {
+    let size = line.len() as f64;
+    let last = line.len() as i64 - 1;
+    let at =
+        if p.align_corners { (place + 1.0) / 2.0 * (size - 1.0) } else { ((place + 1.0) * size - 1.0) / 2.0 };
+    let element = |i: i64| match p.padding {
+        SamplePadding::Zeros if !(0..=last).contains(&i) => 0.0,
+        SamplePadding::Zeros | SamplePadding::Border => line[i.clamp(0, last) as usize],
+        SamplePadding::Reflection if p.align_corners => walked(line, i, [0, 2 * last]),
+        SamplePadding::Reflection => walked(line, i, [-1, 2 * last + 1]),
+    };
+    let weight = |d: f64| match p.mode {
+        SampleMode::Nearest => f64::from(u8::from(d < 0.5)),
+        SampleMode::Linear => (1.0 - d).max(0.0),
+        SampleMode::Cubic if d < 1.0 => 1.25 * d.powi(3) - 2.25 * d * d + 1.0,
+        SampleMode::Cubic => {
+            (-0.75 * (d.powi(3) - 5.0 * d * d + 8.0 * d - 4.0)) * f64::from(u8::from(d < 2.0))
+        }
+    };
+    (-40..40).map(|i| weight((i as f64 - at).abs()) * element(i)).sum()
+}
+
+/// Of images whose ends are nowhere near a place that is sampled; there, an interpolation is mirrored, not its elements.
+#[test]
+fn samples_are_those_of_the_textbook() {
+    use SampleMode::{Cubic, Linear, Nearest};
+    use SamplePadding::{Border, Reflection, Zeros};
+    let mut random = Random(11);
+    for round in 0..180 {
+        let (mode, padding) =
+            ([Nearest, Linear, Cubic][round % 3], [Zeros, Border, Reflection][round / 3 % 3]);
+        let p = GridSample { mode, padding, align_corners: round % 2 == 0 };
+        let [channels, height, width] = [random.within(1, 3), random.within(4, 7), random.within(4, 7)];
+        let data = random.floats(channels * height * width);
+        let image = Elements::dense(&data, &[1, channels, height, width]);
+        // Far outside only where all is made of whole elements.
+        let far = if mode == Nearest { 3.0 } else { 0.4 };
+        let places: Vec<f32> = random.floats(2 * 6).iter().map(|place| place * far).collect();
+        let grid = Elements::dense(&places, &[1, 2, 3, 2]);
+        let mut made = std::vec![f32::NAN; channels * 6];
+        let output = &mut ElementsMut::dense(&mut made, &[1, channels, 2, 3]);
+        p.elements(&mut alone(), 0..1, &[image, grid], &[], output);
+        for (i, got) in made.iter().enumerate() {
+            let (channel, place) = (i / 6, i % 6);
+            let [x, y] = [0, 1].map(|side| f64::from(places[2 * place + side]));
+            let plane = &data[channel * height * width..][..height * width];
+            let rows: Vec<f64> = plane
+                .chunks(width)
+                .map(|row| sampled(&p, &row.iter().map(|x| f64::from(*x)).collect::<Vec<_>>(), x))
+                .collect();
+            let want = sampled(&p, &rows, y);
+            assert!((f64::from(*got) - want).abs() < 1e-4, "{p:?} at {x}, {y}: {got}, not {want}");
+        }
     }
 }

@@ -48,6 +48,7 @@ fn known(operator: &str) -> (bool, &'static [&'static str]) {
         "Gelu" => &["approximate"],
         "Gemm" => &["alpha", "beta", "transA", "transB"],
         "GlobalLpPool" => &["p"],
+        "GridSample" => &["align_corners", "mode", "padding_mode"],
         "GroupNormalization" => &["epsilon", "num_groups", "stash_type"],
         "HardSigmoid" => &["alpha", "beta"],
         "InstanceNormalization" => &["epsilon"],

@@ -42,7 +42,7 @@ pub(super) fn concat(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault
 }
 
 /// A constant as a tensor: it is added to a 0, which an element of some tensor becomes.
-fn tensor_of(
+pub(super) fn tensor_of(
     builder: &mut Builder,
     node: &Node,
     some: &Tensor,

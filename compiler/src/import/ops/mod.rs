@@ -163,6 +163,7 @@ const ROWS: &[OperatorRow] = &[
     tensors("GlobalMaxPool", pool::global_pool),
     constants("Greater", arithmetic::compare),
     constants("GreaterOrEqual", arithmetic::compare),
+    tensors("GridSample", resize::grid_sample),
     tensors("GroupNormalization", normalise::group_norm),
     function("HardSigmoid"),
     function("HardSwish"),

@@ -1,13 +1,16 @@
 //! Resampling of height and width.
 
 use csdfc_codegen::operator::{
-    Coordinates, Crop, Filter, Operator, Ratio, Resize, ResizeMode, Rounding, Scale,
+    Coordinates, Crop, Filter, GridSample, Operator, Ratio, Resize, ResizeMode, Rounding, SampleMode,
+    SamplePadding, Scale,
 };
 
 use crate::import::builder::{Builder, is_channels_last};
 use crate::import::constant::Constant;
 use crate::import::error::{Fault, fault};
-use crate::import::node::{Node, Tensor, axis};
+use crate::import::node::{Node, Tensor, Value, axis};
+
+use super::layout;
 
 /// `Resize` of opset 10 and up, over height and width.
 pub(super) fn resize(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
@@ -67,6 +70,32 @@ pub(super) fn upsample(builder: &mut Builder, node: &Node) -> Result<Tensor, Fau
     let (mut sizes, mut scales) = (x.dims().to_vec(), vec![Scale::Float(1.0); x.rank()]);
     scales_of(x.dims(), &axes, &given, &mut sizes, &mut scales)?;
     layer(builder, node, x, mode(node, Rounding::Floor)?, Coordinates::Asymmetric, &sizes, &scales)
+}
+
+/// `GridSample` of an image. Its places are a tensor, or a constant.
+pub(super) fn grid_sample(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
+    let x = node.tensor(0)?;
+    if x.rank() != 4 {
+        return fault!("it samples {}; csdfc samples only images, of 4 dimensions", x.operand.shape);
+    }
+    let mode = match node.text("mode", "linear")? {
+        "nearest" => SampleMode::Nearest,
+        "linear" | "bilinear" => SampleMode::Linear,
+        "cubic" | "bicubic" => SampleMode::Cubic,
+        other => return fault!("mode {other} is unknown"),
+    };
+    let padding = match node.text("padding_mode", "zeros")? {
+        "zeros" => SamplePadding::Zeros,
+        "border" => SamplePadding::Border,
+        "reflection" => SamplePadding::Reflection,
+        other => return fault!("padding_mode {other} is unknown"),
+    };
+    let sample = GridSample { mode, padding, align_corners: node.flag("align_corners", false)? };
+    let places = match node.input(1) {
+        Some(Value::Constant(constant)) => layout::tensor_of(builder, node, x, constant)?,
+        _ => node.tensor(1)?.clone(),
+    };
+    builder.layer(node, Operator::GridSample(sample), &[x, &places], Vec::new())
 }
 
 fn mode(node: &Node, rounding: Rounding) -> Result<ResizeMode, Fault> {

@@ -1,0 +1,139 @@
+//! Elements of an image around places that another tensor holds.
+
+use core::ops::Range;
+
+use super::elements::{Elements, ElementsMut};
+use super::kernel::{Context, ElementKernel};
+use super::math;
+
+/// Samples of an image.
+#[derive(Debug, Clone, Copy)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct GridSample {
+    /// How a sample is made.
+    pub mode: SampleMode,
+    /// What lies outside the image.
+    pub padding: SamplePadding,
+    /// Whether −1 and 1 are the middles of the outermost pixels, instead of their outer edges.
+    pub align_corners: bool,
+}
+
+/// How a sample is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub enum SampleMode {
+    /// The nearest element, of two equally near ones the even one.
+    Nearest,
+    /// Between the two nearest in each direction.
+    Linear,
+    /// Of the four nearest in each direction, by cubic convolution.
+    Cubic,
+}
+
+/// What lies outside an image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub enum SamplePadding {
+    /// Zeros.
+    Zeros,
+    /// The nearest element of the image.
+    Border,
+    /// The image, mirrored at its outermost places.
+    Reflection,
+}
+
+/// Two operands: the image `[N, C, H, W]`, and the places `[N, H', W', 2]`, x before y.
+impl ElementKernel for GridSample {
+    #[inline]
+    fn elements(
+        &self,
+        _: &mut Context<'_>,
+        y: Range<usize>,
+        operands: &[Elements<'_>],
+        _: &[Elements<'_>],
+        output: &mut ElementsMut<'_>,
+    ) {
+        let (image, places) = (&operands[0], &operands[1]);
+        output.fill(y, |index| {
+            let taps = |axis: usize| {
+                let mut at = *index;
+                (at[1], at[2], at[3]) = (index[2], index[3], 3 - axis);
+                self.taps(places.at(&at), image.seen.sizes[axis])
+            };
+            let (rows, columns) = (taps(2), taps(3));
+            let mut at = *index;
+            let mut sum = 0.0;
+            for (y, weight) in rows {
+                let Some(y) = y else { continue };
+                let mut line = 0.0;
+                for (x, weight) in columns {
+                    let Some(x) = x else { continue };
+                    (at[2], at[3]) = (y, x);
+                    line += weight * image.at(&at);
+                }
+                sum += weight * line;
+            }
+            sum
+        });
+    }
+}
+
+impl GridSample {
+    /// The elements of one direction that make a sample, and their weights.
+    #[inline]
+    fn taps(&self, place: f32, size: usize) -> [(Option<usize>, f32); 4] {
+        let length = size as f32;
+        let ends = if self.align_corners { [0.0, length - 1.0] } else { [-0.5, length - 0.5] };
+        let x = match self.align_corners {
+            true => (place + 1.0) / 2.0 * (length - 1.0),
+            false => ((place + 1.0) * length - 1.0) / 2.0,
+        };
+        let x = if self.mode == SampleMode::Nearest { math::round_half_even(x) } else { x };
+        let x = match self.padding {
+            SamplePadding::Zeros => x,
+            SamplePadding::Border => x.clamp(0.0, length - 1.0),
+            SamplePadding::Reflection => reflected(x, ends),
+        };
+        let at = |x: f32| match self.padding {
+            SamplePadding::Zeros => (0.0..length).contains(&x).then_some(x as usize),
+            SamplePadding::Border => Some(x.clamp(0.0, length - 1.0) as usize),
+            SamplePadding::Reflection => Some((reflected(x, ends) as usize).min(size - 1)),
+        };
+        let floor = math::floor(x);
+        let part = x - floor;
+        let none = (None, 0.0);
+        match self.mode {
+            SampleMode::Nearest => [(at(x), 1.0), none, none, none],
+            SampleMode::Linear => [(at(floor), 1.0 - part), (at(floor + 1.0), part), none, none],
+            SampleMode::Cubic => [-1.0, 0.0, 1.0, 2.0].map(|i| (at(floor + i), cubic((i - part).abs()))),
+        }
+    }
+}
+
+/// A place mirrored at the ends as often as it takes to be between them.
+#[inline]
+fn reflected(x: f32, [low, high]: [f32; 2]) -> f32 {
+    let range = high - low;
+    let beyond = if x < low { low - x } else { x - high };
+    if range <= 0.0 {
+        return low;
+    }
+    if !(beyond > 0.0) {
+        return x;
+    }
+    let turns = math::floor(beyond / range);
+    let rest = beyond - turns * range;
+    // An even number of turns ends where it began.
+    let is_even = turns - 2.0 * math::floor(turns / 2.0) == 0.0;
+    if (x < low) == is_even { low + rest } else { high - rest }
+}
+
+/// The weight of an element at this distance, at most 2.
+#[inline]
+fn cubic(d: f32) -> f32 {
+    const A: f32 = -0.75;
+    match d < 1.0 {
+        true => ((A + 2.0) * d - (A + 3.0)) * d * d + 1.0,
+        false => ((A * d - 5.0 * A) * d + 8.0 * A) * d - 4.0 * A,
+    }
+}
