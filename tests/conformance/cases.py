@@ -14,7 +14,7 @@ OLDEST_OPSET = 7
 LARGEST_RANK = 6
 # Images, and lines.
 WINDOW_RANKS = (4, 3)
-README = Path(__file__).resolve().parents[2] / "README.md"
+OPERATORS = Path(__file__).resolve().parents[2] / "docs" / "guide" / "src" / "operators.md"
 # Operators with several operands that csdfc takes as tensors of the network.
 SEVERAL = {"Add", "Concat", "Div", "GridSample", "MatMul", "Max", "Mean", "Min", "Mul", "Pow", "Sub", "Sum"}
 # Operators that csdfc knows on lines and images alone.
@@ -48,9 +48,8 @@ class Form:
 
 
 def _table():
-    """The operators of README.md, and those of constants only."""
-    section = README.read_text().split("\n## Operators\n")[1].split("\n## ")[0]
-    rows = [line for line in section.splitlines() if line.startswith("|")]
+    """The operators that the guide lists, and those of constants only."""
+    rows = [line for line in OPERATORS.read_text().splitlines() if line.startswith("|")]
     words = lambda line: set(re.findall(r"`([A-Z]\w*)`", line))  # noqa: E731
     return set.union(*map(words, rows)), set.union(*(words(row) for row in rows if "constants only" in row))
 

@@ -23,7 +23,7 @@ SHORT = ["--budget", "100"]
 # So many pass at least; what is refused is seldom drawn.
 MOST = 0.9
 UNREAD = "ONNX Runtime cannot read it"
-# What is not compared, and what README.md does not claim, by the words in which it is refused.
+# What is not compared, and what the guide does not claim, by the words in which it is refused.
 UNCLAIMED = [UNREAD, r"csdfc takes at most 256", r"its input is a batch of \d+ images"]
 
 

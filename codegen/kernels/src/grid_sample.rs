@@ -118,7 +118,7 @@ fn reflected(x: f32, [low, high]: [f32; 2]) -> f32 {
     if range <= 0.0 {
         return low;
     }
-    if !(beyond > 0.0) {
+    if beyond <= 0.0 || beyond.is_nan() {
         return x;
     }
     let turns = math::floor(beyond / range);

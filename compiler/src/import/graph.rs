@@ -306,7 +306,9 @@ impl<'a> ModelGraph<'a> {
                 "how many boxes a NonMaxSuppression keeps is known only as it runs, and a plan has tensors of known \
                  sizes: cut the model before it, so that its outputs are {boxes} and {scores}, and choose boxes after the run"
             ),
-            _ => format!("csdfc reads {} operators of ONNX: docs/guide/src/operators.md", ops::SUPPORTED.len()),
+            _ => {
+                format!("csdfc reads {} operators of ONNX: docs/guide/src/operators.md", ops::SUPPORTED.len())
+            }
         }
     }
 
