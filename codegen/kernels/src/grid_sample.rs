@@ -30,7 +30,7 @@ pub enum SampleMode {
     Cubic,
 }
 
-/// What lies outside an image.
+/// What lies outside an image. It is asked for each element around a place; the place itself is not moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub enum SamplePadding {
@@ -89,11 +89,6 @@ impl GridSample {
             false => ((place + 1.0) * length - 1.0) / 2.0,
         };
         let x = if self.mode == SampleMode::Nearest { math::round_half_even(x) } else { x };
-        let x = match self.padding {
-            SamplePadding::Zeros => x,
-            SamplePadding::Border => x.clamp(0.0, length - 1.0),
-            SamplePadding::Reflection => reflected(x, ends),
-        };
         let at = |x: f32| match self.padding {
             SamplePadding::Zeros => (0.0..length).contains(&x).then_some(x as usize),
             SamplePadding::Border => Some(x.clamp(0.0, length - 1.0) as usize),
