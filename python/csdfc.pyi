@@ -81,7 +81,7 @@ def pack(buffers: Iterable[tuple[int, int, int]], *, steps: int = 1_000_000_000)
     """Packs buffers by address, with proof. Each buffer is `(lower, upper, size)`: when it begins to be in use, when it is
     in use no more, and its bytes. `steps` limits the search; the default takes some ten seconds at most.
 
-    Raises `Error` if sizes add up to 2^62 bytes or more.
+    Raises `Error` if there are more than 5000 buffers, or sizes add up to 2^62 bytes or more.
     """
 
 def main() -> None:

@@ -145,9 +145,10 @@ fn links(document: &str) -> Vec<&str> {
 
 #[test]
 fn links_lead_somewhere() {
-    for name in ["README.md", "ARCHITECTURE.md", "CHANGELOG.md"] {
-        for target in links(&read(name)) {
-            assert!(root().join(target).exists(), "{name} links to {target}");
+    let pages = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md"].map(|name| root().join(name));
+    for page in pages.into_iter().chain(files(&root().join("docs/guide"), ".md")) {
+        for target in links(&std::fs::read_to_string(&page).unwrap()) {
+            assert!(page.with_file_name(target).exists(), "{} links to {target}", page.display());
         }
     }
     assert_eq!(links("a [b](c.md#d) [e](https://f) [g](#h) [i](j/k)"), ["c.md", "j/k"]);

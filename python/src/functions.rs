@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use csdfc_command::commands::invoke::invoke;
 use csdfc_compiler::Build;
+use csdfc_compiler::packing::csv::MOST_ROWS;
 use csdfc_compiler::packing::{self, Block, Budget, Life, Limit, lives};
 use pyo3::prelude::*;
 
@@ -48,6 +49,12 @@ pub fn pack(py: Python<'_>, buffers: &Bound<'_, PyAny>, steps: u64) -> PyResult<
             Ok(Life { block: Block::of_bytes(bytes), lower, upper, gaps: Vec::new() })
         })
         .collect::<PyResult<_>>()?;
+    if lives.len() > MOST_ROWS {
+        return Err(Error::new_err(format!(
+            "there are {} buffers; csdfc packs up to {MOST_ROWS}",
+            lives.len()
+        )));
+    }
     let problem = lives::problem(&lives).map_err(|error| Error::new_err(error.to_string()))?;
     Ok(Packing(py.detach(|| packing::pack(&problem, &mut Budget::new(Limit::Work(steps))))))
 }

@@ -1,6 +1,7 @@
 """What the installed package does, beside the command."""
 
 import doctest
+import importlib.metadata
 import json
 import subprocess
 import sys
@@ -62,6 +63,10 @@ class Plans(unittest.TestCase):
         with self.assertRaises(TypeError):
             csdfc.plan(7)
 
+    def test_the_licences_come_along(self):
+        names = {file.name for file in importlib.metadata.files("csdfc")}
+        self.assertLessEqual({"LICENSE-MIT", "LICENSE-APACHE"}, names)
+
     def test_the_command_ends_as_it_should(self):
         self.assertEqual(command("--version", folder=self.folder).stdout.split(), ["csdfc", csdfc.__version__])
         self.assertEqual(command("check", "no.json", folder=self.folder).returncode, 1)
@@ -83,8 +88,9 @@ class Packings(unittest.TestCase):
         for buffers in [[(0, 1)], [(0, 1, -1)], ["abc"], 7]:
             with self.assertRaises((TypeError, ValueError, OverflowError)):
                 csdfc.pack(buffers)
-        with self.assertRaises(csdfc.Error):
-            csdfc.pack([(0, 1, 2**62)])
+        for buffers in [[(0, 1, 2**62)], [(0, 1, 1)] * 5001]:
+            with self.assertRaises(csdfc.Error):
+                csdfc.pack(buffers)
 
     def test_nothing_takes_nothing(self):
         self.assertEqual(csdfc.pack([]).bytes, 0)

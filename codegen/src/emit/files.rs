@@ -354,8 +354,9 @@ impl Crate<'_> {
                  `std` chooses vector code at start instead of when the crate is compiled.\n\n";
         let _ = write!(
             text,
-            "Beside its arena a frame takes some stack. On a Cortex-M4 and on 32-bit RISC-V, LeNet-5 and ResNet-8 with\n\
-             elements of these sizes took at most {} bytes of stack.\n\n",
+            "Beside its arena a frame takes some stack. With {} LeNet-5 and ResNet-8 took no more than {} bytes of\n\
+             stack, on a Cortex-M4 and on 32-bit RISC-V. Other kernels may take more.\n\n",
+            if self.has_halves() { "16-bit floats" } else { "32-bit floats" },
             STACK[usize::from(self.has_halves())]
         );
         if self.is_paged() {

@@ -142,7 +142,9 @@ fn groups(models: &[Model<'_>]) -> Vec<Vec<usize>> {
 /// Runs the CNN that is named or, if none is, all of them.
 fn write_all(source: &mut Source, models: &[Model<'_>]) {
     source.line("let files = &arguments.names[..];");
-    source.open("if let [cnn, files @ ..] = files {");
+    source.line("if arguments.turns.is_empty()");
+    source.line("    && let [cnn, files @ ..] = files");
+    source.open("{");
     source.open("match cnn.as_str() {");
     for model in models {
         let (name, module, arena) = (&model.cnn().cnn.name, &model.module, own_arena(model));

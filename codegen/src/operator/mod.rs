@@ -4,10 +4,10 @@
 mod search;
 mod windows;
 
-pub use search::{ArgMax, GridSample, SampleMode, SamplePadding, TopK};
+pub use search::{ArgMax, TopK};
 pub use windows::{
-    Conv, ConvTranspose, Coordinates, Crop, Filter, Pool, PoolKind, Pre, Ratio, Resize, ResizeMode, Rounding,
-    Scale,
+    Conv, ConvTranspose, Coordinates, Crop, Filter, GridSample, Pool, PoolKind, Pre, Ratio, Resize,
+    ResizeMode, Rounding, SampleMode, SamplePadding, Scale,
 };
 
 use serde::{Deserialize, Serialize};

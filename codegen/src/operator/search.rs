@@ -1,4 +1,4 @@
-//! Attributes of operators that look for elements: by their size, or at places that another tensor holds.
+//! Attributes of operators that look for the largest or the least elements.
 
 use serde::{Deserialize, Serialize};
 
@@ -26,36 +26,4 @@ pub struct TopK {
     pub largest: bool,
     /// Whether it makes the places of the elements instead of themselves.
     pub indices: bool,
-}
-
-/// Attributes of [`super::Operator::GridSample`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct GridSample {
-    /// How a sample is made.
-    pub mode: SampleMode,
-    /// What lies outside the image.
-    pub padding: SamplePadding,
-    /// Whether −1 and 1 are the middles of the outermost pixels, instead of their outer edges.
-    pub align_corners: bool,
-}
-
-/// How a sample of an image is made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[allow(missing_docs, reason = "each is ONNX's mode of that name")]
-pub enum SampleMode {
-    Nearest,
-    Linear,
-    Cubic,
-}
-
-/// What lies outside an image that is sampled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[allow(missing_docs, reason = "each is ONNX's padding_mode of that name")]
-pub enum SamplePadding {
-    Zeros,
-    Border,
-    Reflection,
 }
