@@ -16,7 +16,8 @@ LARGEST_RANK = 6
 WINDOW_RANKS = (4, 3)
 OPERATORS = Path(__file__).resolve().parents[2] / "docs" / "guide" / "src" / "operators.md"
 # Operators with several operands that csdfc takes as tensors of the network.
-SEVERAL = {"Add", "Concat", "Div", "GridSample", "MatMul", "Max", "Mean", "Min", "Mul", "Pow", "Sub", "Sum"}
+SEVERAL = {"Add", "Concat", "Div", "GridSample", "MatMul", "Max", "Mean", "Min", "Mul", "NonMaxSuppression", "Pow", "Sub",
+           "Sum"}
 # Operators that csdfc knows on lines and images alone.
 WINDOWS = {"AveragePool", "Conv", "ConvTranspose", "GlobalLpPool", "LpPool", "MaxPool"}
 # Operators of which csdfc computes every output.
@@ -112,7 +113,8 @@ def _forms(model, inputs, outputs, tolerance):
     _claim_tensors(model, values, expected)
     if all(node.op_type in CONSTANT_ONLY for node in model.graph.node):
         return [_of_constants(model, values, expected, notes)]
-    floats = [name for name in names if name in values and values[name].dtype == np.float32]
+    limits = {name for node in model.graph.node if node.op_type == "NonMaxSuppression" for name in node.input[2:]}
+    floats = [name for name in names if name in values and values[name].dtype == np.float32 and name not in limits]
     if any(node.op_type in READ_INTEGERS for node in model.graph.node):
         if values[names[0]].dtype not in (np.uint8, np.int8):
             raise Unclaimed(f"its data are {values[names[0]].dtype}")
@@ -181,8 +183,8 @@ def _claim_tensors(model, values, expected):
 
 
 def _is_index(model, name):
-    """Whether an output may hold integers: that of ArgMax or ArgMin, and the second of TopK."""
-    return any(node.op_type in ("ArgMax", "ArgMin") and name in node.output
+    """Whether an output may hold integers: that of ArgMax, ArgMin or NonMaxSuppression, and the second of TopK."""
+    return any(node.op_type in ("ArgMax", "ArgMin", "NonMaxSuppression") and name in node.output
                or node.op_type == "TopK" and name in node.output[1:] for node in model.graph.node)
 
 

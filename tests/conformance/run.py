@@ -18,7 +18,7 @@ PARTS = ["models", "emitted", "joint", "quantised", "written", "light", "suite",
 PACKAGES = ["numpy==2.4.6", "onnx==1.23.2", "onnxruntime==1.31.1"]
 # Cases that pass at least where a whole part runs: one that is no longer looked at is a failure too.
 FLOORS = {"light": {"light (plans)": 9},
-          "suite": {"node": 826, "pytorch-converted": 67, "pytorch-operator": 33}}
+          "suite": {"node": 854, "pytorch-converted": 67, "pytorch-operator": 33}}
 # How `--prepare` ends where the packages cannot be had.
 UNAVAILABLE = 75
 

@@ -112,6 +112,10 @@ def _compare(name, ours, theirs, case, said):
     # Integers but indices are floats.
     if ours.dtype == np.float32:
         theirs = theirs.astype(np.float32)
+    if case.name.startswith("test_nonmaxsuppression"):
+        # After the boxes that are kept, csdfc has rows of -1.
+        more = len(ours) - len(theirs)
+        theirs = np.concatenate([theirs, np.full((max(more, 0), 3), -1)])
     if ours.shape != theirs.shape:
         raise Failed(f"{said}: {name} is {list(ours.shape)}, not {list(theirs.shape)}")
     if not np.allclose(ours, theirs, rtol=case.rtol, atol=case.atol, equal_nan=True):

@@ -9,9 +9,9 @@ use csdfc_codegen::bind::{self, Call, Form, Literal, Primitive, Site};
 use csdfc_codegen::format::Quantisation;
 use csdfc_codegen::operator::{
     ArgMax, BatchNorm, Binary, BinaryFunction, Concat, ConstantOperand, Conv, ConvTranspose, Coordinates,
-    Crop, DepthToSpace, ElementWise, Filter, Function, Gemm, GridSample, InstanceNorm, Lrn, Operator, Pad,
-    PadMode, Pool, PoolKind, Pre, Ratio, Reduce, ReduceFunction, Resize, ResizeMode, Rounding, SampleMode,
-    SamplePadding, Scale, Slice, Softmax, SpaceToDepth, TopK, Transpose,
+    Crop, DepthToSpace, ElementWise, Filter, Function, Gemm, GridSample, InstanceNorm, Lrn,
+    NonMaxSuppression, Operator, Pad, PadMode, Pool, PoolKind, Pre, Ratio, Reduce, ReduceFunction, Resize,
+    ResizeMode, Rounding, SampleMode, SamplePadding, Scale, Slice, Softmax, SpaceToDepth, TopK, Transpose,
 };
 use csdfc_codegen::plan::StorageModel;
 use csdfc_codegen::shape::{Order, Shape};
@@ -291,6 +291,16 @@ fn products() -> Vec<Group> {
                 grid_sample(SampleMode::Cubic, SamplePadding::Reflection),
             ],
         },
+        group(
+            "suppression",
+            vec![plain(Shape::new([1, 6, 4])), plain(Shape::new([1, 2, 6]))],
+            Operator::NonMaxSuppression(NonMaxSuppression {
+                most: 3,
+                overlap: 0.25,
+                score: Some(-0.5),
+                centred: false,
+            }),
+        ),
         group("mat_mul_vectors", vec![plain(Shape::new([7])), plain(Shape::new([7, 2]))], Operator::MatMul),
         group("mat_mul_rows", vec![plain(image()), plain(Shape::image(4, 8, 3))], Operator::MatMul),
         group("mat_mul_image", vec![plain(image()), plain(Shape::new([8, 3]))], Operator::MatMul),

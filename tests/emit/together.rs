@@ -92,7 +92,10 @@ fn tight(application: &Application, subject: &Subject) -> (Plan, bool) {
 /// Whether every row is made from all rows.
 fn needs_all_rows(operator: &Operator) -> bool {
     match operator {
-        Operator::InstanceNorm(_) | Operator::Transpose(_) | Operator::GridSample(_) => true,
+        Operator::InstanceNorm(_)
+        | Operator::Transpose(_)
+        | Operator::NonMaxSuppression(_)
+        | Operator::GridSample(_) => true,
         Operator::Reduce(reduce) => reduce.axes.contains(&2),
         Operator::Softmax(softmax) => softmax.axes.contains(&2),
         _ => false,

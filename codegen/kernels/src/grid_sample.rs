@@ -1,4 +1,4 @@
-//! Elements of an image around places that another tensor holds.
+//! Elements of an image or a volume around places that another tensor holds.
 
 use core::ops::Range;
 
@@ -6,13 +6,13 @@ use super::elements::{Elements, ElementsMut};
 use super::kernel::{Context, ElementKernel};
 use super::math;
 
-/// Samples of an image.
+/// Samples of an image or a volume.
 #[derive(Debug, Clone, Copy)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct GridSample {
     /// How a sample is made.
     pub mode: SampleMode,
-    /// What lies outside the image.
+    /// What lies outside.
     pub padding: SamplePadding,
     /// Whether −1 and 1 are the middles of the outermost pixels, instead of their outer edges.
     pub align_corners: bool,
@@ -30,19 +30,20 @@ pub enum SampleMode {
     Cubic,
 }
 
-/// What lies outside an image. It is asked for each element around a place; the place itself is not moved.
+/// What lies outside an image or a volume. It is asked for each element around a place; the place itself is not moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub enum SamplePadding {
     /// Zeros.
     Zeros,
-    /// The nearest element of the image.
+    /// The nearest element inside.
     Border,
-    /// The image, mirrored at its outermost places.
+    /// What is inside, mirrored at its outermost places.
     Reflection,
 }
 
-/// Two operands: the image `[N, C, H, W]`, and the places `[N, H', W', 2]`, x before y.
+/// Two operands: an image `[N, C, H, W]` and its places `[N, H', W', 2]`, x before y; or a volume `[N, C, D, H, W]` and its
+/// places `[N, D', H', W', 3]`, x before y before z.
 impl ElementKernel for GridSample {
     #[inline]
     fn elements(
@@ -53,35 +54,52 @@ impl ElementKernel for GridSample {
         _: &[Elements<'_>],
         output: &mut ElementsMut<'_>,
     ) {
-        let (image, places) = (&operands[0], &operands[1]);
+        let (data, places) = (&operands[0], &operands[1]);
+        let rank = data.seen.rank;
         output.fill(y, |index| {
             let taps = |axis: usize| {
                 let mut at = *index;
-                (at[1], at[2], at[3]) = (index[2], index[3], 3 - axis);
-                self.taps(places.at(&at), image.seen.sizes[axis])
+                at.copy_within(2..rank, 1);
+                at[rank - 1] = rank - 1 - axis;
+                self.taps(places.at(&at), data.seen.sizes[axis])
             };
-            let (rows, columns) = (taps(2), taps(3));
+            // An image is a volume of one plane.
+            let planes = if rank == 5 { taps(2) } else { [(Some(0), 1.0), NONE, NONE, NONE] };
+            let (rows, columns) = (taps(rank - 2), taps(rank - 1));
             let mut at = *index;
-            let mut sum = 0.0;
-            for (y, weight) in rows {
-                let Some(y) = y else { continue };
-                let mut line = 0.0;
-                for (x, weight) in columns {
-                    let Some(x) = x else { continue };
-                    (at[2], at[3]) = (y, x);
-                    line += weight * image.at(&at);
-                }
-                sum += weight * line;
-            }
-            sum
+            weighed(planes, |z| {
+                at[2] = z;
+                weighed(rows, |y| {
+                    at[rank - 2] = y;
+                    weighed(columns, |x| {
+                        at[rank - 1] = x;
+                        data.at(&at)
+                    })
+                })
+            })
         });
     }
+}
+
+/// An element of one direction, unless it is outside, and its weight.
+type Tap = (Option<usize>, f32);
+
+/// What adds nothing.
+const NONE: Tap = (None, 0.0);
+
+/// The sum of these elements, weighed.
+#[inline]
+fn weighed(taps: [Tap; 4], mut get: impl FnMut(usize) -> f32) -> f32 {
+    taps.iter().fold(0.0, |sum, (at, weight)| match at {
+        Some(at) => sum + weight * get(*at),
+        None => sum,
+    })
 }
 
 impl GridSample {
     /// The elements of one direction that make a sample, and their weights.
     #[inline]
-    fn taps(&self, place: f32, size: usize) -> [(Option<usize>, f32); 4] {
+    fn taps(&self, place: f32, size: usize) -> [Tap; 4] {
         let length = size as f32;
         let ends = if self.align_corners { [0.0, length - 1.0] } else { [-0.5, length - 0.5] };
         let x = match self.align_corners {
@@ -96,10 +114,9 @@ impl GridSample {
         };
         let floor = math::floor(x);
         let part = x - floor;
-        let none = (None, 0.0);
         match self.mode {
-            SampleMode::Nearest => [(at(x), 1.0), none, none, none],
-            SampleMode::Linear => [(at(floor), 1.0 - part), (at(floor + 1.0), part), none, none],
+            SampleMode::Nearest => [(at(x), 1.0), NONE, NONE, NONE],
+            SampleMode::Linear => [(at(floor), 1.0 - part), (at(floor + 1.0), part), NONE, NONE],
             SampleMode::Cubic => [-1.0, 0.0, 1.0, 2.0].map(|i| (at(floor + i), cubic((i - part).abs()))),
         }
     }

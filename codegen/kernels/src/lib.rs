@@ -44,6 +44,7 @@ pub mod slice;
 pub mod softmax;
 pub mod sources;
 pub mod span;
+pub mod suppression;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]

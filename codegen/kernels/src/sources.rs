@@ -72,6 +72,7 @@ pub const SOURCES: &[(&str, &str)] = &[
     ("softmax.rs", include_str!("softmax.rs")),
     ("span.rs", include_str!("span.rs")),
     ("tile.rs", include_str!("tile.rs")),
+    ("suppression.rs", include_str!("suppression.rs")),
     ("top_k.rs", include_str!("top_k.rs")),
     ("transpose.rs", include_str!("transpose.rs")),
     ("workers.rs", include_str!("workers.rs")),

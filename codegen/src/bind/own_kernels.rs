@@ -14,9 +14,11 @@ use csdfc_kernels::reduce::{ReduceElements, ReduceFrame, ReduceRows};
 use csdfc_kernels::rows::RowShape;
 use csdfc_kernels::slice::{Slice, SliceElements};
 use csdfc_kernels::softmax::{Softmax, SoftmaxElements};
+use csdfc_kernels::suppression::NonMaxSuppression;
 use csdfc_kernels::top_k::TopK;
 use csdfc_kernels::transpose::Transpose;
 
+use crate::format::Element;
 use crate::operator::{self, Function, Operator};
 use crate::shape::{Order, Shape};
 
@@ -26,6 +28,14 @@ use super::constants::Packing;
 use super::kernel::{ElementCall, Form, Kernel, Operand, Site};
 use super::translate;
 use super::typed::{ByElements, ByRows};
+
+/// Bytes of workspace of a layer whose operator has a kernel of its own.
+pub(super) fn workspace_bytes(operator: &Operator) -> u64 {
+    match operator {
+        Operator::NonMaxSuppression(suppression) => suppression.most as u64 * Element::F32.bytes(),
+        _ => 0,
+    }
+}
 
 /// Chooses the kernel of a layer whose operator has one, by rows where it can.
 pub(super) fn choose(site: &Site<'_>) -> Result<Choice, String> {
@@ -37,6 +47,9 @@ pub(super) fn choose(site: &Site<'_>) -> Result<Choice, String> {
         Operator::BatchNorm(norm) => batch_norm(site, x, norm),
         Operator::Binary(binary) => self::binary(site, binary),
         Operator::MatMul => site.by_elements(MatMul),
+        &Operator::NonMaxSuppression(operator::NonMaxSuppression { most, overlap, score, centred }) => {
+            site.elements(Kernel::elements::<i64, f32>(NonMaxSuppression { most, overlap, score, centred }))
+        }
         Operator::GridSample(sample) => {
             site.elements(Kernel::elements::<f32, f32>(translate::grid_sample(sample)))
         }

@@ -104,7 +104,15 @@ static TABLE: &[Row] = &[
     Row::new("convert-swap-hcw-hwc", [Hcw, Hwc], is_convert, layouts::convert),
     Row::new("convert-scatter-hcw-chw", [Hcw, Chw], is_convert, layouts::convert),
     Row::new("convert-gather-chw-hcw", [Chw, Hcw], is_convert, layouts::convert),
-    Row::new("own-kernel-hwc-hwc", [Hwc, Hwc], |operator, _| has_own_kernel(operator), own_kernels::choose),
+    Row {
+        workspace: |operator, _, _| own_kernels::workspace_bytes(operator),
+        ..Row::new(
+            "own-kernel-hwc-hwc",
+            [Hwc, Hwc],
+            |operator, _| has_own_kernel(operator),
+            own_kernels::choose,
+        )
+    },
     Row::new("element-wise-hcw-hcw", [Hcw, Hcw], is_element_wise, layouts::element_wise),
     Row::new("element-wise-chw-chw", [Chw, Chw], is_element_wise, layouts::element_wise),
     Row::half(
@@ -314,6 +322,12 @@ impl Primitive {
             Entry::Row(_) => ERROR,
             Entry::Member(member) => member.error(),
         }
+    }
+
+    /// Bytes of workspace of the primitive that computes an operator unless another one was chosen: that of [`Self::of`],
+    /// found at once.
+    pub fn first_workspace_bytes(operator: &Operator) -> u64 {
+        own_kernels::workspace_bytes(operator)
     }
 
     /// Bytes of workspace that each worker needs while it fires. `inputs` are the operands as seen.

@@ -33,6 +33,7 @@ pub(super) fn elements(operator: &Operator, inputs: &[&Shape]) -> Option<u64> {
         | Operator::Reduce(_)
         | Operator::ArgMax(_)
         | Operator::TopK(_)
+        | Operator::NonMaxSuppression(_)
         | Operator::GridSample(_)
         | Operator::Concat(_)
         | Operator::Slice(_)

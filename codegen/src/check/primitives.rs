@@ -66,7 +66,7 @@ const PRIMITIVES: &[Primitive] = &[
     Primitive::new("convert-swap-hcw-hwc", |op, _| op.kind() == "convert", [Hcw, Hwc]),
     Primitive::new("convert-scatter-hcw-chw", |op, _| op.kind() == "convert", [Hcw, Chw]),
     Primitive::new("convert-gather-chw-hcw", |op, _| op.kind() == "convert", [Chw, Hcw]),
-    Primitive::new("own-kernel-hwc-hwc", is_other, [Hwc, Hwc]),
+    Primitive { workspace: kept_boxes, ..Primitive::new("own-kernel-hwc-hwc", is_other, [Hwc, Hwc]) },
     Primitive::new("element-wise-hcw-hcw", is_element_wise, [Hcw, Hcw]),
     Primitive::new("element-wise-chw-chw", is_element_wise, [Chw, Chw]),
     Primitive::half("indirect-gemm-half-hwc-hwc", is_dense),
@@ -149,6 +149,14 @@ fn im2row(operator: &Operator, inputs: &[&Shape], output: &Shape) -> Option<u64>
     factors.iter().try_fold(1u64, |product, &factor| product.checked_mul(factor as u64))
 }
 
+/// A float for each box of a class that a suppression keeps.
+fn kept_boxes(operator: &Operator, _: &[&Shape], _: &Shape) -> Option<u64> {
+    match operator {
+        Operator::NonMaxSuppression(suppression) => (suppression.most as u64).checked_mul(4),
+        _ => Some(0),
+    }
+}
+
 /// Functions of an element that need no constants.
 fn is_element_wise(operator: &Operator, _: &[&Shape]) -> bool {
     matches!(operator, Operator::ElementWise(element_wise) if !matches!(element_wise.function, Function::PRelu { .. }))
@@ -216,7 +224,7 @@ fn check_layer(cnn: &CnnIndex<'_>, l: usize, wrong: &mut dyn FnMut(String)) {
         }
     }
     let makes = match &layer.operator {
-        Operator::ArgMax(_) => I64,
+        Operator::ArgMax(_) | Operator::NonMaxSuppression(_) => I64,
         Operator::TopK(top) if top.indices => I64,
         _ => primitive.elements[1],
     };

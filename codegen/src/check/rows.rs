@@ -87,6 +87,7 @@ pub(super) fn spans(
         | Operator::Reduce(_)
         | Operator::ArgMax(_)
         | Operator::TopK(_)
+        | Operator::NonMaxSuppression(_)
         | Operator::GridSample(_)
         | Operator::Transpose(_)
         | Operator::InstanceNorm(_) => None,

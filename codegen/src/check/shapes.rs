@@ -1,6 +1,6 @@
 //! Rule 2: each layer's output shape is what its operator makes of its inputs, by the definition in ONNX.
 
-use crate::operator::{Conv, ConvTranspose, Function, Operator, Pad, PadMode, Slice};
+use crate::operator::{Conv, ConvTranspose, Function, NonMaxSuppression, Operator, Pad, PadMode, Slice};
 use crate::shape::{Order, Shape};
 
 use super::index::Index;
@@ -37,7 +37,7 @@ fn same(a: &Shape, b: &Shape) -> bool {
 pub(super) fn output_shape(operator: &Operator, inputs: &[&Shape], stated: &Shape) -> Result<Shape, String> {
     let arity = match operator {
         Operator::Input(_) => 0..=0,
-        Operator::MatMul | Operator::GridSample(_) => 2..=2,
+        Operator::MatMul | Operator::NonMaxSuppression(_) | Operator::GridSample(_) => 2..=2,
         Operator::Binary(binary) if binary.constant.is_some() => 1..=1,
         Operator::Binary(_) => 2..=2,
         Operator::Conv(conv) if conv.residual => 2..=usize::MAX,
@@ -96,8 +96,10 @@ pub(super) fn output_shape(operator: &Operator, inputs: &[&Shape], stated: &Shap
         }
         Operator::Reduce(reduce) => reduced(x, &reduce.axes, reduce.keep_dims),
         Operator::ArgMax(arg_max) => reduced(x, &[arg_max.axis], arg_max.keep_dims),
-        Operator::GridSample(_) => match (image(x)?, image(inputs[1])?) {
-            ([n, c, _, _], [batch, h, w, 2]) if n == batch => dims(&[n, c, h, w]),
+        Operator::NonMaxSuppression(suppression) => suppressed(suppression, x, inputs[1]),
+        Operator::GridSample(_) => match (&x.dims[..], &inputs[1].dims[..]) {
+            (&[n, c, _, _], &[batch, h, w, 2]) if n == batch => Ok(Shape::new([n, c, h, w])),
+            (&[n, c, _, _, _], &[batch, d, h, w, 3]) if n == batch => Ok(Shape::new([n, c, d, h, w])),
             _ => Err(format!("places of {} in {x}", inputs[1])),
         },
         Operator::TopK(top) => match x.dims.get(top.axis) {
@@ -150,6 +152,22 @@ pub(super) fn output_shape(operator: &Operator, inputs: &[&Shape], stated: &Shap
         }
         _ => Ok(shape),
     }
+}
+
+/// Rows for as many boxes of each class as may be kept.
+fn suppressed(suppression: &NonMaxSuppression, boxes: &Shape, scores: &Shape) -> Result<Shape, String> {
+    let &NonMaxSuppression { most, overlap, .. } = suppression;
+    let ([n, count, 4], [batch, classes, each]) = (&boxes.dims[..], &scores.dims[..]) else {
+        return Err(format!("boxes {boxes} with scores {scores}"));
+    };
+    let is_sound = n == batch && count == each && *count <= NonMaxSuppression::MOST_BOXES;
+    if !is_sound || !(1..=*count).contains(&most) || !(0.0..=1.0).contains(&overlap) {
+        return Err(format!("{most} of boxes {boxes} with scores {scores} that overlap by {overlap}"));
+    }
+    dims(&[
+        [*n, *classes, most].into_iter().try_fold(1, |rows, size| Ok::<_, String>(rows * number(size)?))?,
+        3,
+    ])
 }
 
 fn number(value: usize) -> Result<i128, String> {

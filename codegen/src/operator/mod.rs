@@ -4,7 +4,7 @@
 mod search;
 mod windows;
 
-pub use search::{ArgMax, TopK};
+pub use search::{ArgMax, NonMaxSuppression, TopK};
 pub use windows::{
     Conv, ConvTranspose, Coordinates, Crop, Filter, GridSample, Pool, PoolKind, Pre, Ratio, Resize,
     ResizeMode, Rounding, SampleMode, SamplePadding, Scale,
@@ -45,7 +45,11 @@ pub enum Operator {
     ArgMax(ArgMax),
     /// The largest or the least elements along a dimension, in order, or their indices, as 64-bit integers.
     TopK(TopK),
-    /// Samples of an image `[N, C, H, W]` at the places `[N, H', W', 2]` of a second operand: x and y from −1 to 1.
+    /// Of boxes `[N, B, 4]` with scores `[N, C, B]`, a second operand, those that overlap none with a higher score: n, c and
+    /// b of each, as 64-bit integers `[N · C · most, 3]`. Rows of −1 follow.
+    NonMaxSuppression(NonMaxSuppression),
+    /// Samples of an image `[N, C, H, W]` at the places `[N, H', W', 2]` of a second operand: x and y from −1 to 1. Likewise
+    /// of a volume `[N, C, D, H, W]` at places `[N, D', H', W', 3]`.
     GridSample(GridSample),
     /// Concatenation along a dimension.
     Concat(Concat),
@@ -439,7 +443,10 @@ impl Operator {
 
     /// Whether it makes indices, not floats.
     pub fn makes_indices(&self) -> bool {
-        matches!(self, Operator::ArgMax(_) | Operator::TopK(TopK { indices: true, .. }))
+        matches!(
+            self,
+            Operator::ArgMax(_) | Operator::TopK(TopK { indices: true, .. }) | Operator::NonMaxSuppression(_)
+        )
     }
 
     /// The name of the operator's kind, as in a plan's `op`.
@@ -457,6 +464,7 @@ impl Operator {
             Operator::Reduce(_) => "reduce",
             Operator::ArgMax(_) => "arg_max",
             Operator::TopK(_) => "top_k",
+            Operator::NonMaxSuppression(_) => "non_max_suppression",
             Operator::GridSample(_) => "grid_sample",
             Operator::Concat(_) => "concat",
             Operator::Slice(_) => "slice",

@@ -1,4 +1,4 @@
-//! Attributes of operators that look for the largest or the least elements.
+//! Attributes of operators that look for the largest or the least elements, or for boxes with the highest scores.
 
 use serde::{Deserialize, Serialize};
 
@@ -26,4 +26,24 @@ pub struct TopK {
     pub largest: bool,
     /// Whether it makes the places of the elements instead of themselves.
     pub indices: bool,
+}
+
+/// Attributes of [`super::Operator::NonMaxSuppression`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NonMaxSuppression {
+    /// Most boxes that are kept of a class: no more than there are.
+    pub most: usize,
+    /// Two boxes overlap if their intersection is a larger part of their union; from 0 to 1.
+    pub overlap: f32,
+    /// Only boxes with higher scores are looked at; none for all boxes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub score: Option<f32>,
+    /// Whether a box is `[x, y, width, height]` with x and y in its middle, instead of two opposite corners.
+    pub centred: bool,
+}
+
+impl NonMaxSuppression {
+    /// Most boxes that there may be: their indices are floats, exactly.
+    pub const MOST_BOXES: usize = 1 << 24;
 }

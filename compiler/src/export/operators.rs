@@ -48,6 +48,13 @@ pub(super) fn operator(nodes: &mut Nodes, operands: Vec<String>) -> Result<Strin
             ];
             nodes.node("ArgMax", [x()], attributes)
         }
+        Operator::NonMaxSuppression(suppression) => {
+            let most = nodes.list("most", &[suppression.most]);
+            let limits = [Some(suppression.overlap), suppression.score];
+            let limits = limits.into_iter().flatten().map(|limit| nodes.number("limit", limit));
+            let inputs: Vec<String> = operands.into_iter().chain([most]).chain(limits).collect();
+            nodes.node("NonMaxSuppression", inputs, vec![flag("center_point_box", suppression.centred)])
+        }
         Operator::TopK(top) => {
             let count = nodes.list("count", &[top.count]);
             let attributes = vec![int("axis", top.axis), flag("largest", top.largest)];

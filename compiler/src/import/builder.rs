@@ -112,7 +112,17 @@ impl Builder {
         for input in inputs {
             let layer = self.network.layer(input.operand.layer);
             if layer.format().element == Element::I64 {
-                return fault!("it reads the indices of {}, but csdfc computes with floats only", layer.name);
+                let name = &layer.name;
+                let fault = Fault::new(format!(
+                    "it reads the indices of {name}, but csdfc computes with floats only"
+                ));
+                return Err(match layer.operator {
+                    Operator::NonMaxSuppression(_) => fault.help(format!(
+                        "how many boxes {name} keeps is known only as it runs, and a plan has tensors of known sizes: end \
+                         the model with {name}, or cut it before, and do the rest after the run"
+                    )),
+                    _ => fault,
+                });
             }
         }
         let integers = inputs.iter().filter(|input| input.integers.is_some()).count();

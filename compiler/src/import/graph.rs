@@ -293,23 +293,11 @@ impl<'a> ModelGraph<'a> {
         Err(ImportError::Unsupported {
             model: self.model.to_string(),
             nodes: nodes.collect(),
-            help: self.help_with(&unsupported),
-        })
-    }
-
-    /// What to do about nodes that are not supported.
-    fn help_with(&self, unsupported: &[usize]) -> String {
-        let suppression = unsupported.iter().map(|index| &self.nodes[*index]);
-        let suppression = suppression.filter(|node| node.op_type.as_deref() == Some("NonMaxSuppression"));
-        match suppression.map(|node| node.input.as_slice()).next() {
-            Some([boxes, scores, ..]) => format!(
-                "how many boxes a NonMaxSuppression keeps is known only as it runs, and a plan has tensors of known \
-                 sizes: cut the model before it, so that its outputs are {boxes} and {scores}, and choose boxes after the run"
+            help: format!(
+                "csdfc reads {} operators of ONNX: docs/guide/src/operators.md",
+                ops::SUPPORTED.len()
             ),
-            _ => {
-                format!("csdfc reads {} operators of ONNX: docs/guide/src/operators.md", ops::SUPPORTED.len())
-            }
-        }
+        })
     }
 
     /// The inputs that are read. The flag says whether only Transposes to channels-first read the input.

@@ -180,13 +180,14 @@ impl Layer {
 
     /// Bytes of workspace that its primitive needs for one worker.
     pub fn workspace_bytes(&self) -> u64 {
+        let Some(chosen) = self.primitive else { return Primitive::first_workspace_bytes(&self.operator) };
         let inputs: Vec<&Shape> = self.inputs.iter().map(|operand| &operand.shape).collect();
-        self.primitive.map_or(0, |chosen| chosen.workspace_bytes(&self.operator, &inputs, &self.shape))
+        chosen.workspace_bytes(&self.operator, &inputs, &self.shape)
     }
 
     /// How its output tensor lies in memory, and what its elements are.
     pub fn format(&self) -> Format {
-        // No primitive but a chosen one makes other layouts or elements, or needs a workspace.
+        // No primitive but a chosen one makes other layouts or elements.
         let element = if self.operator.makes_indices() { Element::I64 } else { Element::F32 };
         let first = Format { layout: Layout::Hwc, element };
         self.primitive.map_or(first, |primitive| primitive.makes(&self.operator))

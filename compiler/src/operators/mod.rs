@@ -51,6 +51,7 @@ pub fn output_shape(operator: &Operator, inputs: &[Shape]) -> Result<Shape, Shap
         (Operator::Pool(pool), Some(x)) => pool::pool_shape(pool, x),
         (Operator::Reduce(reduce), Some(x)) => reduce::reduce_shape(&reduce.axes, reduce.keep_dims, x),
         (Operator::ArgMax(arg_max), Some(x)) => reduce::reduce_shape(&[arg_max.axis], arg_max.keep_dims, x),
+        (Operator::NonMaxSuppression(suppression), _) => reduce::suppression_shape(suppression, inputs),
         (Operator::GridSample(_), _) => resize::grid_sample_shape(inputs),
         (Operator::TopK(top), Some(x)) => reduce::top_k_shape(top, x),
         (Operator::Concat(concat), _) => layout::concat_shape(concat, inputs),
@@ -90,6 +91,7 @@ pub fn parameter_dims(operator: &Operator, inputs: &[Shape]) -> Vec<Vec<usize>> 
         | Operator::Reduce(_)
         | Operator::ArgMax(_)
         | Operator::TopK(_)
+        | Operator::NonMaxSuppression(_)
         | Operator::GridSample(_)
         | Operator::Concat(_)
         | Operator::Slice(_)
@@ -123,6 +125,7 @@ pub fn macs(operator: &Operator, inputs: &[Shape], output: &Shape) -> u64 {
         | Operator::Reduce(_)
         | Operator::ArgMax(_)
         | Operator::TopK(_)
+        | Operator::NonMaxSuppression(_)
         | Operator::GridSample(_)
         | Operator::Concat(_)
         | Operator::Slice(_)
@@ -183,9 +186,11 @@ pub fn row_access(
         Operator::DepthToSpace(d2s) => layout::depth_to_space_rows(d2s.block, rows),
         Operator::SpaceToDepth(s2d) => window(s2d.block, s2d.block, 1, 0),
         Operator::Resize(resize) => resize::resize_rows(resize, rows),
-        Operator::Input(_) | Operator::Transpose(_) | Operator::InstanceNorm(_) | Operator::GridSample(_) => {
-            RowAccess::Whole
-        }
+        Operator::Input(_)
+        | Operator::Transpose(_)
+        | Operator::InstanceNorm(_)
+        | Operator::NonMaxSuppression(_)
+        | Operator::GridSample(_) => RowAccess::Whole,
     }
 }
 
@@ -193,7 +198,7 @@ pub fn row_access(
 fn expect_inputs(operator: &Operator, inputs: &[Shape]) -> Result<(), ShapeError> {
     let (least, most) = match operator {
         Operator::Input(_) => (0, 0),
-        Operator::MatMul | Operator::GridSample(_) => (2, 2),
+        Operator::MatMul | Operator::NonMaxSuppression(_) | Operator::GridSample(_) => (2, 2),
         Operator::Binary(binary) if binary.constant.is_none() => (2, 2),
         Operator::Concat(_) => (1, usize::MAX),
         Operator::Conv(conv) => {

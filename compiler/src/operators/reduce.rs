@@ -1,6 +1,6 @@
 //! Reductions over whole dimensions.
 
-use csdfc_codegen::operator::TopK;
+use csdfc_codegen::operator::{NonMaxSuppression, TopK};
 use csdfc_codegen::shape::Shape;
 
 use super::facts::{ShapeError, fail};
@@ -24,6 +24,22 @@ pub(super) fn top_k_shape(top: &TopK, x: &Shape) -> Result<Shape, ShapeError> {
         return fail(format!("it takes {} of {size} elements", top.count));
     }
     Ok(Shape::new(dims))
+}
+
+pub(super) fn suppression_shape(
+    suppression: &NonMaxSuppression,
+    inputs: &[Shape],
+) -> Result<Shape, ShapeError> {
+    let [boxes, scores] = inputs else { return fail("a non_max_suppression reads boxes and scores".into()) };
+    match (&boxes.dims[..], &scores.dims[..]) {
+        (&[n, count, 4], &[batch, classes, each]) if n == batch && count == each => {
+            if !(1..=count.min(NonMaxSuppression::MOST_BOXES)).contains(&suppression.most) {
+                return fail(format!("it keeps {} of {count} boxes", suppression.most));
+            }
+            Ok(Shape::new([n.saturating_mul(classes).saturating_mul(suppression.most), 3]))
+        }
+        _ => fail(format!("a non_max_suppression of boxes {boxes} with scores {scores}")),
+    }
 }
 
 pub(super) fn check_axes(axes: &[usize], x: &Shape) -> Result<(), ShapeError> {

@@ -35,10 +35,15 @@ const LEAST_SCALE: f64 = 1.0 / 4_294_967_296.0;
 
 /// A sample for each place, of each channel.
 pub(super) fn grid_sample_shape(inputs: &[Shape]) -> Result<Shape, ShapeError> {
-    let [x, places] = inputs else { return fail("a grid_sample reads an image and places".into()) };
-    let [n, channels, _, _] = image(x, "grid_sample")?;
-    match places.dims[..] {
-        [batch, height, width, 2] if batch == n => Ok(Shape::new([n, channels, height, width])),
+    let [x, places] = inputs else {
+        return fail("a grid_sample reads an image or a volume, and places".into());
+    };
+    match (&x.dims[..], &places.dims[..]) {
+        ([n, channels, _, _], [batch, made @ .., 2]) | ([n, channels, _, _, _], [batch, made @ .., 3])
+            if n == batch && made.len() + 2 == x.dims.len() =>
+        {
+            Ok(Shape::new([&[*n, *channels], made].concat()))
+        }
         _ => fail(format!("a grid_sample of {x} at the places of {places}")),
     }
 }

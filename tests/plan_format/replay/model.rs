@@ -533,6 +533,9 @@ fn layers(plan: &Value, cnn: &Value, partitions: &BTreeMap<&str, usize>) -> Resu
                 let kernel = list(&stated["attributes"], "kernel")?.iter().filter_map(Value::as_u64);
                 4 * shape.dims[3] * kernel.product::<u64>() * seen.seen.channels()
             }
+            "own-kernel-hwc-hwc" if text(stated, "op")? == "non_max_suppression" => {
+                4 * number(&stated["attributes"], "most")?
+            }
             _ => match operands.first() {
                 Some(image) => {
                     let floats = families::workspace(primitive, &stated["attributes"], &image.seen, &shape)?;
@@ -547,7 +550,8 @@ fn layers(plan: &Value, cnn: &Value, partitions: &BTreeMap<&str, usize>) -> Resu
         }
         let op = text(stated, "op")?;
         let [reads, makes] = floats(primitive);
-        let is_index = op == "arg_max" || op == "top_k" && stated["attributes"]["indices"] == true;
+        let is_index = ["arg_max", "non_max_suppression"].contains(&op)
+            || op == "top_k" && stated["attributes"]["indices"] == true;
         let made = if is_index { "i64" } else { makes };
         let is_held = tensor["external"] == true;
         if text(tensor, "element")? != made || ["f16", "u8"].contains(&made) && is_held {

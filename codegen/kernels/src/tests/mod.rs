@@ -9,6 +9,7 @@ mod layout;
 mod quantised;
 mod reductions;
 mod resample;
+mod suppression;
 mod windows;
 
 use core::ops::Range;

@@ -132,34 +132,43 @@ fn sampled(p: &GridSample, line: &[f64], place: f64) -> f64 {
     (-40..40).map(|i| weight((i as f64 - at).abs()) * element(i)).sum()
 }
 
+/// The definition in all directions, outermost first: `places` are those of the innermost first.
+fn sampled_in_all(p: &GridSample, data: &[f64], sizes: &[usize], places: &[f32]) -> f64 {
+    let [_, inner @ ..] = sizes else { return data[0] };
+    let (place, places) = places.split_last().expect("one for each direction");
+    let parts = data.chunks(inner.iter().product());
+    let line: Vec<f64> = parts.map(|part| sampled_in_all(p, part, inner, places)).collect();
+    sampled(p, &line, f64::from(*place))
+}
+
 /// Each element around a place is padded, not the place: so does ONNX Runtime.
 #[test]
 fn samples_are_those_of_the_textbook() {
     use SampleMode::{Cubic, Linear, Nearest};
     use SamplePadding::{Border, Reflection, Zeros};
     let mut random = Random(11);
-    for round in 0..180 {
+    for round in 0..360 {
         let (mode, padding) =
             ([Nearest, Linear, Cubic][round % 3], [Zeros, Border, Reflection][round / 3 % 3]);
         let p = GridSample { mode, padding, align_corners: round % 2 == 0 };
-        let [channels, height, width] = [random.within(1, 3), random.within(4, 7), random.within(4, 7)];
-        let data = random.floats(channels * height * width);
-        let image = Elements::dense(&data, &[1, channels, height, width]);
-        let places: Vec<f32> = random.floats(2 * 6).iter().map(|place| place * 3.0).collect();
-        let grid = Elements::dense(&places, &[1, 2, 3, 2]);
-        let mut made = std::vec![f32::NAN; channels * 6];
-        let output = &mut ElementsMut::dense(&mut made, &[1, channels, 2, 3]);
+        let directions = 2 + round / 180;
+        let channels = random.within(1, 3);
+        let sizes = [(); 3].map(|()| random.within(4, 7));
+        let (sizes, made) = (&sizes[..directions], &[2, 1, 3][3 - directions..]);
+        let data = random.floats(channels * sizes.iter().product::<usize>());
+        let image = Elements::dense(&data, &[&[1, channels], sizes].concat());
+        let count = made.iter().product::<usize>();
+        let places: Vec<f32> = random.floats(count * directions).iter().map(|place| place * 3.0).collect();
+        let grid = Elements::dense(&places, &[&[1], made, &[directions]].concat());
+        let mut samples = std::vec![f32::NAN; channels * count];
+        let output = &mut ElementsMut::dense(&mut samples, &[&[1, channels], made].concat());
         p.elements(&mut alone(), 0..1, &[image, grid], &[], output);
-        for (i, got) in made.iter().enumerate() {
-            let (channel, place) = (i / 6, i % 6);
-            let [x, y] = [0, 1].map(|side| f64::from(places[2 * place + side]));
-            let plane = &data[channel * height * width..][..height * width];
-            let rows: Vec<f64> = plane
-                .chunks(width)
-                .map(|row| sampled(&p, &row.iter().map(|x| f64::from(*x)).collect::<Vec<_>>(), x))
-                .collect();
-            let want = sampled(&p, &rows, y);
-            assert!((f64::from(*got) - want).abs() < 1e-4, "{p:?} at {x}, {y}: {got}, not {want}");
+        let data: Vec<f64> = data.iter().map(|x| f64::from(*x)).collect();
+        for (i, got) in samples.iter().enumerate() {
+            let place = &places[i % count * directions..][..directions];
+            let channel = data.chunks(data.len() / channels).nth(i / count).expect("a channel");
+            let want = sampled_in_all(&p, channel, sizes, place);
+            assert!((f64::from(*got) - want).abs() < 1e-4, "{p:?} at {place:?}: {got}, not {want}");
         }
     }
 }

@@ -58,6 +58,7 @@ fn known(operator: &str) -> (bool, &'static [&'static str]) {
         "LpPool" => return (true, &["ceil_mode", "p"]),
         "MaxPool" => return (true, &["ceil_mode", "storage_order"]),
         "Mod" => &["fmod"],
+        "NonMaxSuppression" => &["center_point_box"],
         "Pad" => &["mode", "pads", "value"],
         "QGemm" => &["alpha", "transA", "transB"],
         "QLinearAveragePool" => return (true, &["ceil_mode", "channels_last", "count_include_pad"]),

@@ -188,6 +188,7 @@ const ROWS: &[OperatorRow] = &[
     constants("Mod", arithmetic::modulo),
     arithmetic("Mul"),
     function("Neg"),
+    tensors("NonMaxSuppression", reduce::non_max_suppression),
     constants("Not", arithmetic::logic),
     constants("Or", arithmetic::logic),
     tensors("PRelu", element_wise::p_relu),

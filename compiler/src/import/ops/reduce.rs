@@ -1,10 +1,11 @@
 //! Reductions over dimensions.
 
-use csdfc_codegen::operator::{ArgMax, Function, Operator, Reduce, ReduceFunction, TopK};
+use csdfc_codegen::operator::{ArgMax, Function, NonMaxSuppression, Operator, Reduce, ReduceFunction, TopK};
 
-use super::element_wise;
 use super::quantised::with;
+use super::{element_wise, layout};
 use crate::import::builder::{Builder, FROM_LAST, is_channels_last};
+use crate::import::constant::Constant;
 use crate::import::error::{Fault, fault};
 use crate::import::node::{Node, Tensor, Value, axes, axis};
 
@@ -55,6 +56,34 @@ pub(super) fn top_k(builder: &mut Builder, node: &Node) -> Result<Vec<Value>, Fa
         found.push(Value::Tensor(builder.layer(node, operator, &[x], Vec::new())?));
     }
     Ok(found)
+}
+
+/// `NonMaxSuppression`. As many rows as there may be; those beyond what it keeps are −1.
+pub(super) fn non_max_suppression(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
+    let operand = |builder: &mut Builder, at: usize, other: usize| match node.input(at) {
+        Some(Value::Constant(constant)) => layout::tensor_of(builder, node, node.tensor(other)?, constant),
+        _ => node.tensor(at).cloned(),
+    };
+    let (boxes, scores) = (operand(builder, 0, 1)?, operand(builder, 1, 0)?);
+    let [_, count, _] = boxes.dims()[..] else { return fault!("its boxes are {}", boxes.operand.shape) };
+    let most = match node.optional(2, "most boxes of a class")? {
+        Some(most) => most.scalar_int()?,
+        None => 0,
+    };
+    if most < 1 {
+        return fault!("it keeps {most} boxes of a class");
+    }
+    let overlap = node.optional(3, "threshold of overlaps")?.map_or(Ok(0.0), Constant::scalar)?;
+    if !(0.0..=1.0).contains(&overlap) {
+        return fault!("boxes overlap by {overlap}, which is not from 0 to 1");
+    }
+    let suppression = NonMaxSuppression {
+        most: usize::try_from(most).unwrap_or(usize::MAX).min(count),
+        overlap,
+        score: node.optional(4, "threshold of scores")?.map(Constant::scalar).transpose()?,
+        centred: node.flag("center_point_box", false)?,
+    };
+    builder.layer(node, Operator::NonMaxSuppression(suppression), &[&boxes, &scores], Vec::new())
 }
 
 /// The dimensions that a node reduces, ascending; `None` if it does nothing.

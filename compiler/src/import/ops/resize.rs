@@ -72,17 +72,20 @@ pub(super) fn upsample(builder: &mut Builder, node: &Node) -> Result<Tensor, Fau
     layer(builder, node, x, mode(node, Rounding::Floor)?, Coordinates::Asymmetric, &sizes, &scales)
 }
 
-/// `GridSample` of an image. Its places are a tensor, or a constant.
+/// `GridSample` of an image or a volume. Its places are a tensor, or a constant.
 pub(super) fn grid_sample(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
     let x = node.tensor(0)?;
-    if x.rank() != 4 {
-        return fault!("it samples {}; csdfc samples only images, of 4 dimensions", x.operand.shape);
+    if ![4, 5].contains(&x.rank()) {
+        return fault!(
+            "it samples {}; csdfc samples images and volumes, of 4 and 5 dimensions",
+            x.operand.shape
+        );
     }
     let mode = match node.text("mode", "linear")? {
         "nearest" => SampleMode::Nearest,
         "linear" | "bilinear" => SampleMode::Linear,
-        "cubic" | "bicubic" => SampleMode::Cubic,
-        other => return fault!("mode {other} is unknown"),
+        "cubic" | "bicubic" if x.rank() == 4 => SampleMode::Cubic,
+        other => return fault!("mode {other} of {} is unknown", x.operand.shape),
     };
     let padding = match node.text("padding_mode", "zeros")? {
         "zeros" => SamplePadding::Zeros,

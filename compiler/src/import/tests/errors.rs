@@ -80,13 +80,16 @@ fn graphs() {
 }
 
 #[test]
-fn a_suppression_says_where_to_cut_the_model() {
+fn nothing_reads_what_a_suppression_keeps() {
     let model = Model::new(13, &[1, 4, 4], &["y"])
+        .ints("most", &[2])
+        .ints("first", &[0])
         .node("Relu", &["x"], &["boxes"], vec![])
-        .node("Sigmoid", &["x"], &["scores"], vec![])
-        .node("NonMaxSuppression", &["boxes", "scores"], &["y"], vec![]);
-    let ImportError::Unsupported { help, .. } = model.import().unwrap_err() else { panic!() };
-    assert!(help.contains("its outputs are boxes and scores"), "{help}");
+        .node("NonMaxSuppression", &["boxes", "x", "most"], &["kept"], vec![])
+        .node("Gather", &["kept", "first"], &["y"], vec![]);
+    let ImportError::Node { reason, help, .. } = model.import().unwrap_err() else { panic!() };
+    assert!(reason.contains("it reads the indices of node_kept"), "{reason}");
+    assert!(help.is_some_and(|help| help.contains("end the model with node_kept, or cut it before")));
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! Operators whose attributes and operands say what a layer is, and those that are refused.
 
 use csdfc_codegen::operator::{
-    Conv, ConvTranspose, Coordinates, Crop, Operator, Pad, PadMode, PoolKind, Reduce, ReduceFunction, Resize,
-    ResizeMode, Rounding, TopK, Transpose,
+    Conv, ConvTranspose, Coordinates, Crop, NonMaxSuppression, Operator, Pad, PadMode, PoolKind, Reduce,
+    ReduceFunction, Resize, ResizeMode, Rounding, TopK, Transpose,
 };
 
 use super::layers::{kinds, none, one, single};
@@ -294,4 +294,29 @@ fn the_largest_of_every_opset() {
     assert_eq!(found(of(11, &["x", "k"], least)), first);
     refused(&of(11, &["x", "all"], vec![int("axis", 1)]), "it takes 4 of 3 elements");
     refused(&of(9, &["x"], vec![]), "it takes [0] elements");
+}
+
+#[test]
+fn suppressions_keep_at_most_the_boxes_that_there_are() {
+    let of = |most: i64, overlap: f32, given: usize| {
+        let model = Model::new(13, &[1, 5, 4], &["y"]).floats("scores", &[1, 3, 5]).ints("most", &[most]);
+        let model = model.tensor(list("overlap", &[overlap])).tensor(list("score", &[0.25]));
+        let inputs = ["x", "scores", "most", "overlap", "score"];
+        model.node("NonMaxSuppression", &inputs[..given], &["y"], vec![int("center_point_box", 1)])
+    };
+    let found = |model: Model| {
+        let network = model.import().unwrap();
+        let layer = network.layers.last().unwrap();
+        (layer.operator.clone(), layer.shape.dims.clone())
+    };
+    let suppression = |most, overlap, score| {
+        Operator::NonMaxSuppression(NonMaxSuppression { most, overlap, score, centred: true })
+    };
+    assert_eq!(found(of(2, 0.5, 5)), (suppression(2, 0.5, Some(0.25)), vec![6, 3]));
+    assert_eq!(found(of(i64::MAX, 0.5, 4)), (suppression(5, 0.5, None), vec![15, 3]));
+    assert_eq!(found(of(1, 0.5, 3)), (suppression(1, 0.0, None), vec![3, 3]));
+    refused(&of(1, 0.5, 2), "it keeps 0 boxes of a class");
+    refused(&of(-1, 0.5, 5), "it keeps -1 boxes of a class");
+    refused(&of(1, 1.5, 5), "boxes overlap by 1.5, which is not from 0 to 1");
+    refused(&of(1, f32::NAN, 5), "boxes overlap by NaN, which is not from 0 to 1");
 }
