@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 import models
 import rounding
@@ -70,7 +70,7 @@ def beside_runtime(tool, name, drawn):
     model = drawn.model()
     onnx.save(model, file)
     # ONNX Runtime's own fusions refuse some networks (a Pad into a pool).
-    runtime_model = _for_runtime(model)
+    runtime_model = _for_runtime(model, drawn.kept)
     try:
         session = models.start(runtime_model.SerializeToString(), optimise=False, threads=1)
     except models.Unread as why:
@@ -102,12 +102,16 @@ def beside_runtime(tool, name, drawn):
     plan.unlink()
 
 
-def _for_runtime(model):
-    """The model in operators that ONNX Runtime has: its Swish is x · sigmoid(αx) in three."""
+def _for_runtime(model, kept):
+    """The model in operators that ONNX Runtime has: its Swish is x · sigmoid(αx) in three. What a NonMaxSuppression keeps
+    is followed by rows of -1, up to as many as `kept` says."""
     made = onnx.ModelProto()
     made.CopyFrom(model)
     del made.graph.node[:]
     for node in model.graph.node:
+        if node.op_type == "NonMaxSuppression":
+            made.graph.node.extend(_with_more_rows(made.graph, node, kept[node.output[0]]))
+            continue
         if node.op_type != "Swish":
             made.graph.node.append(node)
             continue
@@ -120,6 +124,21 @@ def _for_runtime(model):
             helper.make_node("Mul", [x, f"{y}.gate"], [y]),
         ])
     return made
+
+
+def _with_more_rows(graph, node, rows):
+    (y,) = node.output
+    for name, values in [("rows", [rows, 3]), ("none", [0, 0]), ("more", -1)]:
+        graph.initializer.append(numpy_helper.from_array(np.array(values, np.int64), f"{y}.{name}"))
+    suppressed = helper.make_node(node.op_type, node.input, [f"{y}.kept"])
+    suppressed.attribute.extend(node.attribute)
+    return [
+        suppressed,
+        helper.make_node("Shape", [f"{y}.kept"], [f"{y}.shape"]),
+        helper.make_node("Sub", [f"{y}.rows", f"{y}.shape"], [f"{y}.after"]),
+        helper.make_node("Concat", [f"{y}.none", f"{y}.after"], [f"{y}.pads"], axis=0),
+        helper.make_node("Pad", [f"{y}.kept", f"{y}.pads", f"{y}.more"], [y]),
+    ]
 
 
 def _compare(drawn, model, feeds, outputs, expected):

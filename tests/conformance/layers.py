@@ -378,6 +378,23 @@ def top_k(net, operator, x):
     return elements
 
 
+def suppression(net, operator, x):
+    """The elements are the scores of boxes that are constants."""
+    size = int(np.prod(net.shapes[x]))
+    boxes = net.choice(divisors(size))
+    scores = net.node("Reshape", [x, net.ints([1, size // boxes, boxes])], [1, size // boxes, boxes])
+    most = net.count(1, boxes + 1)
+    limits = [net.constant(1, least=0), *([net.constant(1)] if net.one_in(2) else [])]
+    attributes = {"center_point_box": 1} if net.one_in(2) else {}
+    inputs = [net.constant(1, boxes, 4), scores, net.ints([most]), *limits]
+    y = net.node(operator, inputs, [size // boxes * min(most, boxes), 3], **attributes)
+    if y:
+        net.floats.remove(y)
+        net.indices.append(y)
+        net.kept[y] = net.shapes.pop(y)[0]
+    return y
+
+
 def gemm(net, operator, x):
     dims = net.shapes[x]
     if len(dims) != 2:
@@ -553,7 +570,7 @@ OPERATORS = (
         "GroupNormalization": Row(group_norm, 8, since=21),
         "InstanceNormalization": Row(instance_norm), "LRN": Row(lrn, 4), "LayerNormalization": Row(layer_norm, 8, since=17),
         "LpNormalization": Row(lp_norm), "MatMul": Row(mat_mul, 6), "PRelu": Row(p_relu),
-        "Pad": Row(pad, 8), "Resize": Row(resize, 8, since=10), "Slice": Row(slice_, 6), "Split": Row(split, 6), "TopK": Row(top_k),
+        "NonMaxSuppression": Row(suppression, 4, since=10), "Pad": Row(pad, 8), "Resize": Row(resize, 8, since=10), "Slice": Row(slice_, 6), "Split": Row(split, 6), "TopK": Row(top_k),
         "Transpose": Row(transpose, 4), "Upsample": Row(resize, 24, until=9),
     }
 )

@@ -26,6 +26,8 @@ class Network:
         self.opset = self.random.choice(OPSETS)
         self.nodes, self.constants, self.shapes = [], [], {}
         self.floats, self.indices, self.positive, self.read = [], [], set(), set()
+        # Rows for what a NonMaxSuppression keeps.
+        self.kept = {}
         # The input and what is seen of it, which cannot be an output.
         self.same = {"x"}
         self._float("x", self._first_shape())
