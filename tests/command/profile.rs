@@ -35,6 +35,31 @@ fn what_was_measured_is_planned_on() {
 }
 
 #[test]
+fn a_store_is_measured_with_the_machine() {
+    let folder = folder();
+    let folder = folder.path();
+    let profile = ["profile", "builtin:lenet5", "--rounds", "1", "--only", "none", "--device-out", "board.ron"];
+    let first = run(folder, &profile);
+    assert_eq!((first.code, first.stdout.contains("store")), (0, false), "{}", first.stderr);
+    let stored = || {
+        let text = std::fs::read_to_string(folder.join("board.ron")).unwrap();
+        csdfc::cost::DeviceProfile::parse(&text, "board.ron").unwrap().store.unwrap()
+    };
+    // As of a device of which nothing is known.
+    assert_eq!(stored().bytes_per_second, 250_000_000);
+    let again = run(folder, &[&profile[..], &["--store", "."]].concat());
+    assert_eq!(again.code, 0, "{}", again.stderr);
+    assert!(again.stdout.contains("\nstore: ") || again.stdout.starts_with("store: "), "{}", again.stdout);
+    let store = stored();
+    assert_ne!((store.bytes_per_second, store.latency_ns), (250_000_000, 80_000));
+    assert_eq!(std::fs::read_dir(folder).unwrap().count(), 1, "something stayed");
+    let plan = ["plan", "builtin:lenet5", "--device", "board.ron", "--weights", "paged", "-o", "plan.json"];
+    assert_eq!(run(folder, &plan).code, 0);
+    let error = fails(folder, &[&profile[..], &["--store", "missing"]].concat());
+    assert!(error.contains("cannot write") && error.contains("missing"), "{error}");
+}
+
+#[test]
 fn profiles_of_other_machines_are_left_alone() {
     let folder = folder();
     let folder = folder.path();

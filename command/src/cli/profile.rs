@@ -24,6 +24,9 @@ pub struct ProfileArgs {
     /// Try only primitives whose name contains this, beside the first one of each layer
     #[arg(long, value_name = "TEXT")]
     pub only: Option<String>,
+    /// Also measure the store that this folder is in, from which paged weights are read; 64 MiB are written there and removed
+    #[arg(long, value_name = "FOLDER")]
+    pub store: Option<PathBuf>,
     /// Options of the models.
     #[command(flatten)]
     pub load: LoadArgs,

@@ -41,6 +41,10 @@ pub fn profile(args: &ProfileArgs) -> Result<Ending, Error> {
     let request =
         Request { threads: application.threads, rounds: usize::from(args.rounds), only: args.only.clone() };
 
+    let reading = args.store.as_deref().map(profile::store).transpose()?;
+    if let Some(reading) = &reading {
+        found.store = Some(reading.store.clone());
+    }
     let watcher = Watcher::start();
     let caches = caches();
     let mut is_stopped = false;
@@ -77,7 +81,7 @@ pub fn profile(args: &ProfileArgs) -> Result<Ending, Error> {
     info!(file = %path.display(), "saved");
     let cpu: &Processor = found.processor(CPU)?;
     output::print(&match args.format {
-        Format::Text => report::profile::text(&application, cpu, &found, &path),
+        Format::Text => report::profile::text(&application, cpu, &found, &path, reading.as_ref()),
         Format::Json => output::json(&found)?,
         Format::Ron => text,
     })?;

@@ -7,11 +7,18 @@ use csdfc::app::resolve::Application;
 use csdfc::cost::measured::{Sample, fastest, samples};
 use csdfc::cost::{DeviceProfile, Processor, Seat};
 use csdfc::network::Layer;
+use csdfc::profile::Reading;
 
 use csdfc::words::table::table;
 
-/// One line for each convolution of which several primitives were measured, and where the profile is.
-pub fn text(application: &Application, cpu: &Processor, profile: &DeviceProfile, path: &Path) -> String {
+/// One line for each convolution of which several primitives were measured, what the store does, and where the profile is.
+pub fn text(
+    application: &Application,
+    cpu: &Processor,
+    profile: &DeviceProfile,
+    path: &Path,
+    reading: Option<&Reading>,
+) -> String {
     let threads = Seat::alone(cpu, application.threads).workers;
     let head = ["layer", "first primitive", "ms", "fastest primitive", "ms", "ratio"];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
@@ -39,6 +46,7 @@ pub fn text(application: &Application, cpu: &Processor, profile: &DeviceProfile,
     }
     let mut text = if rows.len() > 1 { table(&rows, &[2, 4, 5]) + "\n" } else { String::new() };
     let times: usize = cpu.measured.iter().flat_map(|measured| measured.times.values()).map(Vec::len).sum();
+    text.extend(reading.map(store));
     text.push_str(&format!(
         "{}, {}: {} scenarios, {times} times, in {}\n",
         profile.name,
@@ -47,4 +55,13 @@ pub fn text(application: &Application, cpu: &Processor, profile: &DeviceProfile,
         path.display()
     ));
     text
+}
+
+fn store(Reading { store, is_cached }: &Reading) -> String {
+    let megabytes = store.bytes_per_second as f64 / 1e6;
+    let how = match is_cached {
+        true => "through the page cache, so the store itself may be slower",
+        false => "around the page cache",
+    };
+    format!("store: {megabytes:.0} MB/s, {:.1} us a read, {how}\n", store.latency_ns as f64 / 1e3)
 }

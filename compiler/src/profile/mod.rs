@@ -15,6 +15,7 @@
 //! once.
 
 mod rates;
+mod store;
 mod tally;
 mod trial;
 
@@ -30,6 +31,7 @@ use crate::network::{Layer, Network};
 use crate::pass;
 
 pub use rates::processor;
+pub use store::{Reading, store};
 
 /// A primitive that takes so many times as long as the fastest is not timed again.
 const HOPELESS: f64 = 3.0;
