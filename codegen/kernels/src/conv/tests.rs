@@ -16,7 +16,7 @@ use super::transpose::{ConvTranspose, conv_transpose_shared};
 use super::*;
 
 /// The definition, in double precision: input `[height, width, channels]`, weights in ONNX order.
-fn textbook(
+pub(super) fn textbook(
     p: &Conv,
     [height, width]: [usize; 2],
     input: &[f32],
@@ -60,7 +60,7 @@ fn textbook(
     (result, out)
 }
 
-fn random_conv(random: &mut Random) -> Conv {
+pub(super) fn random_conv(random: &mut Random) -> Conv {
     let groups = *random.pick(&[1, 1, 1, 2, 3]);
     let (mut channels, mut filters) = (groups * random.within(1, 9), groups * random.within(1, 40));
     let mut groups = groups;
