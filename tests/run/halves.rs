@@ -88,8 +88,10 @@ fn halves_are_the_same_however_they_are_planned() {
         let drawn = drawn(random);
         let all = random.random_range(0..2) == 0;
         let main = [Precision::Half, Precision::Mixed][random.random_range(0..2)];
-        let mut one = || [main, Precision::Fp32, Precision::Half, Precision::Mixed][random.random_range(0..4)];
-        let precisions: Vec<Precision> = drawn.layers.iter().map(|_| if all { main } else { one() }).collect();
+        let mut one =
+            || [main, Precision::Fp32, Precision::Half, Precision::Mixed][random.random_range(0..4)];
+        let precisions: Vec<Precision> =
+            drawn.layers.iter().map(|_| if all { main } else { one() }).collect();
         let halved = in_precisions(drawn.clone(), &precisions);
         for layer in &halved.layers {
             executed.entry(layer.primitive().name()).and_modify(|count| *count += 1);

@@ -58,7 +58,10 @@ pub(crate) trait Weight: Copy + Send + Sync + 'static {
     ///
     /// # Safety
     /// As [`Weight::begin`].
-    unsafe fn end<S: Simd, const M: usize, const N: usize>(lanes: &[Lanes<Self>; N], sums: &mut [[S::V; N]; M]);
+    unsafe fn end<S: Simd, const M: usize, const N: usize>(
+        lanes: &[Lanes<Self>; N],
+        sums: &mut [[S::V; N]; M],
+    );
 
     /// Slopes, which follow so many steps.
     ///
@@ -111,7 +114,10 @@ impl Weight for i8 {
     }
 
     #[inline(always)]
-    unsafe fn end<S: Simd, const M: usize, const N: usize>(lanes: &[Lanes<i8>; N], sums: &mut [[S::V; N]; M]) {
+    unsafe fn end<S: Simd, const M: usize, const N: usize>(
+        lanes: &[Lanes<i8>; N],
+        sums: &mut [[S::V; N]; M],
+    ) {
         for (v, &Lanes { panel, width, first }) in lanes.iter().enumerate() {
             let left = width.saturating_sub(first);
             // SAFETY: the caller's.

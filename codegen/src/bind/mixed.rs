@@ -76,7 +76,9 @@ pub(super) fn stored_halves(operator: &Operator, inputs: &[&Shape], elements: u6
 pub(crate) fn pack(panels: &Packing, parameters: &[Vec<f32>], packed: &mut [u8]) -> Result<(), String> {
     let weights = parameters.first().map_or(&[][..], Vec::as_slice);
     if let Some(weight) = weights.iter().find(|weight| !weight.is_finite()) {
-        return Err(format!("one of its weights is {weight}, which no 8-bit integer stands for: give it another precision"));
+        return Err(format!(
+            "one of its weights is {weight}, which no 8-bit integer stands for: give it another precision"
+        ));
     }
     let Some(conv) = panels.conv() else { return Err("its parameters have no panels: a mistake".into()) };
     let mut wide = vec![0.0; panels.len()];

@@ -90,7 +90,8 @@ pub(super) fn stored_mixed(operator: &Operator, inputs: &[&Shape]) -> Option<u64
         _ => 0,
     };
     let halves = beside.checked_add(biases)?.checked_add(slopes)?.checked_mul(2)?;
-    let bytes = weights.checked_add(zeros)?.checked_next_multiple_of(2)?.checked_add(filters.checked_mul(4)?)?;
+    let bytes =
+        weights.checked_add(zeros)?.checked_next_multiple_of(2)?.checked_add(filters.checked_mul(4)?)?;
     bytes.checked_add(halves)?.checked_next_multiple_of(64)
 }
 

@@ -96,7 +96,10 @@ mod tests {
         let around = [at - 1, at, at + 1].map(|l| primitives(&mixed)[l].contains("-half-"));
         assert_eq!(around, [false; 3]);
 
-        assert_eq!(primitives(&in_precisions(network.clone(), &vec![Precision::Fp32; names.len()])), primitives(&network));
+        assert_eq!(
+            primitives(&in_precisions(network.clone(), &vec![Precision::Fp32; names.len()])),
+            primitives(&network)
+        );
     }
 
     /// LeNet-5 in mixed precision: a byte of each weight, four of each scale, two of each bias.

@@ -281,7 +281,8 @@ mod tests {
             let kernel = MixedConv { conv: p };
             let packed = packed_halves(kernel, &wide);
             let (input, residual) = (halves(&case.input), halves(&case.residual));
-            let dense = |[height, width]: [usize; 2], channels| RowShape::dense(height, width, channels, height);
+            let dense =
+                |[height, width]: [usize; 2], channels| RowShape::dense(height, width, channels, height);
             let mut operands =
                 vec![Rows { data: input.as_slice().into(), shape: dense(case.size, p.channels) }];
             if p.residual {
@@ -295,8 +296,7 @@ mod tests {
                     let mut output = RowsMut { data: SpanMut::new(&mut made), shape: dense(out, p.filters) };
                     let mut workers = Workers::new(workers);
                     for y in (0..out[0]).step_by(rows) {
-                        let mut context =
-                            Context { isa, workers: Some(&mut workers), workspace: &mut [] };
+                        let mut context = Context { isa, workers: Some(&mut workers), workspace: &mut [] };
                         let y = y..out[0].min(y + rows);
                         share_rows(&kernel, &mut context, y, &operands, &[Rows::line(&packed)], &mut output);
                     }
@@ -317,8 +317,7 @@ mod tests {
     fn products_by_elements_are_those_by_rows() {
         let mut random = Random(78);
         for _ in 0..60 {
-            let (rows, inner, units) =
-                (random.within(1, 5), random.within(1, 90), random.within(1, 50));
+            let (rows, inner, units) = (random.within(1, 5), random.within(1, 90), random.within(1, 50));
             let activation = *random.pick(&[Activation::None, Activation::PRelu, Activation::Relu]);
             let gemm = Gemm { inner, units, activation };
             let weights = random.floats(inner * units);

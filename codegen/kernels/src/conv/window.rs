@@ -92,7 +92,12 @@ pub(super) struct Window<'w, 'a, E> {
 
 impl<'w, 'a, E: Pixels> Window<'w, 'a, E> {
     #[inline(always)]
-    pub fn new<W: Weight>(conv: &'w Dense<'a, E, W>, group: usize, pixels: &'w Tile, taps: Range<usize>) -> Self {
+    pub fn new<W: Weight>(
+        conv: &'w Dense<'a, E, W>,
+        group: usize,
+        pixels: &'w Tile,
+        taps: Range<usize>,
+    ) -> Self {
         let (p, image) = (conv.p, &conv.parts[0]);
         let shape = &image.shape;
         let channels = p.channels / p.groups;
