@@ -16,7 +16,7 @@ use csdfc_codegen::bind::Primitive;
 use csdfc_codegen::operator::Operator;
 use csdfc_codegen::plan::{Edge, Plan, StorageModel};
 use csdfc_codegen::shape::Shape;
-use csdfc_command::reproduce::{mec, s1, selection, table12};
+use csdfc_command::reproduce::{mec, precision, s1, selection, table12};
 use csdfc_tests::{app, plan, root};
 
 const ELEMENT_BYTES: u64 = 4;
@@ -218,4 +218,16 @@ fn the_page_of_table_12_is_not_old() {
     for part in table12::without_search().unwrap() {
         assert!(page.contains(&part), "`csdfc reproduce table12 -o docs/table12`, it lacks:\n{part}");
     }
+}
+
+#[test]
+fn the_page_of_precisions_is_not_old() {
+    let page = page("precision/README.md");
+    for part in precision::without_search().unwrap() {
+        assert!(page.contains(&part), "`csdfc reproduce precision -o docs/precision`, it lacks:\n{part}");
+    }
+    // Of half precision one application has a published rate, and of the others none has.
+    let of_unknown: Vec<&str> = page.lines().filter(|line| line.contains("no published rate")).collect();
+    assert_eq!(of_unknown.len(), 11);
+    assert!(of_unknown.iter().all(|line| !line.ends_with("| met |")), "{of_unknown:?}");
 }

@@ -66,6 +66,7 @@ pub(crate) fn pack(
         let packed = &mut packed[constant.range.clone()];
         match (&constant.packing, call.elements()) {
             (Packing::Integers(integers), _) => integers.pack(&parameters, packed)?,
+            (Packing::Mixed(panels), _) => bind::pack_mixed(panels, &parameters, packed)?,
             (_, [Element::F16, _]) => {
                 let mut wide = vec![0.0; constant.packing.len()];
                 constant.packing.pack(&parameters, &mut wide)?;

@@ -56,6 +56,11 @@ fn a_quantised_built_in_network_is_planned_on_integers() {
     // Layers keep their names.
     assert!(plan.cnns[0].layers.iter().any(|layer| layer.name == "C1"));
     assert_eq!(run(folder.path(), &["run", "plan.json", "--random", "1"]).code, 0);
+    for precision in ["mixed", "half"] {
+        let scheme = ["quantize", "builtin:lenet5", "-o", "c.onnx", "--random", "1", "--scheme", precision];
+        let error = fails(folder.path(), &scheme);
+        assert!(error.contains(&format!("csdfc plan builtin:lenet5 --precision {precision}")), "{error}");
+    }
     let error = fails(folder.path(), &["quantize", "a.onnx", "-o", "c.onnx", "--random", "1"]);
     assert!(error.contains("quantised already"), "{error}");
 }

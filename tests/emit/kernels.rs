@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use csdfc::app::partition::Partition;
 use csdfc::app::resolve::{Application, Cnn, RowsChoice};
 use csdfc::network::{Layer, LayerId, Network, NetworkOutput, Operand};
+use csdfc::pass::Precision;
 use csdfc_codegen::bind::{self, Call, Form, Literal, Primitive, Site};
 use csdfc_codegen::format::Quantisation;
 use csdfc_codegen::operator::{
@@ -623,13 +624,20 @@ pub fn application() -> Application {
     let mut rows = std::collections::BTreeMap::new();
     for (c, group) in groups.iter().enumerate() {
         let network = network(group, c % 2 == 1);
-        let halved = csdfc::pass::halve(network.clone(), &vec![true; network.layers.len()]);
+        let [halved, mixed] = [Precision::Half, Precision::Mixed].map(|precision| {
+            csdfc::pass::in_precisions(network.clone(), &vec![precision; network.layers.len()])
+        });
         // Numbers from −4 to 4, in steps that no tensor is made of.
         let to = Some(Quantisation { scale: 0.031, zero_point: 129 });
         let quantisations: Vec<_> =
             network.layers.iter().map(|layer| to.filter(|_| !layer.operator.makes_indices())).collect();
         let integers = csdfc::pass::integers(quantised(&network, &quantisations));
-        let all = [(String::new(), network), ("_16".into(), halved), ("_8".into(), integers)];
+        let all = [
+            (String::new(), network),
+            ("_16".into(), halved),
+            ("_8_16".into(), mixed),
+            ("_8".into(), integers),
+        ];
         for (name, network) in all.map(|(end, network)| (format!("{}{end}", group.name), network)) {
             for id in network.ids() {
                 let all = network.layer(id).rows();

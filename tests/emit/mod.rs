@@ -218,6 +218,17 @@ fn of_half_precision() {
 }
 
 #[test]
+fn of_mixed_precision() {
+    check(&application("(cnns: [(model: \"builtin:mobilenet_v1_0.25\", precision: mixed)], rows: all)"));
+    // Some layers of other precisions, and what has been calculated is handed on by two workers each.
+    let cnn = "precision: mixed, precisions: {\"stack1_conv1\": half, \"stack2_conv2\": fp32}";
+    let stages = "partitions: [(name: \"a\", upto: \"stack2_conv1\"), (name: \"b\")]";
+    check(&application(&format!(
+        "(cnns: [(model: \"builtin:resnet8\", {cnn}, {stages})], parallel: [[\"a\", \"b\"]], threads: 2)"
+    )));
+}
+
+#[test]
 fn the_papers_application() {
     check(&papers_application());
 }

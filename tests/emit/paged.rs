@@ -19,11 +19,13 @@ fn all_at_once_and_by_rows() {
     }
 }
 
-/// Slices of halves, of which the last is shorter and is made in the caller's memory.
+/// Slices of halves, and of integers beside them, of which the last is shorter and is made in the caller's memory.
 #[test]
-fn of_half_precision() {
-    let cnn = "(model: \"builtin:mobilenet_v1_0.25\", precision: half)";
-    check(&application(&format!("(cnns: [{cnn}], weights: paged, rows: none)")));
+fn of_half_and_mixed_precision() {
+    for precision in ["half", "mixed"] {
+        let cnn = format!("(model: \"builtin:mobilenet_v1_0.25\", precision: {precision})");
+        check(&application(&format!("(cnns: [{cnn}], weights: paged, rows: none)")));
+    }
 }
 
 /// Some weights stay, and what two CNNs read from one store goes into the same bytes.

@@ -11,7 +11,7 @@ use csdfc::app::partition::Partition;
 use csdfc::app::resolve::{Application, Paged, RowsChoice};
 use csdfc::app::spec::{Method, RowsSpec};
 use csdfc::network::{Network, NetworkOutput};
-use csdfc::pass::{integers, legalise};
+use csdfc::pass::{Precision, in_precisions, integers, legalise};
 use csdfc::units::MemoryGoal;
 use csdfc_codegen::bind::Primitive;
 use csdfc_codegen::check;
@@ -351,9 +351,22 @@ fn requantised(plan: &Plan, random: &mut ChaCha8Rng) -> Plan {
 }
 
 /// Plans of random networks, packed otherwise and broken: the replay accepts what the checker does, and nothing else.
+/// The plan with other bytes stored of a layer's parameters, or of all, than its primitives keep.
+fn with_other_bytes(plan: &Plan, random: &mut ChaCha8Rng) -> Plan {
+    let mut plan = plan.clone();
+    let layers = plan.cnns[0].layers.len();
+    let change = [1, 2, 64, 128][random.random_range(0..4)];
+    match random.random_range(0..2) {
+        0 => plan.cnns[0].layers[random.random_range(0..layers)].parameters += change,
+        _ => plan.memory.parameters_stored += change,
+    }
+    assert!(check(&plan).is_err(), "{change} bytes more");
+    plan
+}
+
 #[test]
 fn the_replay_and_the_checker_agree() {
-    let (mut accepted, mut refused, mut of_integers) = (0, 0, 0);
+    let (mut accepted, mut refused, mut of_integers, mut of_mixed) = (0, 0, 0, 0);
     for seed in 0..250 {
         for storage in [StorageModel::Tensors, StorageModel::Edges] {
             let mut random = ChaCha8Rng::seed_from_u64(seed);
@@ -373,6 +386,18 @@ fn the_replay_and_the_checker_agree() {
                 let plan = outcome(&application).plan;
                 of_integers += 1;
                 plans.extend((0..3).map(|_| requantised(&plan, &mut random)));
+                plans.push(plan);
+            }
+            if drawn.cnns.len() == 1 && drawn.cnns[0].partitions.len() == 1 && seed % 4 == 1 {
+                let network = in_precisions(network.clone(), &vec![Precision::Mixed; network.layers.len()]);
+                of_mixed += network.layers.iter().filter(|layer| layer.primitive().is_mixed()).count();
+                let (layers, processor) = (network.ids().collect(), "cpu".into());
+                let whole = Partition { name: "p".into(), layers, processor, schedule: None };
+                let cnns = vec![generate::of_network("cnn", network, vec![whole])];
+                let application = generate::of_cnns(cnns, vec![vec!["p".into()]], storage, RowsChoice::All);
+                let plan = outcome(&application).plan;
+                plans.extend((0..3).map(|_| broken(&plan, &mut random)));
+                plans.push(with_other_bytes(&plan, &mut random));
                 plans.push(plan);
             }
             if storage == StorageModel::Tensors {
@@ -399,7 +424,8 @@ fn the_replay_and_the_checker_agree() {
         }
     }
     println!("{accepted} plans accepted, {refused} refused");
-    assert!(accepted > 500 && refused > 500 && of_integers > 50, "{accepted}, {refused}, {of_integers}");
+    assert!(accepted > 500 && refused > 500, "{accepted}, {refused}");
+    assert!(of_integers > 50 && of_mixed > 50, "{of_integers}, {of_mixed}");
 }
 
 /// CNN `b` runs beside the middle one of three partitions. What the first of them makes for the last is then not b's.

@@ -1,11 +1,12 @@
-//! Layers of half precision, executed. Random networks, of which all layers or some are of half precision, make the same
-//! bytes however they are planned. Debug builds put guards around the arena and fill each row that is released with what
+//! Layers of half and mixed precision, executed. Random networks, of which all layers or some are so, make the same bytes however
+//! they are planned. Debug builds put guards around the arena and fill each row that is released with what
 //! is no number. Where no function spreads the rounding, they make about what the textbook says.
 
 use std::collections::BTreeMap;
 
 use csdfc::network::Network;
-use csdfc::pass::halve;
+use csdfc::network::weights::Weights;
+use csdfc::pass::{Precision, in_precisions};
 use csdfc_codegen::bind::Primitive;
 use csdfc_codegen::format::Element;
 use csdfc_codegen::operator::{ElementWise, Function, Operator};
@@ -45,6 +46,36 @@ fn is_steady(operator: &Operator) -> bool {
     }
 }
 
+/// The network with the weights that layers of mixed precision keep: 127ths of the largest of each output channel.
+fn with_weights_of(drawn: &Network, mixed: &Network) -> Network {
+    let mut network = drawn.clone();
+    for layer in &mut network.layers {
+        let kept = mixed.layers.iter().find(|kept| kept.name == layer.name);
+        if !kept.is_some_and(|kept| kept.primitive().is_mixed()) {
+            continue;
+        }
+        let mut values = layer.parameters[0].values().expect("weights");
+        let elements = values.len();
+        // Weights of a channel follow each other, or are as far apart as there are channels.
+        let (channels, step) = match &layer.operator {
+            Operator::Conv(conv) => (conv.filters, 1),
+            Operator::Gemm(gemm) => (gemm.units, if gemm.transposed { 1 } else { gemm.units }),
+            other => panic!("{other:?}"),
+        };
+        for channel in 0..channels {
+            let each = elements / channels;
+            let at = |i: usize| if step == 1 { channel * each + i } else { channel + i * step };
+            let scale = (0..each).fold(0.0f32, |most, i| most.max(values[at(i)].abs())) / 127.0;
+            for i in 0..each {
+                let integer = if scale == 0.0 { 0.0 } else { (values[at(i)] / scale).round_ties_even() };
+                values[at(i)] = integer * scale;
+            }
+        }
+        layer.parameters[0] = Weights::of(layer.parameters[0].dims.clone(), values);
+    }
+    network
+}
+
 #[test]
 fn halves_are_the_same_however_they_are_planned() {
     let mut executed: BTreeMap<&str, u64> = Primitive::all()
@@ -56,8 +87,12 @@ fn halves_are_the_same_however_they_are_planned() {
         let random = &mut random(stream);
         let drawn = drawn(random);
         let all = random.random_range(0..2) == 0;
-        let is_half: Vec<bool> = drawn.layers.iter().map(|_| all || random.random_range(0..2) == 0).collect();
-        let halved = halve(drawn.clone(), &is_half);
+        let main = [Precision::Half, Precision::Mixed][random.random_range(0..2)];
+        let mut one =
+            || [main, Precision::Fp32, Precision::Half, Precision::Mixed][random.random_range(0..4)];
+        let precisions: Vec<Precision> =
+            drawn.layers.iter().map(|_| if all { main } else { one() }).collect();
+        let halved = in_precisions(drawn.clone(), &precisions);
         for layer in &halved.layers {
             executed.entry(layer.primitive().name()).and_modify(|count| *count += 1);
         }
@@ -71,6 +106,7 @@ fn halves_are_the_same_however_they_are_planned() {
                 .iter()
                 .map(|input| floats(input).iter().copied().map(f64::from).collect())
                 .collect();
+            let drawn = with_weights_of(&drawn, &halved);
             let tensors = textbook::evaluate(&drawn, &inputs);
             for (output, value) in drawn.outputs.iter().zip(&outputs[0][0]) {
                 let of = output.operand.layer.0;

@@ -14,9 +14,10 @@ use super::panel::Panels;
 use super::shared::SharedRows;
 pub(crate) use super::tile::MOST_PIXELS;
 use super::tile::{
-    Ending, MOST_WAITING, Settle, Tile, TileWork, Waiting, accumulate, call, finish, full_vectors, load,
+    Ending, MOST_WAITING, Settle, Tile, TileWork, Waiting, accumulate, begin, call, finish, full_vectors,
     most_panels, panel_vectors,
 };
+use super::weight::{Lanes, Weight};
 
 /// Spans that a table holds. Sums of more wait for the next table.
 const SPANS: usize = 64;
@@ -199,24 +200,24 @@ impl Load<f32> for InPlace {
 }
 
 /// Sums of products with packed weights.
-pub(crate) struct Sums<'a, E = f32> {
+pub(crate) struct Sums<'a, E = f32, W = E> {
     pub panels: Panels,
-    pub weights: &'a [E],
+    pub weights: &'a [W],
     pub activation: Activation,
     pub output: SharedRows<'a, E>,
 }
 
-impl<E: Element> Sums<'_, E> {
+impl<E: Element, W: Weight> Sums<'_, E, W> {
     /// Deals panels into runs of the same group whose weights stay near the core. `pixels` is the size of most tiles.
     #[inline(always)]
     pub fn runs<S: Simd>(
         &self,
         tiles: Range<usize>,
         pixels: usize,
-    ) -> impl Iterator<Item = Range<usize>> + use<S, E> {
+    ) -> impl Iterator<Item = Range<usize>> + use<S, E, W> {
         let panels = self.panels;
         let least = most_panels::<S>(pixels.clamp(1, S::PIXELS));
-        let most = (NEAR / size_of::<E>() / panels.stride()).max(least);
+        let most = (NEAR / size_of::<W>() / panels.stride()).max(least);
         let mut next = tiles.start;
         core::iter::from_fn(move || {
             let group_end = (next / panels.per_group() + 1) * panels.per_group();
@@ -282,8 +283,8 @@ impl<E: Element> Sums<'_, E> {
 
 /// Panels of a tile.
 #[derive(Clone, Copy)]
-struct Blocks<'b, 'a, E> {
-    sums: &'b Sums<'a, E>,
+struct Blocks<'b, 'a, E, W> {
+    sums: &'b Sums<'a, E, W>,
     table: &'b Table<'b, E>,
     /// First output channel.
     first: usize,
@@ -295,7 +296,7 @@ struct Blocks<'b, 'a, E> {
     waits: bool,
 }
 
-impl<E: Element> Blocks<'_, '_, E> {
+impl<E: Element, W: Weight> Blocks<'_, '_, E, W> {
     /// Makes so many panels, which have so many channels.
     ///
     /// # Safety
@@ -338,16 +339,16 @@ impl<E: Element> Blocks<'_, '_, E> {
 
 /// Those that are made at once.
 #[derive(Clone, Copy)]
-struct Block<'b, 'a, E> {
-    blocks: Blocks<'b, 'a, E>,
-    weights: &'b [E],
+struct Block<'b, 'a, E, W> {
+    blocks: Blocks<'b, 'a, E, W>,
+    weights: &'b [W],
     /// Output channels that there are.
     channels: usize,
     /// Where the sums wait, if they do.
     waiting: *mut f32,
 }
 
-impl<E: Element> TileWork for Block<'_, '_, E> {
+impl<E: Element, W: Weight> TileWork for Block<'_, '_, E, W> {
     #[inline(always)]
     fn run<S: Simd, const M: usize, const N: usize>(self) {
         let Block { blocks, weights, channels, waiting } = self;
@@ -363,10 +364,12 @@ impl<E: Element> TileWork for Block<'_, '_, E> {
         // read beyond what `Panels::reach` says; pixels have been seen to be as long as their spans, and residuals as all
         // output channels; outputs are by `pointer`; where sums wait, there is room for whole panels.
         unsafe {
-            let at: [*const E; N] = core::array::from_fn(|v| {
-                weights.as_ptr().add(v / per_panel * stride + v % per_panel * S::LANES)
+            let lanes: [Lanes<W>; N] = core::array::from_fn(|v| Lanes {
+                panel: weights.as_ptr().add(v / per_panel * stride),
+                width: width(v),
+                first: v % per_panel * S::LANES,
             });
-            let mut tile = [load::<S, N, E>(&at, 0); M];
+            let mut tile = [begin::<S, N, W>(&lanes); M];
             let waiting = waiting.cast::<Tile<S, M, N>>();
             if !is_first {
                 tile = waiting.read_unaligned();
@@ -375,8 +378,11 @@ impl<E: Element> TileWork for Block<'_, '_, E> {
                 let (step, steps) = table.spans[span];
                 debug_assert!(step + steps <= panels.steps, "beyond the panel");
                 let pixels: [*const f32; M] = core::array::from_fn(|i| table.pixels[span][i]);
-                let weights = core::array::from_fn(|v| at[v].add(width(v) * (1 + step)));
-                accumulate::<S, M, N, E>(&mut tile, &pixels, &weights, [PANEL, last], steps);
+                let weights = core::array::from_fn(|v| lanes[v].at(step));
+                accumulate::<S, M, N, W>(&mut tile, &pixels, &weights, [PANEL, last], steps);
+            }
+            if is_last {
+                W::end::<S, M, N>(&lanes, &mut tile);
             }
             if is_last && table.has_residuals {
                 for (i, sums) in tile.iter_mut().enumerate() {
@@ -391,7 +397,7 @@ impl<E: Element> TileWork for Block<'_, '_, E> {
                 return waiting.write_unaligned(tile);
             }
             let ending = Ending::of(*activation);
-            let slopes = core::array::from_fn(|v| at[v].wrapping_add(width(v) * (1 + panels.steps)));
+            let slopes = ending.slopes::<S, N, W>(&lanes, panels.steps);
             for (i, sums) in tile.iter().enumerate() {
                 let out = output.pointer(table.outputs[i] + first, channels);
                 finish::<S, N, E>(sums, ending, &slopes, out, channels);

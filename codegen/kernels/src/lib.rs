@@ -52,6 +52,7 @@ mod tests;
 mod tile;
 pub mod top_k;
 pub mod transpose;
+mod weight;
 pub mod workers;
 
 pub use activation::Activation;

@@ -210,7 +210,7 @@ impl<E: Element> TileWork for Block<'_, E> {
             }
             for (i, sums) in tile.iter().enumerate() {
                 let out = (&mut *self.sums.add(i))[..columns].as_mut_ptr();
-                finish::<S, N, f32>(sums, Ending::NONE, &[out.cast_const(); N], out, columns);
+                finish::<S, N, f32>(sums, Ending::NONE, &[S::splat(0.0); N], out, columns);
             }
         }
     }

@@ -4,9 +4,13 @@
 //! holds the biases of its channels, then for each step of the sum (tap and input channel) their weights, then, with
 //! a PRelu, their slopes. A vector that is longer than what is left of a narrow panel reads on into what follows, and
 //! the results are discarded. Zeros follow the last panel, so that there is something to read.
+//!
+//! Panels of mixed precision are bytes, made of such panels of floats: see `weight`.
 
 use super::activation::Activation;
 use super::arch::PANEL;
+use super::element::F16;
+use super::weight::Weight;
 
 /// Shape of packed weights: `groups` times `filters` sums of `steps` products.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,11 +21,13 @@ pub(crate) struct Panels {
     pub steps: usize,
     /// Whether slopes follow the weights.
     pub slopes: bool,
+    /// Whether weights are integers of 8 bits, so that elements are bytes.
+    pub is_mixed: bool,
 }
 
 impl Panels {
     pub const fn new(groups: usize, filters: usize, steps: usize, activation: Activation) -> Self {
-        Panels { groups, filters, steps, slopes: matches!(activation, Activation::PRelu) }
+        Panels { groups, filters, steps, slopes: matches!(activation, Activation::PRelu), is_mixed: false }
     }
 
     /// Panels of one group.
@@ -34,9 +40,18 @@ impl Panels {
         self.groups * self.per_group()
     }
 
+    /// The same in mixed precision.
+    pub const fn mixed(self) -> Self {
+        Panels { is_mixed: true, ..self }
+    }
+
     /// Elements of an output channel: bias, weights, slope. As many times the channels before it precede a panel.
     pub const fn each(&self) -> usize {
-        1 + self.steps + self.slopes as usize
+        let [before, slope] = match self.is_mixed {
+            true => [<i8 as Weight>::BEFORE, <i8 as Weight>::SLOPE],
+            false => [<f32 as Weight>::BEFORE, <f32 as Weight>::SLOPE],
+        };
+        before + self.steps + slope * self.slopes as usize
     }
 
     /// Elements of a panel of 16 channels.
@@ -50,9 +65,10 @@ impl Panels {
         channels * self.each() + (channels.div_ceil(PANEL) * PANEL - channels)
     }
 
-    /// Elements of all panels, and of the zeros that follow.
+    /// Elements of all panels, and of the zeros that follow; an even number of bytes.
     pub const fn len(&self) -> usize {
-        (self.groups - 1) * self.filters * self.each() + self.reach(self.filters)
+        let len = (self.groups - 1) * self.filters * self.each() + self.reach(self.filters);
+        if self.is_mixed { len.next_multiple_of(2) } else { len }
     }
 
     /// Fills `out` with `weight(filter, step)`, filters counted over all groups. An empty `bias` is all zeros.
@@ -81,6 +97,53 @@ impl Panels {
         }
         rest.fill(0.0);
     }
+
+    /// Fills `out`, in mixed precision, with what is packed in `wide`. The scale of an output channel is its largest
+    /// weight's size by 127, and its integers are the nearest, of two equally near ones the even one.
+    ///
+    /// # Panics
+    /// If `out` is not as long as [`Panels::mixed`] says, or `wide` is not [`Panels::len`] long.
+    pub fn quantise(&self, wide: &[f32], out: &mut [u8]) {
+        let mixed = self.mixed();
+        assert_eq!([wide.len(), out.len()], [self.len(), mixed.len()], "lengths of packed weights");
+        let (mut next, mut rest, mut wide) = (0, out, wide);
+        while next < self.groups * self.filters {
+            let width = PANEL.min(self.filters - next % self.filters);
+            let (from, beyond) = wide.split_at(width * self.each());
+            let (to, after) = rest.split_at_mut(width * mixed.each());
+            let (biases, from) = from.split_at(width);
+            let (weights, slopes) = from.split_at(width * self.steps);
+            let (scales, to) = to.split_at_mut(size_of::<f32>() * width);
+            let (half_biases, to) = to.split_at_mut(size_of::<F16>() * width);
+            let (integers, half_slopes) = to.split_at_mut(width * self.steps);
+            for lane in 0..width {
+                let of_lane = || weights.iter().skip(lane).step_by(width);
+                let scale = of_lane().fold(0.0f32, |most, w| most.max(w.abs())) / 127.0;
+                scales[size_of::<f32>() * lane..][..size_of::<f32>()].copy_from_slice(&scale.to_ne_bytes());
+                for (to, w) in integers.iter_mut().skip(lane).step_by(width).zip(of_lane()) {
+                    *to = integer(w / scale) as u8;
+                }
+            }
+            narrow(biases, half_biases);
+            narrow(slopes, half_slopes);
+            (next, rest, wide) = (next + width, after, beyond);
+        }
+        rest.fill(0);
+    }
+}
+
+/// The nearest integer from −127 to 127, of two equally near ones the even one; 0 of 0 by 0.
+fn integer(x: f32) -> i8 {
+    // Of a sum of this size the last bit counts ones.
+    const ONES: f32 = (1 << 23) as f32 * 1.5;
+    (x.clamp(-127.0, 127.0) + ONES - ONES) as i8
+}
+
+/// Floats as the bytes of halves.
+fn narrow(from: &[f32], to: &mut [u8]) {
+    for (x, to) in from.iter().zip(to.chunks_exact_mut(size_of::<F16>())) {
+        to.copy_from_slice(&F16::from_f32(*x).to_bits().to_ne_bytes());
+    }
 }
 
 #[cfg(test)]
@@ -94,7 +157,7 @@ mod tests {
     #[test]
     fn a_panel_is_as_wide_as_the_channels_that_are_left() {
         // Two groups of 18: panels of 16 and 2 channels, of a bias, two weights and a slope each.
-        let panels = Panels { groups: 2, filters: 18, steps: 2, slopes: true };
+        let panels = Panels { groups: 2, filters: 18, steps: 2, slopes: true, is_mixed: false };
         let value = |filter: usize, place: usize| (10 * filter + place) as f32;
         let [bias, slopes] = [0, 3].map(|place| (0..36).map(|f| value(f, place)).collect::<Vec<_>>());
         let mut packed = vec![f32::NAN; panels.len()];
@@ -111,7 +174,7 @@ mod tests {
 
     #[test]
     fn whole_panels_have_nothing_beside() {
-        let panels = Panels { groups: 3, filters: 32, steps: 5, slopes: false };
+        let panels = Panels { groups: 3, filters: 32, steps: 5, slopes: false, is_mixed: false };
         assert_eq!((panels.len(), panels.reach(32)), (3 * 32 * 6, 32 * 6));
     }
 }

@@ -244,7 +244,7 @@ impl TileWork for Block<'_> {
             }
             let ending = if self.is_last { Ending::of(product.activation) } else { Ending::NONE };
             for (row, sums) in sums.iter().enumerate() {
-                finish::<S, N, f32>(sums, ending, &[ZEROS.as_ptr(); N], place(row), columns);
+                finish::<S, N, f32>(sums, ending, &[S::splat(0.0); N], place(row), columns);
             }
         }
     }

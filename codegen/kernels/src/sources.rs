@@ -22,6 +22,7 @@ pub const SOURCES: &[(&str, &str)] = &[
     ("conv/lowered.rs", include_str!("conv/lowered.rs")),
     ("conv/mec.rs", include_str!("conv/mec.rs")),
     ("conv/mec_batch.rs", include_str!("conv/mec_batch.rs")),
+    ("conv/mixed.rs", include_str!("conv/mixed.rs")),
     ("conv/mod.rs", include_str!("conv/mod.rs")),
     ("conv/pointwise.rs", include_str!("conv/pointwise.rs")),
     ("conv/pre.rs", include_str!("conv/pre.rs")),
@@ -75,6 +76,7 @@ pub const SOURCES: &[(&str, &str)] = &[
     ("suppression.rs", include_str!("suppression.rs")),
     ("top_k.rs", include_str!("top_k.rs")),
     ("transpose.rs", include_str!("transpose.rs")),
+    ("weight.rs", include_str!("weight.rs")),
     ("workers.rs", include_str!("workers.rs")),
 ];
 

@@ -11,6 +11,7 @@ use core::mem::MaybeUninit;
 use super::activation::{Activation, Apply};
 use super::arch::{Job, PANEL, Simd};
 use super::element::Element;
+use super::weight::{Lanes, Weight};
 
 /// Accumulators of `M` pixels and `N` vectors of output channels.
 pub(crate) type Tile<S, const M: usize, const N: usize> = [[<S as Simd>::V; N]; M];
@@ -100,10 +101,10 @@ pub(crate) const fn full_vectors<S: Simd>(vectors: usize) -> usize {
 /// # Safety
 /// In [`Job::run`]. Each pixel holds `len` elements, each weight pointer `LANES` elements at each step.
 #[inline(always)]
-pub(crate) unsafe fn accumulate<S: Simd, const M: usize, const N: usize, E: Element>(
+pub(crate) unsafe fn accumulate<S: Simd, const M: usize, const N: usize, W: Weight>(
     tile: &mut Tile<S, M, N>,
     pixels: &[*const f32; M],
-    weights: &[*const E; N],
+    weights: &[*const W; N],
     [step, last]: [usize; 2],
     len: usize,
 ) {
@@ -114,7 +115,7 @@ pub(crate) unsafe fn accumulate<S: Simd, const M: usize, const N: usize, E: Elem
             let mut w = [S::splat(0.0); N];
             for v in 0..N {
                 let step = if v < const { full_vectors::<S>(N) } { step } else { last };
-                w[v] = E::load::<S>(weights[v].add(k * step));
+                w[v] = W::load::<S>(weights[v].add(k * step));
             }
             for i in 0..M {
                 let x = S::splat(*pixels[i].add(k));
@@ -127,21 +128,18 @@ pub(crate) unsafe fn accumulate<S: Simd, const M: usize, const N: usize, E: Elem
     *tile = sums;
 }
 
-/// The vectors `offset` elements beyond the pointers. (Vector instructions are kept out of closures, which would not
-/// always be compiled for the instruction set.)
+/// What the sums of a pixel begin with. (Vector instructions are kept out of closures, which would not always be compiled
+/// for the instruction set.)
 ///
 /// # Safety
-/// In [`Job::run`]. Each pointer is good for `offset` and `LANES` elements.
+/// As [`Weight::begin`].
 #[inline(always)]
-pub(crate) unsafe fn load<S: Simd, const N: usize, E: Element>(
-    from: &[*const E; N],
-    offset: usize,
-) -> [S::V; N] {
+pub(crate) unsafe fn begin<S: Simd, const N: usize, W: Weight>(lanes: &[Lanes<W>; N]) -> [S::V; N] {
     // SAFETY: the caller's.
     unsafe {
         let mut vectors = [S::splat(0.0); N];
         for v in 0..N {
-            vectors[v] = E::load::<S>(from[v].add(offset));
+            vectors[v] = W::begin::<S>(lanes[v]);
         }
         vectors
     }
@@ -170,12 +168,34 @@ impl Ending {
         self.bounds.is_some() || self.slopes || activation == Activation::None
     }
 
-    /// Does it. `slopes` are those of the vector's channels, if there are any.
+    /// The slopes that it needs, which follow so many steps; zeros if it needs none.
     ///
     /// # Safety
-    /// In [`Job::run`]; `slopes` is good for `LANES` elements if the ending has slopes.
+    /// As [`Weight::begin`]; the panels have slopes if the ending has.
     #[inline(always)]
-    pub unsafe fn apply<S: Simd, E: Element>(self, sum: S::V, slopes: *const E) -> S::V {
+    pub unsafe fn slopes<S: Simd, const N: usize, W: Weight>(
+        self,
+        lanes: &[Lanes<W>; N],
+        steps: usize,
+    ) -> [S::V; N] {
+        // SAFETY: the caller's.
+        unsafe {
+            let mut slopes = [S::splat(0.0); N];
+            if self.slopes {
+                for v in 0..N {
+                    slopes[v] = W::slopes::<S>(lanes[v], steps);
+                }
+            }
+            slopes
+        }
+    }
+
+    /// Does it.
+    ///
+    /// # Safety
+    /// In [`Job::run`].
+    #[inline(always)]
+    pub unsafe fn apply<S: Simd>(self, sum: S::V, slopes: S::V) -> S::V {
         // SAFETY: the caller's.
         unsafe {
             if let Some([low, high]) = self.bounds {
@@ -183,7 +203,7 @@ impl Ending {
             }
             if self.slopes {
                 // Adding −0 leaves every product as it is.
-                return S::where_negative(sum, S::mul_add(E::load::<S>(slopes), sum, S::splat(-0.0)));
+                return S::where_negative(sum, S::mul_add(slopes, sum, S::splat(-0.0)));
             }
             sum
         }
@@ -193,12 +213,12 @@ impl Ending {
 /// Writes the sums of one pixel to the `count` elements at `out`, after their ending.
 ///
 /// # Safety
-/// In [`Job::run`]; `out` is good for `count` elements, and `slopes` as in [`Ending::apply`].
+/// In [`Job::run`]; `out` is good for `count` elements.
 #[inline(always)]
 pub(crate) unsafe fn finish<S: Simd, const N: usize, E: Element>(
     sums: &[S::V; N],
     ending: Ending,
-    slopes: &[*const E; N],
+    slopes: &[S::V; N],
     out: *mut E,
     count: usize,
 ) {
@@ -206,14 +226,14 @@ pub(crate) unsafe fn finish<S: Simd, const N: usize, E: Element>(
     unsafe {
         if count >= N * S::LANES {
             for v in 0..N {
-                E::store::<S>(out.add(v * S::LANES), ending.apply::<S, E>(sums[v], slopes[v]));
+                E::store::<S>(out.add(v * S::LANES), ending.apply::<S>(sums[v], slopes[v]));
             }
             return;
         }
         for v in 0..N {
             let left = count.saturating_sub(v * S::LANES);
             if left > 0 {
-                let sum = ending.apply::<S, E>(sums[v], slopes[v]);
+                let sum = ending.apply::<S>(sums[v], slopes[v]);
                 E::store_part::<S>(out.add(v * S::LANES), left, sum);
             }
         }

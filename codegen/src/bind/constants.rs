@@ -13,10 +13,12 @@ use std::ops::Range;
 use csdfc_kernels::activation::Activation;
 use csdfc_kernels::conv::fft::Fft1d;
 use csdfc_kernels::conv::fft2d::Fft2d;
+use csdfc_kernels::conv::mixed::MixedConv;
 use csdfc_kernels::conv::scenario::Scenario;
 use csdfc_kernels::conv::transpose::ConvTranspose;
 use csdfc_kernels::conv::winograd::Winograd;
 use csdfc_kernels::conv::{Conv, Pre};
+use csdfc_kernels::element::F16;
 use csdfc_kernels::elements::{ElementShape, MAX_RANK};
 use csdfc_kernels::gemm::Gemm;
 use csdfc_kernels::rows::RowShape;
@@ -94,6 +96,8 @@ pub enum Packing {
         /// Whether there are biases.
         bias: bool,
     },
+    /// The panels of a convolution or of a matrix product, with weights of 8 bits and all else of 16.
+    Mixed(Box<Packing>),
     /// Constants of a kernel of 8-bit integers.
     Integers(Integers),
     /// A constant `[C, H, W]` as rows of pixels.
@@ -114,7 +118,7 @@ pub enum Packing {
 }
 
 impl Packing {
-    /// Elements as packed; bytes of [`Packing::Integers`].
+    /// Elements as packed; bytes of [`Packing::Integers`], pairs of bytes of [`Packing::Mixed`].
     pub fn len(&self) -> usize {
         match self {
             Packing::Conv { conv, .. } => conv.packed_len(),
@@ -124,9 +128,22 @@ impl Packing {
             Packing::Winograd { winograd, .. } => winograd.packed_len(),
             Packing::Fft1d { fft, .. } => fft.packed_len(),
             Packing::Fft2d { fft, .. } => fft.packed_len(),
+            Packing::Mixed(panels) => {
+                panels.conv().map_or(0, |conv| MixedConv { conv }.packed_len() / size_of::<F16>())
+            }
             Packing::Integers(integers) => integers.len(),
             Packing::Image { rows } | Packing::Row { rows } => rows.height * rows.row_stride(),
             Packing::Plain { dims } => dims.iter().product(),
+        }
+    }
+
+    /// The convolution whose panels these are, or the one that a matrix product is.
+    pub fn conv(&self) -> Option<Conv> {
+        match self {
+            Packing::Conv { conv, .. } => Some(*conv),
+            Packing::Gemm { gemm, .. } => Some(gemm.as_conv()),
+            Packing::Mixed(panels) => panels.conv(),
+            _ => None,
         }
     }
 
@@ -159,7 +176,7 @@ impl Packing {
     /// Packs parameters, in the order of the operator's documentation, into as many floats as they take.
     ///
     /// # Errors
-    /// When they are not as many as they should be, or are packed as integers: see [`Integers::pack`].
+    /// When they are not as many as they should be, or are packed as integers: see [`Integers::pack`], and `mixed`.
     pub fn pack(&self, parameters: &[Vec<f32>], packed: &mut [f32]) -> Result<(), String> {
         let none = Vec::new();
         let parameter = |index: usize| parameters.get(index).unwrap_or(&none).as_slice();
@@ -226,7 +243,9 @@ impl Packing {
                 let [weights, bias] = plain(&fft.scenario.conv, *bias)?;
                 fft.pack(weights, bias, packed, &mut vec![0.0; fft.room()]);
             }
-            Packing::Integers(_) => return Err("its parameters are packed as integers: a mistake".into()),
+            Packing::Integers(_) | Packing::Mixed(_) => {
+                return Err("its parameters are packed as integers: a mistake".into());
+            }
             Packing::Image { rows } => {
                 expect(0, self.len())?;
                 let pixels = rows.height * rows.width;

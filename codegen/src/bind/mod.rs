@@ -20,6 +20,7 @@ mod kernel;
 mod layer;
 mod layouts;
 mod literal;
+mod mixed;
 mod own_kernels;
 mod primitive;
 mod products;
@@ -38,6 +39,7 @@ pub use kernel::{Call, Constant, ElementCall, Form, Kernel, Operand, Parameters,
 pub use layer::bind;
 pub(crate) use layer::{bind_layer, read_from, workspace_of, written_by};
 pub use literal::Literal;
+pub(crate) use mixed::pack as pack_mixed;
 pub use primitive::Primitive;
 pub use seen::{Input, View};
 pub use slices::Slicing;

@@ -16,7 +16,7 @@ use crate::shape::Shape;
 use super::choice::Choice;
 use super::kernel::Site;
 use super::scenarios::{self, Member};
-use super::{constants, integers, layouts, own_kernels, products};
+use super::{constants, integers, layouts, mixed, own_kernels, products};
 
 /// The most that a primitive of plain sums and products errs by; see [`Primitive::error`].
 pub(super) const ERROR: f64 = 1e-5;
@@ -32,6 +32,8 @@ struct Row {
     computes: fn(&Operator, &[&Shape]) -> bool,
     /// Bytes of workspace, for operands as seen and this output.
     workspace: fn(&Operator, &[&Shape], &Shape) -> u64,
+    /// Whether it keeps weights as 8-bit integers beside 16-bit floats.
+    is_mixed: bool,
     /// Elements that it keeps of so many parameters; bytes if it reads 8-bit integers.
     stored: fn(&Operator, &[&Shape], u64) -> u64,
     /// The kernel, and how it sees its tensors.
@@ -47,7 +49,8 @@ impl Row {
         kernel: fn(&Site<'_>) -> Result<Choice, String>,
     ) -> Self {
         let (elements, stored) = ([Element::F32; 2], constants::stored_elements);
-        Row { name, layouts, elements, computes, workspace: |_, _, _| 0, stored, kernel }
+        let is_mixed = false;
+        Row { name, layouts, elements, computes, workspace: |_, _, _| 0, is_mixed, stored, kernel }
     }
 
     /// The same of tensors in HWC of 8-bit integers.
@@ -67,6 +70,15 @@ impl Row {
         kernel: fn(&Site<'_>) -> Result<Choice, String>,
     ) -> Self {
         Row { elements: [Element::F16; 2], ..Row::new(name, [Hwc, Hwc], computes, kernel) }
+    }
+
+    /// The same with weights of 8 bits.
+    const fn mixed(
+        name: &'static str,
+        computes: fn(&Operator, &[&Shape]) -> bool,
+        kernel: fn(&Site<'_>) -> Result<Choice, String>,
+    ) -> Self {
+        Row { is_mixed: true, stored: mixed::stored_halves, ..Row::half(name, computes, kernel) }
     }
 }
 
@@ -135,6 +147,17 @@ static TABLE: &[Row] = &[
         elements: [Element::F16, Element::F32],
         ..Row::half("convert-widen-hwc-hwc", is_convert, layouts::cast)
     },
+    Row::mixed(
+        "indirect-gemm-mixed-hwc-hwc",
+        |operator, inputs| is_conv(operator, inputs, false),
+        mixed::convolution,
+    ),
+    Row::mixed(
+        "depthwise-direct-mixed-hwc-hwc",
+        |operator, inputs| is_conv(operator, inputs, true),
+        mixed::convolution,
+    ),
+    Row::mixed("gemm-panels-mixed-hwc-hwc", |operator, _| is_gemm(operator), mixed::gemm),
     Row::of_integers(
         "indirect-gemm-int8-hwc-hwc",
         |operator, inputs| integers::is_conv(operator, inputs) && is_conv(operator, inputs, false),
@@ -298,10 +321,16 @@ impl Primitive {
         Format { layout: self.layouts()[1], element }
     }
 
-    /// Bytes of so many parameters of a layer, before they are packed. Beside weights of 8 bits, biases and scales have 4
-    /// bytes each.
-    pub fn parameter_bytes(self, operator: &Operator, elements: u64) -> u64 {
+    /// Whether its weights are 8-bit integers beside 16-bit floats.
+    pub fn is_mixed(self) -> bool {
+        matches!(self.0, Entry::Row(Row { is_mixed: true, .. }))
+    }
+
+    /// Bytes of so many parameters of a layer, before they are packed; `inputs` are the operands as seen. Beside weights of 8
+    /// bits, biases and scales have 4 bytes each, or, in mixed precision, biases 2.
+    pub fn parameter_bytes(self, operator: &Operator, inputs: &[&Shape], elements: u64) -> u64 {
         match self.elements()[0] {
+            _ if self.is_mixed() => mixed::parameter_bytes(operator, inputs, elements),
             Element::U8 => integers::parameter_bytes(operator, elements),
             float => elements * float.bytes(),
         }

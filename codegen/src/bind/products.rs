@@ -46,7 +46,7 @@ pub(super) fn of_one_image<K: RowKernel + Parameters>(
 }
 
 /// Whether the kernel does what becomes of the input: it knows no slopes there.
-fn is_computed(conv: &Conv) -> bool {
+pub(super) fn is_computed(conv: &Conv) -> bool {
     conv.pre.is_none_or(|pre| {
         pre.activation != Activation::PRelu && (!conv.is_depthwise() || pre.suits_depthwise())
     })

@@ -7,6 +7,7 @@
 use std::ops::Range;
 
 use csdfc_kernels::conv::Conv;
+use csdfc_kernels::conv::mixed::MixedConv;
 use csdfc_kernels::element::F16;
 
 use crate::bytes::LINE;
@@ -19,11 +20,13 @@ use super::kernel::{Call, Constant, Form, Kernel, RowCall, Site};
 use super::primitive::Primitive;
 
 /// The primitives whose kernels are a [`Conv`] of panels.
-const SLICED: [&str; 4] = [
+const SLICED: [&str; 6] = [
     "indirect-gemm-hwc-hwc",
     "indirect-gemm-half-hwc-hwc",
+    "indirect-gemm-mixed-hwc-hwc",
     "gemm-panels-hwc-hwc",
     "gemm-panels-half-hwc-hwc",
+    "gemm-panels-mixed-hwc-hwc",
 ];
 
 /// How the output channels of a layer may be dealt into slices: as many at a time as are wanted, in whole panels.
@@ -35,7 +38,8 @@ pub struct Slicing {
     each: u64,
     /// Bytes that every slice has beside them.
     beside: u64,
-    element: u64,
+    /// Bytes of a weight.
+    weight: u64,
 }
 
 impl Slicing {
@@ -57,16 +61,15 @@ impl Slicing {
         let site = Site { elements, ..Site::whole(operator, operands.iter().copied(), output) };
         let call = super::bind(primitive, &site).ok()?;
         call.slice(operator, 1)?;
-        let (conv, beside) = panels(&call)?;
-        let element = elements[0].bytes();
-        let [each, beside] = [conv.packed_each(), beside].map(|count| count as u64 * element);
-        Some(Slicing { filters: conv.filters as u64, each, beside, element })
+        let Packed { conv, each, beside, weight, .. } = Packed::of(&call)?;
+        let [filters, each, beside, weight] = [conv.filters, each, beside, weight].map(|count| count as u64);
+        Some(Slicing { filters, each, beside, weight })
     }
 
     /// Bytes of a slice of so many output channels.
     pub fn bytes(&self, filters: u64) -> u64 {
         let zeros = filters.next_multiple_of(Self::PANEL) - filters;
-        (filters * self.each + zeros * self.element + self.beside).next_multiple_of(LINE as u64)
+        (filters * self.each + zeros * self.weight + self.beside).next_multiple_of(LINE as u64)
     }
 
     /// The most output channels, in whole panels, whose slice has no more bytes than this; a panel at least.
@@ -91,7 +94,11 @@ impl Call {
         if self.slopes || matches!(operator.activation(), Some(Function::PRelu { .. })) {
             return None;
         }
-        let (kernel, packing) = match (packing, operator) {
+        let (panels, is_mixed) = match packing {
+            Packing::Mixed(panels) => (&**panels, true),
+            panels => (panels, false),
+        };
+        let (kernel, packing) = match (panels, operator) {
             (Packing::Conv { conv, bias }, Operator::Conv(_)) if conv.groups == 1 && !conv.is_depthwise() => {
                 let conv = Conv { filters, ..*conv };
                 (conv, Packing::Conv { conv, bias: *bias })
@@ -105,9 +112,11 @@ impl Call {
         };
         let kernel = match [call.kernel.reads, call.kernel.makes] {
             [Element::F32, Element::F32] => Kernel::rows::<f32, f32>(kernel),
+            [Element::F16, Element::F16] if is_mixed => Kernel::rows::<F16, F16>(MixedConv { conv: kernel }),
             [Element::F16, Element::F16] => Kernel::rows::<F16, F16>(kernel),
             _ => return None,
         };
+        let packing = if is_mixed { Packing::Mixed(Box::new(packing)) } else { packing };
         let range = 0..packing.len() * call.kernel.reads.bytes() as usize;
         let constants = vec![Constant { packing, parameters: parameters.clone(), range }];
         Some(Call { form: Form::Rows(RowCall { kernel, ..call.clone() }), constants, slopes: false })
@@ -116,7 +125,7 @@ impl Call {
     /// Whether a slice reads only its own channels of an operand: what is added to the sums.
     pub fn is_sliced_operand(&self, operand: usize) -> bool {
         let is_residual = match self.constants.as_slice() {
-            [Constant { packing: Packing::Conv { conv, .. }, .. }] => conv.residual,
+            [Constant { packing, .. }] => packing.conv().is_some_and(|conv| conv.residual),
             _ => false,
         };
         let inputs = match &self.form {
@@ -127,23 +136,37 @@ impl Call {
     }
 }
 
-/// The panels of a layer, and how many elements it keeps beside them.
-fn panels(call: &Call) -> Option<(Conv, usize)> {
-    let conv = match call.constants.as_slice() {
-        [Constant { packing: Packing::Conv { conv, .. }, .. }] => *conv,
-        [Constant { packing: Packing::Gemm { gemm, .. }, .. }] => gemm.as_conv(),
-        _ => return None,
-    };
-    let in_panels = Conv { pre: None, ..conv }.packed_len();
-    Some((conv, conv.packed_len() - in_panels))
+/// The panels of a layer, in bytes.
+struct Packed {
+    conv: Conv,
+    /// Of an output channel, of what lies beside them, and of all.
+    each: usize,
+    beside: usize,
+    all: usize,
+    /// Of a weight.
+    weight: usize,
+}
+
+impl Packed {
+    fn of(call: &Call) -> Option<Packed> {
+        let [Constant { packing, .. }] = call.constants.as_slice() else { return None };
+        let conv = packing.conv()?;
+        let bare = Conv { pre: None, ..conv };
+        if matches!(packing, Packing::Mixed(_)) {
+            let [mixed, bare] = [conv, bare].map(|conv| MixedConv { conv });
+            let (each, all) = (mixed.packed_each(), mixed.packed_len());
+            return Some(Packed { conv, each, beside: all - bare.packed_len(), all, weight: 1 });
+        }
+        let weight = call.elements()[0].bytes() as usize;
+        let [each, all, bare] =
+            [conv.packed_each(), conv.packed_len(), bare.packed_len()].map(|count| count * weight);
+        Some(Packed { conv, each, beside: all - bare, all, weight })
+    }
 }
 
 /// Where the packed parameters of some output channels are among those of the whole layer, in bytes: those of the
 /// channels, and what every slice has beside them. Between the two, a slice has zeros.
 pub(crate) fn packed(call: &Call, filters: Range<usize>) -> Option<[Range<usize>; 2]> {
-    let (conv, beside) = panels(call)?;
-    let (each, all) = (conv.packed_each(), conv.packed_len());
-    let element = call.elements()[0].bytes() as usize;
-    let bytes = |range: Range<usize>| range.start * element..range.end * element;
-    Some([bytes(filters.start * each..filters.end * each), bytes(all - beside..all)])
+    let Packed { each, beside, all, .. } = Packed::of(call)?;
+    Some([filters.start * each..filters.end * each, all - beside..all])
 }

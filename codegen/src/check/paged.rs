@@ -13,11 +13,13 @@ use super::store::{Begin, Kind, Store};
 use super::{Findings, Violation, primitives};
 
 /// Primitives that can make some output channels of a layer, in whole panels.
-const SLICED: [&str; 4] = [
+const SLICED: [&str; 6] = [
     "indirect-gemm-hwc-hwc",
     "indirect-gemm-half-hwc-hwc",
+    "indirect-gemm-mixed-hwc-hwc",
     "gemm-panels-hwc-hwc",
     "gemm-panels-half-hwc-hwc",
+    "gemm-panels-mixed-hwc-hwc",
 ];
 
 /// Output channels of a panel.

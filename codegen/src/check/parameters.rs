@@ -67,6 +67,57 @@ pub(super) fn stored_half(operator: &Operator, inputs: &[&Shape]) -> Option<u64>
     stored_elements(operator, inputs)?.checked_mul(2)?.checked_next_multiple_of(64)
 }
 
+/// The same of 16-bit floats, but with weights of one byte, and a scale of four for each output channel: zeros are of one
+/// byte each, and as many follow as make what is in panels a multiple of two.
+pub(super) fn stored_mixed(operator: &Operator, inputs: &[&Shape]) -> Option<u64> {
+    let Some([weights, filters]) = weights_and_filters(operator, inputs) else {
+        return stored_half(operator, inputs);
+    };
+    let groups = if let Operator::Conv(conv) = operator { conv.groups as u64 } else { 1 };
+    let is_depthwise = groups == filters && groups == channels(operator, inputs)? as u64;
+    let each = if is_depthwise { filters } else { filters / groups.max(1) };
+    let zeros = each.div_ceil(16) * 16 - each;
+    // Biases are kept where there are none, and slopes that differ within a channel lie beside the panels: both two bytes.
+    let beside = elements(operator, inputs)?.checked_sub(weights)?;
+    let has_bias = match operator {
+        Operator::Conv(conv) => conv.bias,
+        Operator::Gemm(gemm) => gemm.bias,
+        _ => true,
+    };
+    let biases = if has_bias { 0 } else { filters };
+    // One slope for all channels is kept for each.
+    let slopes = match operator.activation().map(slope) {
+        Some(dims) if !dims.is_empty() && dims.iter().all(|&dim| dim == 1) => filters - 1,
+        _ => 0,
+    };
+    let halves = beside.checked_add(biases)?.checked_add(slopes)?.checked_mul(2)?;
+    let bytes =
+        weights.checked_add(zeros)?.checked_next_multiple_of(2)?.checked_add(filters.checked_mul(4)?)?;
+    bytes.checked_add(halves)?.checked_next_multiple_of(64)
+}
+
+/// Bytes of the parameters of a layer of mixed precision: one of each weight, four of the scale of each output channel, two
+/// of all others.
+pub(super) fn mixed_bytes(operator: &Operator, inputs: &[&Shape]) -> Option<u64> {
+    let [weights, filters] = weights_and_filters(operator, inputs)?;
+    let others = elements(operator, inputs)?.checked_sub(weights)?;
+    others.checked_mul(2)?.checked_add(weights)?.checked_add(filters.checked_mul(4)?)
+}
+
+/// The weights of a convolution or of a product by constants, and its output channels.
+fn weights_and_filters(operator: &Operator, inputs: &[&Shape]) -> Option<[u64; 2]> {
+    let (filters, dims) = match operator {
+        Operator::Conv(conv) => {
+            let each = channels(operator, inputs)? / conv.groups.max(1);
+            (conv.filters, [conv.filters, each, conv.kernel[0], conv.kernel[1]])
+        }
+        Operator::Gemm(gemm) => (gemm.units, [gemm.units, gemm.inner, 1, 1]),
+        _ => return None,
+    };
+    let weights = dims.iter().try_fold(1u64, |product, &dim| product.checked_mul(dim as u64))?;
+    Some([weights, filters as u64])
+}
+
 fn stored_elements(operator: &Operator, inputs: &[&Shape]) -> Option<u64> {
     let channels = channels(operator, inputs)?;
     // Groups, output channels of each, and products of each sum.

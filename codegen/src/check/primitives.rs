@@ -23,6 +23,8 @@ pub(super) struct Primitive {
     pub layouts: [Layout; 2],
     /// Elements that it reads, and elements that it writes.
     pub elements: [Element; 2],
+    /// Whether its weights are 8-bit integers beside 16-bit floats.
+    pub is_mixed: bool,
     /// Bytes that it keeps of a layer's parameters, from the shapes of what the layer reads; none beyond 64 bits.
     pub stored: fn(&Operator, &[&Shape]) -> Option<u64>,
     /// Bytes of workspace, from the shapes of what the layer reads and makes; none beyond 64 bits.
@@ -37,13 +39,20 @@ impl Primitive {
         layouts: [Layout; 2],
     ) -> Self {
         let (elements, stored) = ([F32; 2], parameters::stored);
-        Primitive { name, computes, layouts, elements, stored, workspace: |_, _, _| Some(0) }
+        let is_mixed = false;
+        Primitive { name, computes, layouts, elements, is_mixed, stored, workspace: |_, _, _| Some(0) }
     }
 
     /// The same of 16-bit floats, from HWC to HWC.
     const fn half(name: &'static str, computes: fn(&Operator, &[&Shape]) -> bool) -> Self {
         let (elements, stored) = ([F16; 2], parameters::stored_half);
         Primitive { elements, stored, ..Primitive::new(name, computes, [Hwc, Hwc]) }
+    }
+
+    /// The same with weights of 8 bits.
+    const fn mixed(name: &'static str, computes: fn(&Operator, &[&Shape]) -> bool) -> Self {
+        let stored = parameters::stored_mixed;
+        Primitive { is_mixed: true, stored, ..Primitive::half(name, computes) }
     }
 
     /// The same of 8-bit integers.
@@ -81,6 +90,9 @@ const PRIMITIVES: &[Primitive] = &[
         elements: [F16, F32],
         ..Primitive::half("convert-widen-hwc-hwc", |op, _| op.kind() == "convert")
     },
+    Primitive::mixed("indirect-gemm-mixed-hwc-hwc", is_dense),
+    Primitive::mixed("depthwise-direct-mixed-hwc-hwc", is_depthwise),
+    Primitive::mixed("gemm-panels-mixed-hwc-hwc", |op, _| op.kind() == "gemm"),
     Primitive::of_integers("indirect-gemm-int8-hwc-hwc", |op, inputs| {
         is_dense(op, inputs) && integers::is_sum(op, inputs)
     }),

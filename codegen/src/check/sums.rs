@@ -93,6 +93,7 @@ fn check_parameters(index: &Index<'_>, findings: &mut Findings) {
             let primitive = primitives::find(entry.layer, &inputs);
             let bytes =
                 elements.zip(primitive).and_then(|(elements, primitive)| match primitive.elements[0] {
+                    _ if primitive.is_mixed => parameters::mixed_bytes(operator, &inputs),
                     Element::U8 => integers::parameter_bytes(operator, elements),
                     float => elements.checked_mul(float.bytes()),
                 });

@@ -191,6 +191,7 @@ of the layer alone.")]
     #[command(after_help = "Examples:
   csdfc reproduce s1 -o docs/s1
   csdfc reproduce table12 -o docs/table12
+  csdfc reproduce precision -o docs/precision
   csdfc reproduce mec -o docs/mec
   csdfc reproduce taso -o docs/taso --device host")]
     Reproduce(reproduce::ReproduceArgs),

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use csdfc::quantise::Ranges;
 
 use super::{Format, InputShape, values};
@@ -15,6 +15,10 @@ pub struct QuantizeArgs {
     /// The quantised model, an ONNX file with QuantizeLinear and DequantizeLinear
     #[arg(short, long, value_name = "FILE.onnx")]
     pub output: PathBuf,
+    /// What the model is made of. Models of floats are planned in mixed and half precision as they are: see `csdfc plan
+    /// --precision`
+    #[arg(long, value_enum, default_value_t)]
+    pub scheme: Scheme,
     /// Frames to calibrate with, or folders of frames
     #[arg(long, value_name = "FILE.npy|DIR", num_args = 1.., required_unless_present = "random")]
     pub calibrate: Vec<PathBuf>,
@@ -38,4 +42,16 @@ pub struct QuantizeArgs {
     /// What to print
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
+}
+
+/// What a quantised model is made of.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum Scheme {
+    /// 8-bit integers
+    #[default]
+    Int8,
+    /// 16-bit floats, and weights of 8-bit integers: planned, not written
+    Mixed,
+    /// 16-bit floats: planned, not written
+    Half,
 }

@@ -11,7 +11,7 @@ use crate::reproduce::selection::DEVICE;
 #[derive(Debug, Clone, Args)]
 pub struct ReproduceArgs {
     /// The paper: s1 is "CNN offloading in steps: S1 strategies"; table12 is Tables 1, 8, 9 and 12 of
-    /// "Memory-throughput trade-off for CNN-based applications at the edge"; mec is "MEC: Memory-efficient convolution for
+    /// "Memory-throughput trade-off for CNN-based applications at the edge", and precision its Tables 4 to 7 and 13; mec is "MEC: Memory-efficient convolution for
     /// deep neural network"; pbqp is "Optimal DNN primitive selection with partitioned boolean quadratic programming"; taso is
     /// "TASO: Time and space optimization for memory-constrained DNN inference". Two are no papers: joint compares plans
     /// whose primitives and rows are chosen together with those whose are not, and paging shows memory and frame rate where
@@ -43,6 +43,9 @@ pub enum Paper {
     /// "Memory-throughput trade-off for CNN-based applications at the edge".
     #[value(name = "table12", aliases = ["table1", "table8", "table9"])]
     Table12,
+    /// Tables 4 to 7 and 13 of the same paper.
+    #[value(name = "precision", aliases = ["table4", "table5", "table6", "table7", "table13"])]
+    Precision,
     /// "MEC: Memory-efficient convolution for deep neural network".
     Mec,
     /// "Optimal DNN primitive selection with partitioned boolean quadratic programming".

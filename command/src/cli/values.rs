@@ -54,6 +54,11 @@ const PRECISIONS: Names<Precision> = &[
         "half",
         "Weights and tensors are stored as 16-bit floats, where the operator has such a kernel; sums are 32-bit floats",
     ),
+    (
+        Precision::Mixed,
+        "mixed",
+        "The same, but weights are 8-bit integers with a 32-bit scale for each output channel",
+    ),
 ];
 
 const WEIGHTS: Names<WeightsPlace> = &[

@@ -13,15 +13,25 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::{npy, output};
-use crate::cli::quantize::QuantizeArgs;
+use crate::cli::quantize::{QuantizeArgs, Scheme};
 use crate::cli::{Format, LoadArgs};
 use crate::report::quantize as report;
 
 /// Quantises a model.
 ///
 /// # Errors
-/// When the model or a frame cannot be read or does not fit, the model cannot be quantised, or a result cannot be written.
+/// When the scheme is none of those that are written, the model or a frame cannot be read or does not fit, the model cannot be quantised, or a result cannot be written.
 pub fn quantize(args: &QuantizeArgs) -> Result<Ending, Error> {
+    let precision = match args.scheme {
+        Scheme::Int8 => None,
+        Scheme::Mixed => Some("mixed"),
+        Scheme::Half => Some("half"),
+    };
+    if let Some(precision) = precision {
+        let (message, model) = (format!("no ONNX file of precision {precision} is written"), &args.model);
+        let help = format!("plan the model as it is: csdfc plan {model} --precision {precision}");
+        return Err(Error::Input { message, help: Some(help) });
+    }
     let mut app = open::open(&args.model)?;
     let load = LoadArgs { no_fuse: false, shapes: args.shapes.clone() };
     load.apply(&mut app.spec, &mut app.origin)?;

@@ -34,6 +34,7 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<Ending, Error> {
         }),
         Paper::Joint => reproduce::joint::files(&tell),
         Paper::Paging => reproduce::paging::files(&tell),
+        Paper::Precision => reproduce::precision::files(args.seed, &tell),
         Paper::Table12 => reproduce::table12::files(args.seed, &tell),
     };
     line.done();

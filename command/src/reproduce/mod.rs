@@ -3,6 +3,7 @@
 pub mod joint;
 pub mod mec;
 pub mod paging;
+pub mod precision;
 pub mod s1;
 pub mod selection;
 pub mod table12;

@@ -380,7 +380,8 @@ fn bind_cnn(
 ) -> Result<Cnn, AppFault> {
     let at = |field: &str| [path, &[PathStep::from(field)]].concat();
     let int8 = |path: &[PathStep]| {
-        AppFault::new(path, "int8 precision is not built yet: fp32 and half are", "not built yet")
+        AppFault::new(path, "precision int8 is the model's", "not chosen here")
+            .help("quantise the model with `csdfc quantize`, or choose mixed, half or fp32")
     };
     if spec.precision == Precision::Int8 {
         return Err(int8(&at("precision")));
@@ -415,14 +416,14 @@ fn bind_cnn(
         .help(suggest::help(layer, "the layers are", layers)));
     }
     inputs::bind(&mut network, spec, path)?;
-    let mut is_half = vec![spec.precision == Precision::Half; network.layers.len()];
+    let mut precisions = vec![spec.precision; network.layers.len()];
     for (layer, precision) in &spec.precisions {
         if let Some(LayerId(layer)) = find_layer(&network, layer) {
-            is_half[layer] = *precision == Precision::Half;
+            precisions[layer] = *precision;
         }
     }
-    if is_half.contains(&true) {
-        network = pass::halve(network, &is_half);
+    if precisions.iter().any(|precision| *precision != Precision::Fp32) {
+        network = pass::in_precisions(network, &precisions);
     }
     let (network, partitions) = partition::cut(network, name, &spec.partitions, path)?;
     Ok(Cnn { name: name.into(), network, model: source, partitions })

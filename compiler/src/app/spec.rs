@@ -12,6 +12,7 @@ use serde::Deserialize;
 use super::fault::{AppError, Origin};
 use super::locate::offset;
 use super::primitive_name::PrimitiveName;
+pub use crate::pass::Precision;
 use crate::suggest;
 use crate::units::{MemoryGoal, Nanoseconds, TimeError};
 
@@ -342,21 +343,6 @@ pub enum RowsSpec {
     All,
     /// These layers, `CNN/LAYER` or `LAYER`, fire so many rows at a time; the others do not go by parts.
     Layers(BTreeMap<String, u64>),
-}
-
-/// Precision of weights and tensors.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase", rename = "precision")]
-pub enum Precision {
-    /// 32-bit floats.
-    #[default]
-    #[serde(alias = "float")]
-    Fp32,
-    /// 16-bit floats.
-    #[serde(alias = "fp16")]
-    Half,
-    /// 8-bit integers.
-    Int8,
 }
 
 impl AppSpec {

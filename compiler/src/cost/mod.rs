@@ -420,7 +420,9 @@ impl<'d> Seat<'d> {
             Operator::Conv(conv) if conv.groups > 1 => core.macs_per_second * core.depthwise_efficiency,
             _ => core.macs_per_second,
         };
-        let speed_up = if layer.format().element == Element::F16 { core.half_speed } else { 1.0 };
+        // Of integers, and of mixed precision, nobody has published how much faster they are.
+        let is_half = layer.format().element == Element::F16 && !layer.primitive().is_mixed();
+        let speed_up = if is_half { core.half_speed } else { 1.0 };
         let arithmetic = if macs > 0.0 { macs / rate } else { elements / core.elements_per_second };
         let arithmetic = arithmetic / speed_up;
         let parameters = layer.parameter_bytes();

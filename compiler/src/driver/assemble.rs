@@ -14,7 +14,7 @@ use crate::frame::lower;
 use crate::frame::request::{FiringOrder, Request, RequestKind};
 use crate::frame::task::CnnTask;
 use crate::network::{Layer, LayerId, Network};
-use crate::pass;
+use crate::pass::{self, Precision};
 use crate::search::Variant;
 use crate::storage::{Arrangement, Item, Storage, Stored};
 
@@ -407,9 +407,9 @@ pub fn parameters_resident(tasks: &[CnnTask<'_>]) -> u64 {
     parameters_stored(tasks) - paged
 }
 
-/// The same if every layer that can be of half precision were.
-pub fn parameters_stored_at_half(tasks: &[CnnTask<'_>]) -> u64 {
-    stored(tasks, |layer| pass::half(layer).unwrap_or_else(|| layer.primitive()))
+/// The same if every layer that can be of a precision were.
+pub fn parameters_stored_at(tasks: &[CnnTask<'_>], precision: Precision) -> u64 {
+    stored(tasks, |layer| pass::primitive_of(layer, precision).unwrap_or_else(|| layer.primitive()))
 }
 
 fn stored(tasks: &[CnnTask<'_>], primitive: impl Fn(&Layer) -> Primitive) -> u64 {

@@ -35,6 +35,7 @@ use crate::cost::DeviceProfile;
 use crate::cost::timing::Timing;
 use crate::error::Error;
 use crate::frame::task::{self, CnnTask};
+use crate::pass::Precision;
 use crate::search::known::{self, Start};
 use crate::search::subject::Subject;
 use crate::search::watch::{Scope, Shares, Watch};
@@ -235,9 +236,12 @@ fn limit(application: &Application) -> Option<u64> {
 fn warn_of_parameters(tasks: &[CnnTask<'_>], limit: u64, why: &str) {
     let parameters = assemble::parameters_resident(tasks);
     if parameters > limit {
-        let half = assemble::parameters_stored_at_half(tasks);
+        let [half, mixed] =
+            [Precision::Half, Precision::Mixed].map(|at| assemble::parameters_stored_at(tasks, at));
         let help = match half < parameters {
-            true => format!("; at half precision (--precision half) they take {half}"),
+            true => format!(
+                "; at half precision (--precision half) they take {half}, at mixed precision (--precision mixed) {mixed}"
+            ),
             false => String::new(),
         };
         warn!("the parameters alone take {parameters} bytes, more than the {limit} asked for: {why}{help}");

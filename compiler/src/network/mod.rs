@@ -163,7 +163,8 @@ impl Layer {
         // No primitive but a chosen one keeps other elements than 32-bit floats.
         let elements = self.parameter_elements();
         self.primitive.map_or(elements * Element::F32.bytes(), |primitive| {
-            primitive.parameter_bytes(&self.operator, elements)
+            let inputs: Vec<&Shape> = self.inputs.iter().map(|operand| &operand.shape).collect();
+            primitive.parameter_bytes(&self.operator, &inputs, elements)
         })
     }
 

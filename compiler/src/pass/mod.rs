@@ -1,7 +1,7 @@
 //! Passes over a network: the same function from fewer layers.
 //!
 //! [`normalise`] conducts the passes that rewrite a network. Once primitives are chosen, [`legalise`] adds the conversions
-//! that they need. [`halve`] chooses those of half precision. [`reorder`], the last pass, needs the network's partitions.
+//! that they need. [`in_precisions`] chooses those of fewer bits. [`reorder`], the last pass, needs the network's partitions.
 //!
 //! Each pass leaves every ONNX node's name with the layer that now does its work, and a network output's tensor as it
 //! was.
@@ -33,7 +33,7 @@ mod rewrite;
 pub use integers::{integers, moves_exactly, of_integers, of_moved_integers};
 pub use legalise::legalise;
 pub use names::Names;
-pub use precision::{half, halve};
+pub use precision::{Precision, in_precisions, primitive_of};
 pub use reorder::{PartitionLayers, reorder};
 
 /// How much passes make one layer of.

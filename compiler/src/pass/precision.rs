@@ -1,22 +1,41 @@
-//! Precision: which layers read, keep and make 16-bit floats (Minakova and Stefanov 2022, Table 3, "half").
+//! Precision: which layers read, keep and make 16-bit floats (Minakova and Stefanov 2022, Table 3, "half"), and which of
+//! these keep their weights as 8-bit integers ("mixed").
 //!
-//! A float of 16 bits is storage: kernels widen what they read, sum in 32 bits, and narrow what they store. A layer whose
-//! operator has no such kernel stays as it is. [`legalise`](super::legalise) then adds the conversions between the two.
+//! A float of 16 bits is storage: kernels widen what they read, sum in 32 bits, and narrow what they store. So are the
+//! integers: a sum is multiplied by its channel's scale when it ends. A layer whose operator has no such kernel stays as it
+//! is; in mixed precision, one without weights is of half precision. [`legalise`](super::legalise) then adds the
+//! conversions between the two.
 
 use csdfc_codegen::bind::Primitive;
 use csdfc_codegen::format::Element;
 use csdfc_codegen::operator::Operator;
 use csdfc_codegen::shape::Shape;
+use serde::Deserialize;
 
 use crate::network::{Layer, Network};
 
-/// The network in which the layers that are to be of half precision are so where a primitive computes them, with the
-/// conversions that these need. `is_half` has a truth value for each layer.
-pub fn halve(mut network: Network, is_half: &[bool]) -> Network {
-    let chosen =
-        network.layers.iter_mut().zip(is_half).filter(|(layer, is_half)| **is_half && is_of_floats(layer));
-    for (layer, _) in chosen {
-        layer.primitive = half(layer).or(layer.primitive);
+/// Precision of weights and tensors.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase", rename = "precision")]
+pub enum Precision {
+    /// 32-bit floats.
+    #[default]
+    #[serde(alias = "float")]
+    Fp32,
+    /// 16-bit floats.
+    #[serde(alias = "fp16")]
+    Half,
+    /// 16-bit floats, and weights of 8-bit integers with a 32-bit scale for each output channel.
+    Mixed,
+    /// 8-bit integers.
+    Int8,
+}
+
+/// The network whose layers are of these precisions, one for each, where a primitive computes them so, with the conversions
+/// that these need. Which layers compute on integers, the model says, not this.
+pub fn in_precisions(mut network: Network, precisions: &[Precision]) -> Network {
+    for (layer, precision) in network.layers.iter_mut().zip(precisions) {
+        layer.primitive = primitive_of(layer, *precision).or(layer.primitive);
     }
     super::legalise(network)
 }
@@ -26,15 +45,19 @@ fn is_of_floats(layer: &Layer) -> bool {
     !layer.is_input() && !layer.is_of_integers() && !matches!(layer.operator, Operator::Convert)
 }
 
-/// The primitive that computes a layer in half precision, if one does.
-pub fn half(layer: &Layer) -> Option<Primitive> {
-    if !is_of_floats(layer) {
+/// The primitive that computes a layer in half or mixed precision, if one does.
+pub fn primitive_of(layer: &Layer, precision: Precision) -> Option<Primitive> {
+    if !is_of_floats(layer) || !matches!(precision, Precision::Half | Precision::Mixed) {
         return None;
     }
     let inputs: Vec<&Shape> = layer.inputs.iter().map(|operand| &operand.shape).collect();
-    Primitive::all().find(|primitive| {
-        primitive.elements() == [Element::F16; 2] && primitive.computes(&layer.operator, &inputs)
-    })
+    let of_halves = || {
+        Primitive::all().filter(|primitive| {
+            primitive.elements() == [Element::F16; 2] && primitive.computes(&layer.operator, &inputs)
+        })
+    };
+    let is_mixed = precision == Precision::Mixed;
+    of_halves().find(|primitive| is_mixed && primitive.is_mixed()).or_else(|| of_halves().next())
 }
 
 #[cfg(test)]
@@ -50,7 +73,7 @@ mod tests {
     fn conversions_stand_where_elements_meet() {
         let network = normalise(crate::builtin::network("lenet5").unwrap(), Fusion::Full);
         let names: Vec<&str> = network.layers.iter().map(|layer| layer.name.as_str()).collect();
-        let whole = halve(network.clone(), &vec![true; names.len()]);
+        let whole = in_precisions(network.clone(), &vec![Precision::Half; names.len()]);
         let bytes: u64 = whole.layers.iter().map(|layer| layer.parameter_elements() * 2).sum();
         assert_eq!((whole.parameter_bytes(), network.parameter_bytes()), (bytes, 2 * bytes));
         let [input, narrow, .., widen] = primitives(&whole)[..] else { panic!("{names:?}") };
@@ -65,13 +88,35 @@ mod tests {
 
         // A layer of 32-bit floats between others has conversions on both sides.
         let middle = names.len() / 2;
-        let is_half: Vec<bool> = (0..names.len()).map(|l| l != middle).collect();
-        let mixed = halve(network.clone(), &is_half);
+        let but_one: Vec<Precision> =
+            (0..names.len()).map(|l| if l == middle { Precision::Fp32 } else { Precision::Half }).collect();
+        let mixed = in_precisions(network.clone(), &but_one);
         assert_eq!(mixed.layers.len(), names.len() + 4);
         let at = mixed.find(names[middle]).unwrap().0;
         let around = [at - 1, at, at + 1].map(|l| primitives(&mixed)[l].contains("-half-"));
         assert_eq!(around, [false; 3]);
 
-        assert_eq!(primitives(&halve(network.clone(), &vec![false; names.len()])), primitives(&network));
+        assert_eq!(
+            primitives(&in_precisions(network.clone(), &vec![Precision::Fp32; names.len()])),
+            primitives(&network)
+        );
+    }
+
+    /// LeNet-5 in mixed precision: a byte of each weight, four of each scale, two of each bias.
+    #[test]
+    fn layers_with_weights_keep_integers() {
+        let network = normalise(crate::builtin::network("lenet5").unwrap(), Fusion::Full);
+        let mixed = in_precisions(network.clone(), &vec![Precision::Mixed; network.layers.len()]);
+        let mut bytes = 0;
+        for layer in mixed.layers.iter().filter(|layer| !layer.parameters.is_empty()) {
+            assert!(layer.primitive().is_mixed(), "{}", layer.name);
+            let [weights, biases] = [0, 1].map(|at| layer.parameters[at].elements() as u64);
+            bytes += weights + 4 * biases + 2 * biases;
+        }
+        assert_eq!(mixed.parameter_bytes(), bytes);
+        let others = mixed.layers.iter().filter(|layer| layer.parameters.is_empty() && !layer.is_input());
+        let names: Vec<&str> = others.map(|layer| layer.primitive().name()).collect();
+        assert_eq!([names[0], names[names.len() - 1]], ["convert-narrow-hwc-hwc", "convert-widen-hwc-hwc"]);
+        assert!(names[1..names.len() - 1].iter().all(|name| name.contains("-half-")), "{names:?}");
     }
 }

@@ -117,6 +117,7 @@ pub(crate) fn alternatives<'a>(
     let suits = move |primitive: &Primitive| {
         !sees_views
             && primitive.elements() == first.elements()
+            && primitive.is_mixed() == first.is_mixed()
             && primitive.computes(&layer.operator, &inputs)
             && only.is_none_or(|only| primitive.name().contains(only))
     };

@@ -470,7 +470,7 @@ pub fn floats(primitive: &str) -> [&'static str; 2] {
         "convert-dequantise-hwc-hwc" => ["u8", "f32"],
         "convert-requantise-hwc-hwc" => ["u8", "u8"],
         name if name.contains("-int8-") => ["u8", "u8"],
-        name if name.contains("-half-") => ["f16", "f16"],
+        name if name.contains("-half-") || name.contains("-mixed-") => ["f16", "f16"],
         _ => ["f32", "f32"],
     }
 }

@@ -213,6 +213,11 @@ fn units(layer: &Layer) -> Option<u64> {
 /// Bytes of weights and the like of a layer.
 fn parameter_bytes(plan: &Plan<'_>, layer: &Layer) -> Result<u64, Refusal> {
     let numbers = parameters(plan, layer)?;
+    if layer.primitive.contains("-mixed-") {
+        let units = units(layer).ok_or("mixed precision without weights")?;
+        let weights = units * products(layer, &layer.attributes)?;
+        return Ok(weights + 4 * units + 2 * (numbers - weights));
+    }
     if !is_of_integers(layer) {
         return Ok(width(layer) * numbers);
     }
@@ -255,6 +260,14 @@ fn stored_integers(plan: &Plan<'_>, layer: &Layer) -> Result<u64, Refusal> {
     Ok(bytes.next_multiple_of(64))
 }
 
+/// Products of a sum of a layer that has weights.
+fn products(layer: &Layer, a: &Value) -> Result<u64, Refusal> {
+    match layer.op.as_str() {
+        "conv" => Ok(product(&a["kernel"])? * channels(layer) / number(a, "groups")?),
+        _ => number(a, "inner"),
+    }
+}
+
 /// Bytes of a number that a layer keeps.
 fn width(layer: &Layer) -> u64 {
     if floats(&layer.primitive)[0] == "f16" { 2 } else { 4 }
@@ -276,7 +289,7 @@ fn check_paged(plan: &Plan<'_>) -> Result<u64, Refusal> {
                     let is_conv =
                         layer.op == "conv" && layer.attributes["groups"] == 1 && channels(layer) > 1;
                     let of_panels = ["indirect-gemm", "gemm-panels"].iter().any(|family| {
-                        ["-hwc-hwc", "-half-hwc-hwc"]
+                        ["-hwc-hwc", "-half-hwc-hwc", "-mixed-hwc-hwc"]
                             .iter()
                             .any(|end| layer.primitive == format!("{family}{end}"))
                     });
@@ -359,7 +372,11 @@ fn of_attributes(plan: &Plan<'_>, layer: &Layer, a: &Value) -> Result<u64, Refus
     if a["pre"]["affine"] == true {
         beside += 2 * channels(layer);
     }
-    let panels = groups * filters * (products + 1 + in_panels);
     let zeros = filters.next_multiple_of(16) - filters;
+    if layer.primitive.contains("-mixed-") {
+        let panels = groups * filters * (products + 6 + 2 * in_panels) + zeros;
+        return Ok((panels.next_multiple_of(2) + 2 * beside).next_multiple_of(64));
+    }
+    let panels = groups * filters * (products + 1 + in_panels);
     Ok((width(layer) * (panels + zeros + beside)).next_multiple_of(64))
 }

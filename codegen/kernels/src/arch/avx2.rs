@@ -61,6 +61,12 @@ unsafe impl Simd for Avx2 {
     }
 
     #[inline(always)]
+    unsafe fn load_byte(p: *const i8) -> Self::V {
+        // SAFETY: the caller's.
+        unsafe { _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(p.cast()))) }
+    }
+
+    #[inline(always)]
     unsafe fn store_half(p: *mut F16, v: Self::V) {
         // SAFETY: the caller's.
         unsafe { _mm_storeu_si128(p.cast(), _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(v)) }

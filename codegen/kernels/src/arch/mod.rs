@@ -178,6 +178,8 @@ pub(crate) unsafe trait Simd: Copy + 'static {
     }
     /// The halves at `p`, widened.
     unsafe fn load_half(p: *const F16) -> Self::V;
+    /// The integers at `p`, as floats.
+    unsafe fn load_byte(p: *const i8) -> Self::V;
     /// Writes the elements to `p`, each as the nearest half.
     unsafe fn store_half(p: *mut F16, v: Self::V);
     /// As [`Simd::load_part`], of halves.

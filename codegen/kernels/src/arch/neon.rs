@@ -62,6 +62,15 @@ unsafe impl Simd for Neon {
     }
 
     #[inline(always)]
+    unsafe fn load_byte(p: *const i8) -> Self::V {
+        // SAFETY: the caller's; the other half of the register is zeros.
+        unsafe {
+            let bytes = vcreate_s8(u64::from(p.cast::<u32>().read_unaligned()));
+            vcvtq_f32_s32(vmovl_s16(vget_low_s16(vmovl_s8(bytes))))
+        }
+    }
+
+    #[inline(always)]
     unsafe fn store_half(p: *mut F16, v: Self::V) {
         let halves: uint16x4_t;
         // SAFETY: as above.

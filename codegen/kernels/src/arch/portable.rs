@@ -37,13 +37,19 @@ unsafe impl Simd for Portable {
     #[inline(always)]
     unsafe fn load_half(p: *const F16) -> Self::V {
         // SAFETY: the caller's.
-        unsafe { p.cast::<[F16; LANES]>().read() }.map(F16::to_f32)
+        unsafe { p.cast::<[F16; LANES]>().read_unaligned() }.map(F16::to_f32)
+    }
+
+    #[inline(always)]
+    unsafe fn load_byte(p: *const i8) -> Self::V {
+        // SAFETY: the caller's.
+        unsafe { p.cast::<[i8; LANES]>().read() }.map(f32::from)
     }
 
     #[inline(always)]
     unsafe fn store_half(p: *mut F16, v: Self::V) {
         // SAFETY: the caller's.
-        unsafe { p.cast::<[F16; LANES]>().write(v.map(F16::from_f32)) }
+        unsafe { p.cast::<[F16; LANES]>().write_unaligned(v.map(F16::from_f32)) }
     }
 
     #[inline(always)]

@@ -8,15 +8,18 @@ use core::ops::Range;
 use super::super::arch::{Job, Simd};
 use super::super::element::{Element, F16};
 use super::super::indirect::{InPlace, Load, Sums, Table};
+use super::super::panel::Panels;
 use super::super::rows::Rows;
 use super::super::shared::SharedRows;
+use super::super::weight::Weight;
 use super::pre::{BLOCK, Before, Loaded};
 use super::window::{Parts, Tile, Window};
 use super::{Conv, inside};
 
 /// The convolution's rows `y` and panels `tiles`.
-pub(super) struct Dense<'a, E> {
+pub(super) struct Dense<'a, E, W> {
     pub p: &'a Conv,
+    pub panels: Panels,
     pub y: Range<usize>,
     pub tiles: Range<usize>,
     /// The image, or what its channels are, part by part.
@@ -25,21 +28,21 @@ pub(super) struct Dense<'a, E> {
     pub residual: Option<Rows<'a, E>>,
     /// What becomes of the input as it is loaded.
     pub before: Option<Before<'a, E>>,
-    pub weights: &'a [E],
+    pub weights: &'a [W],
     pub output: SharedRows<'a, E>,
 }
 
-impl<E: Pixels> Job for Dense<'_, E> {
+impl<E: Pixels, W: Weight> Job for Dense<'_, E, W> {
     #[inline(always)]
     fn run<S: Simd>(self) {
         let has_parts = self.parts.len() > 1;
         // SAFETY: this is within a job of this instruction set.
         unsafe {
             match (self.before, has_parts) {
-                (None, false) => E::as_they_are::<S, false>(self),
-                (None, true) => E::as_they_are::<S, true>(self),
-                (Some(before), false) => S::call(WithBefore::<_, false>(self, before)),
-                (Some(before), true) => S::call(WithBefore::<_, true>(self, before)),
+                (None, false) => E::as_they_are::<S, W, false>(self),
+                (None, true) => E::as_they_are::<S, W, true>(self),
+                (Some(before), false) => S::call(WithBefore::<_, _, false>(self, before)),
+                (Some(before), true) => S::call(WithBefore::<_, _, true>(self, before)),
             }
         }
     }
@@ -51,12 +54,12 @@ pub(super) trait Pixels: Element {
     ///
     /// # Safety
     /// In [`Job::run`].
-    unsafe fn as_they_are<S: Simd, const PARTS: bool>(dense: Dense<'_, Self>);
+    unsafe fn as_they_are<S: Simd, W: Weight, const PARTS: bool>(dense: Dense<'_, Self, W>);
 }
 
 impl Pixels for f32 {
     #[inline(always)]
-    unsafe fn as_they_are<S: Simd, const PARTS: bool>(dense: Dense<'_, f32>) {
+    unsafe fn as_they_are<S: Simd, W: Weight, const PARTS: bool>(dense: Dense<'_, f32, W>) {
         if PARTS {
             // SAFETY: the caller's.
             unsafe { S::call(AsItIs(dense)) }
@@ -69,16 +72,16 @@ impl Pixels for f32 {
 /// Halves are widened once for all output channels.
 impl Pixels for F16 {
     #[inline(always)]
-    unsafe fn as_they_are<S: Simd, const PARTS: bool>(dense: Dense<'_, F16>) {
+    unsafe fn as_they_are<S: Simd, W: Weight, const PARTS: bool>(dense: Dense<'_, F16, W>) {
         // SAFETY: the caller's.
-        unsafe { S::call(WithBefore::<_, PARTS>(dense, Before::NOTHING)) }
+        unsafe { S::call(WithBefore::<_, _, PARTS>(dense, Before::NOTHING)) }
     }
 }
 
 /// The same of several parts.
-struct AsItIs<'a>(Dense<'a, f32>);
+struct AsItIs<'a, W>(Dense<'a, f32, W>);
 
-impl Job for AsItIs<'_> {
+impl<W: Weight> Job for AsItIs<'_, W> {
     #[inline(always)]
     fn run<S: Simd>(self) {
         self.0.make::<S, _, true>(&mut InPlace);
@@ -86,9 +89,9 @@ impl Job for AsItIs<'_> {
 }
 
 /// The same by way of a block: a function of its own, so that no other has the block on its stack.
-struct WithBefore<'a, E, const PARTS: bool>(Dense<'a, E>, Before<'a, E>);
+struct WithBefore<'a, E, W, const PARTS: bool>(Dense<'a, E, W>, Before<'a, E>);
 
-impl<E: Pixels, const PARTS: bool> Job for WithBefore<'_, E, PARTS> {
+impl<E: Pixels, W: Weight, const PARTS: bool> Job for WithBefore<'_, E, W, PARTS> {
     #[inline(always)]
     fn run<S: Simd>(self) {
         let WithBefore(dense, before) = self;
@@ -98,7 +101,7 @@ impl<E: Pixels, const PARTS: bool> Job for WithBefore<'_, E, PARTS> {
     }
 }
 
-impl<E: Pixels> Dense<'_, E> {
+impl<E: Pixels, W: Weight> Dense<'_, E, W> {
     /// Whether pixels are read where they lie.
     #[inline(always)]
     pub fn is_in_place(&self) -> bool {
@@ -108,8 +111,8 @@ impl<E: Pixels> Dense<'_, E> {
     /// Makes everything from elements that come before the micro-kernel so, of one image or several `PARTS`.
     #[inline(always)]
     fn make<S: Simd, L: Load<E>, const PARTS: bool>(&self, load: &mut L) {
-        let Dense { p, weights, output, .. } = *self;
-        let sums = Sums { panels: p.panels(), weights, activation: p.activation, output };
+        let Dense { p, panels, weights, output, .. } = *self;
+        let sums = Sums { panels, weights, activation: p.activation, output };
         let mut table = Table::new();
         for run in sums.runs::<S>(self.tiles.clone(), self.y.len() * output.width()) {
             let group = run.start / sums.panels.per_group();

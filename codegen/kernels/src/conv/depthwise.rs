@@ -6,25 +6,28 @@ use core::ops::Range;
 use super::super::activation::Apply;
 use super::super::arch::{Job, PANEL, Simd};
 use super::super::element::Element;
+use super::super::panel::Panels;
 use super::super::rows::Rows;
 use super::super::shared::SharedRows;
-use super::super::tile::{Ending, MOST_WAITING, Settle, Tile, Waiting, finish, load, panel_vectors};
+use super::super::tile::{Ending, MOST_WAITING, Settle, Tile, Waiting, begin, finish, panel_vectors};
+use super::super::weight::{Lanes, Weight};
 use super::pre::Before;
 use super::{Conv, inside};
 
 /// The convolution's rows `y` and panels `tiles`.
-pub(super) struct Depthwise<'a, E> {
+pub(super) struct Depthwise<'a, E, W> {
     pub p: &'a Conv,
+    pub panels: Panels,
     pub y: Range<usize>,
     pub tiles: Range<usize>,
     pub input: Rows<'a, E>,
     /// What becomes of the input as it is loaded.
     pub before: Option<Before<'a, E>>,
-    pub weights: &'a [E],
+    pub weights: &'a [W],
     pub output: SharedRows<'a, E>,
 }
 
-impl<E: Element> Job for Depthwise<'_, E> {
+impl<E: Element, W: Weight> Job for Depthwise<'_, E, W> {
     #[inline(always)]
     fn run<S: Simd>(self) {
         if self.tiles.is_empty() {
@@ -35,10 +38,10 @@ impl<E: Element> Job for Depthwise<'_, E> {
             unsafe {
                 // Filters of the usual widths have code of their own.
                 match (self.before, self.p.kernel[1]) {
-                    (Some(_), _) => S::call(Row::<_, 0, true> { conv: &self, y }),
-                    (None, 3) => S::call(Row::<_, 3, false> { conv: &self, y }),
-                    (None, 5) => S::call(Row::<_, 5, false> { conv: &self, y }),
-                    (None, _) => S::call(Row::<_, 0, false> { conv: &self, y }),
+                    (Some(_), _) => S::call(Row::<_, _, 0, true> { conv: &self, y }),
+                    (None, 3) => S::call(Row::<_, _, 3, false> { conv: &self, y }),
+                    (None, 5) => S::call(Row::<_, _, 5, false> { conv: &self, y }),
+                    (None, _) => S::call(Row::<_, _, 0, false> { conv: &self, y }),
                 }
             }
         }
@@ -50,12 +53,12 @@ const CACHED: usize = 8;
 
 /// One output row of a convolution whose filters are `K` wide, or of any width if that is 0; `PRE` if something becomes
 /// of its input.
-struct Row<'a, E, const K: usize, const PRE: bool> {
-    conv: &'a Depthwise<'a, E>,
+struct Row<'a, E, W, const K: usize, const PRE: bool> {
+    conv: &'a Depthwise<'a, E, W>,
     y: usize,
 }
 
-impl<E: Element, const K: usize, const PRE: bool> Job for Row<'_, E, K, PRE> {
+impl<E: Element, W: Weight, const K: usize, const PRE: bool> Job for Row<'_, E, W, K, PRE> {
     #[inline(always)]
     fn run<S: Simd>(self) {
         let Depthwise { p, input, output, .. } = self.conv;
@@ -69,13 +72,13 @@ impl<E: Element, const K: usize, const PRE: bool> Job for Row<'_, E, K, PRE> {
             unsafe {
                 // The windows between two inner ones are inner ones.
                 if whole(x) && x + 8 <= width && whole(x + 7) {
-                    S::call(Pixels::<_, K, 8, 1, PRE> { conv, y: *y, x, waiting });
+                    S::call(Pixels::<_, _, K, 8, 1, PRE> { conv, y: *y, x, waiting });
                     x += 8;
                 } else if whole(x) && x + 4 <= width && whole(x + 3) {
-                    S::call(Pixels::<_, K, 4, 2, PRE> { conv, y: *y, x, waiting });
+                    S::call(Pixels::<_, _, K, 4, 2, PRE> { conv, y: *y, x, waiting });
                     x += 4;
                 } else {
-                    S::call(Pixels::<_, 0, 1, 4, PRE> { conv, y: *y, x, waiting });
+                    S::call(Pixels::<_, _, 0, 1, 4, PRE> { conv, y: *y, x, waiting });
                     x += 1;
                 }
             }
@@ -91,24 +94,23 @@ fn columns(p: &Conv, x: usize, size: usize) -> Range<usize> {
 
 /// `M` pixels of row `y` from column `x` on, which all have the same columns of the filters within the input: `V` vectors
 /// of channels at a time while there are as many.
-struct Pixels<'a, E, const K: usize, const M: usize, const V: usize, const PRE: bool> {
-    conv: &'a Depthwise<'a, E>,
+struct Pixels<'a, E, W, const K: usize, const M: usize, const V: usize, const PRE: bool> {
+    conv: &'a Depthwise<'a, E, W>,
     y: usize,
     x: usize,
     /// Room for sums that wait.
     waiting: &'a mut Waiting,
 }
 
-impl<E: Element, const K: usize, const M: usize, const V: usize, const PRE: bool> Job
-    for Pixels<'_, E, K, M, V, PRE>
+impl<E: Element, W: Weight, const K: usize, const M: usize, const V: usize, const PRE: bool> Job
+    for Pixels<'_, E, W, K, M, V, PRE>
 {
     #[inline(always)]
     fn run<S: Simd>(self) {
-        let Depthwise { p, tiles, input, weights, output, .. } = self.conv;
+        let Depthwise { p, panels, tiles, input, weights, output, .. } = self.conv;
         let shape = &input.shape;
         let first = tiles.start * PANEL;
         let channels = (tiles.end * PANEL).min(p.filters).saturating_sub(first);
-        let panels = p.panels();
         let columns = columns(p, self.x, shape.width);
         let taps = if K == 0 { columns.len() } else { K };
         let (advance, step) = (p.stride[1] * shape.channels, p.dilation[1] * shape.channels);
@@ -121,7 +123,7 @@ impl<E: Element, const K: usize, const M: usize, const V: usize, const PRE: bool
             input.row(top + ky * p.dilation[0] - p.pads[0])[begin..][..span].as_ptr()
         };
         let rows = if taps == 0 { 0..0 } else { rows };
-        let mut windows = [weights.as_ptr(); CACHED];
+        let mut windows = [core::ptr::null(); CACHED];
         for (window_at, ky) in windows.iter_mut().zip(rows.clone()) {
             *window_at = window(ky);
         }
@@ -141,12 +143,14 @@ impl<E: Element, const K: usize, const M: usize, const V: usize, const PRE: bool
         // slopes; a narrow panel, which is the last one, may be read as far as `Panels::reach` says.
         unsafe {
             let out = output.pointer(start, (M - 1) * between + channels);
+            // Vectors of several panels are of full ones: they begin at a multiple of their channels.
             let at = |channel: usize| {
-                let vector = channel / S::LANES;
-                let per_panel = const { panel_vectors::<S>() };
-                weights
-                    .as_ptr()
-                    .wrapping_add(vector / per_panel * panels.stride() + vector % per_panel * S::LANES)
+                let (vector, per_panel) = (channel / S::LANES, const { panel_vectors::<S>() });
+                Lanes {
+                    panel: weights.as_ptr().wrapping_add(vector / per_panel * panels.stride()),
+                    width: PANEL.min(channels - channel / PANEL * PANEL),
+                    first: vector % per_panel * S::LANES,
+                }
             };
             // For an activation that is not done in registers, floats go to the output first; else sums wait as floats, those
             // of some channels at a time.
@@ -168,19 +172,17 @@ impl<E: Element, const K: usize, const M: usize, const V: usize, const PRE: bool
                     true => To::Output(out.add(channel)),
                     false => To::Waiting(self.waiting.start().add(M * waits)),
                 };
-                // Vectors of several panels are of full ones: they begin at a multiple of their channels.
-                let width = PANEL.min(channels - channel / PANEL * PANEL);
                 let made = if left >= many {
-                    let at: [*const E; V] = core::array::from_fn(|v| at(channel + v * S::LANES));
-                    filters.make::<S, K, M, V, PRE, false>(&taps_of, (at, width), channel, to, many);
+                    let at: [Lanes<W>; V] = core::array::from_fn(|v| at(channel + v * S::LANES));
+                    filters.make::<S, W, K, M, V, PRE, false>(&taps_of, &at, channel, to, many);
                     many
                 } else if left >= S::LANES {
-                    let at = ([at(channel)], width);
-                    filters.make::<S, K, M, 1, PRE, false>(&taps_of, at, channel, to, S::LANES);
+                    let at = [at(channel)];
+                    filters.make::<S, W, K, M, 1, PRE, false>(&taps_of, &at, channel, to, S::LANES);
                     S::LANES
                 } else {
-                    let at = ([at(channel)], width);
-                    filters.make::<S, K, M, 1, PRE, true>(&taps_of, at, channel, to, left);
+                    let at = [at(channel)];
+                    filters.make::<S, W, K, M, 1, PRE, true>(&taps_of, &at, channel, to, left);
                     S::LANES
                 };
                 channel += made;
@@ -292,14 +294,14 @@ impl<'a, E: Element> Loads<'a, E> {
 }
 
 impl<E: Element> Filters<'_, E> {
-    /// Makes the `count` channels of `V` vectors from `channel` on, which only a `PART` may not fill; their weights are `at`,
-    /// from tap to tap in panels of this `width`.
+    /// Makes the `count` channels of `V` vectors from `channel` on, which only a `PART` may not fill; their weights are `at`.
     ///
     /// # Safety
     /// In [`Job::run`]; the elements are there.
     #[inline(always)]
     unsafe fn make<
         S: Simd,
+        W: Weight,
         const K: usize,
         const M: usize,
         const V: usize,
@@ -308,7 +310,7 @@ impl<E: Element> Filters<'_, E> {
     >(
         &self,
         taps: &Taps<'_, E, impl Fn(usize) -> *const E>,
-        (at, width): ([*const E; V], usize),
+        at: &[Lanes<W>; V],
         channel: usize,
         to: To<E>,
         count: usize,
@@ -316,7 +318,7 @@ impl<E: Element> Filters<'_, E> {
         let columns = if K == 0 { taps.count } else { K };
         // SAFETY: the caller's.
         unsafe {
-            let mut sums = [load::<S, V, E>(&at, 0); M];
+            let mut sums = [begin::<S, V, W>(at); M];
             let [scale, shift] = match PRE {
                 true => self.before.vectors::<S, V, PART>(channel, count),
                 false => [[S::splat(0.0); V]; 2],
@@ -325,9 +327,16 @@ impl<E: Element> Filters<'_, E> {
             let [low, high] = [S::splat(low), S::splat(high)];
             for (i, ky) in taps.rows.clone().enumerate() {
                 let mut pixels = if i < CACHED { taps.windows[i] } else { (taps.window)(ky) }.add(channel);
-                let mut tap = width * (1 + ky * taps.width + taps.first);
+                let mut weights = [core::ptr::null(); V];
+                for v in 0..V {
+                    weights[v] = at[v].at(ky * taps.width + taps.first);
+                }
                 for _ in 0..columns {
-                    let w = load::<S, V, E>(&at, tap);
+                    let mut w = [S::splat(0.0); V];
+                    for v in 0..V {
+                        w[v] = W::load::<S>(weights[v]);
+                        weights[v] = weights[v].wrapping_add(at[v].width);
+                    }
                     let mut pixel = pixels;
                     for sums in &mut sums {
                         for v in 0..V {
@@ -345,14 +354,14 @@ impl<E: Element> Filters<'_, E> {
                         pixel = pixel.wrapping_add(self.advance);
                     }
                     pixels = pixels.wrapping_add(self.step);
-                    tap += width;
                 }
             }
+            W::end::<S, M, V>(at, &mut sums);
             let out = match to {
                 To::Output(out) => out,
                 To::Waiting(to) => return to.cast::<Tile<S, M, V>>().write_unaligned(sums),
             };
-            let slopes = at.map(|p| p.wrapping_add(width * (1 + self.taps)));
+            let slopes = self.ending.slopes::<S, V, W>(at, self.taps);
             for (i, sums) in sums.iter().enumerate() {
                 finish::<S, V, E>(sums, self.ending, &slopes, out.add(i * self.between), count);
             }

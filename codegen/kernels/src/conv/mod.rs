@@ -21,6 +21,7 @@ pub mod kn2;
 pub mod lowered;
 pub mod mec;
 pub mod mec_batch;
+pub mod mixed;
 pub mod pointwise;
 pub mod pre;
 pub mod scenario;
@@ -42,6 +43,7 @@ use super::panel::Panels;
 use super::rows::{RowShape, Rows, RowsMut};
 use super::share::Sharing;
 use super::shared::SharedRows;
+use super::weight::Weight;
 use dense::Pixels;
 
 /// Multiplications from which on the rows of a firing are dealt out: below, waking the others takes longer than the work.
@@ -74,6 +76,17 @@ pub struct Conv {
     pub residual: bool,
     /// Applied to every output element.
     pub activation: Activation,
+}
+
+/// The packed parameters of a convolution.
+#[derive(Clone, Copy)]
+struct Packed<'a, E, W> {
+    /// How the weights lie.
+    panels: Panels,
+    /// Panels of filters, biases and slopes.
+    weights: &'a [W],
+    /// The scales and shifts of an affine [`Conv::pre`].
+    beside: &'a [E],
 }
 
 impl Conv {
@@ -160,7 +173,7 @@ impl RowKernel for Conv {
         constants: &[Rows<'_>],
         output: &mut RowsMut<'_>,
     ) {
-        self.make(context, y, operands, constants, output);
+        self.make(self.packed(constants), context, y, operands, output);
     }
 
     fn sharing(&self, rows: usize, workers: usize, output: &RowShape) -> Sharing {
@@ -180,7 +193,7 @@ impl RowKernel<F16, F16> for Conv {
         constants: &[Rows<'_, F16>],
         output: &mut RowsMut<'_, F16>,
     ) {
-        self.make(context, y, operands, constants, output);
+        self.make(self.packed(constants), context, y, operands, output);
     }
 
     #[inline]
@@ -190,23 +203,31 @@ impl RowKernel<F16, F16> for Conv {
 }
 
 impl Conv {
+    /// What is packed as elements of the tensors.
+    #[inline]
+    fn packed<'a, E>(&self, constants: &[Rows<'a, E>]) -> Packed<'a, E, E> {
+        let panels = self.panels();
+        let (weights, beside) = constants[0].row(0)[..self.packed_len()].split_at(panels.len());
+        Packed { panels, weights, beside }
+    }
+
     /// What the kernel does.
     #[inline]
-    fn make<E: Pixels>(
+    fn make<E: Pixels, W: Weight>(
         &self,
+        packed: Packed<'_, E, W>,
         context: &mut Context<'_>,
         y: Range<usize>,
         operands: &[Rows<'_, E>],
-        constants: &[Rows<'_, E>],
         output: &mut RowsMut<'_, E>,
     ) {
-        let (isa, weights, output) = (context.isa, constants[0].row(0), SharedRows::new(output));
+        let (isa, output) = (context.isa, SharedRows::new(output));
         self.deal(context, |tiles| {
             #[allow(unsafe_code, reason = "several workers write one tensor")]
             // SAFETY: output channels are each of one call only, and the caller's borrow of the output lasts until all
             // are done.
             unsafe {
-                conv_shared(isa, self, y.clone(), tiles, operands, weights, output);
+                conv_shared(isa, self, y.clone(), tiles, operands, packed, output);
             }
         });
     }
@@ -251,21 +272,20 @@ impl Conv {
 /// # Panics
 /// As the kernel.
 #[allow(unsafe_code, reason = "several workers write one tensor")]
-unsafe fn conv_shared<E: Pixels>(
+unsafe fn conv_shared<E: Pixels, W: Weight>(
     isa: Isa,
     p: &Conv,
     y: Range<usize>,
     tiles: Range<usize>,
     inputs: &[Rows<'_, E>],
-    weights: &[E],
+    Packed { panels, weights, beside }: Packed<'_, E, W>,
     output: SharedRows<'_, E>,
 ) {
-    let (weights, constants) = weights[..p.packed_len()].split_at(p.panels().len());
-    let before = p.pre.map(|pre| pre::Before::new(pre, constants));
+    let before = p.pre.map(|pre| pre::Before::new(pre, beside));
     if p.is_depthwise() {
         assert!(inputs.len() == 1, "operands of a depthwise convolution");
         let input = inputs[0];
-        isa.run(depthwise::Depthwise { p, y, tiles, input, before, weights, output });
+        isa.run(depthwise::Depthwise { p, panels, y, tiles, input, before, weights, output });
     } else {
         let (parts, residual) = match inputs.split_last() {
             Some((&residual, parts)) if p.residual => (parts, Some(residual)),
@@ -273,6 +293,6 @@ unsafe fn conv_shared<E: Pixels>(
         };
         let channels: usize = parts.iter().map(|part| part.shape.channels).sum();
         assert!(parts.len() == 1 || p.groups == 1 && channels == p.channels, "parts of an image");
-        isa.run(dense::Dense { p, y, tiles, parts, residual, before, weights, output });
+        isa.run(dense::Dense { p, panels, y, tiles, parts, residual, before, weights, output });
     }
 }

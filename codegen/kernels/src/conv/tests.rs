@@ -16,7 +16,7 @@ use super::transpose::{ConvTranspose, conv_transpose_shared};
 use super::*;
 
 /// The definition, in double precision: input `[height, width, channels]`, weights in ONNX order.
-fn textbook(
+pub(super) fn textbook(
     p: &Conv,
     [height, width]: [usize; 2],
     input: &[f32],
@@ -60,7 +60,7 @@ fn textbook(
     (result, out)
 }
 
-fn random_conv(random: &mut Random) -> Conv {
+pub(super) fn random_conv(random: &mut Random) -> Conv {
     let groups = *random.pick(&[1, 1, 1, 2, 3]);
     let (mut channels, mut filters) = (groups * random.within(1, 9), groups * random.within(1, 40));
     let mut groups = groups;
@@ -132,8 +132,24 @@ fn rows_and_channels_in_any_division_are_the_textbook_ones() {
                     // SAFETY: one after the other.
                     unsafe {
                         let output = SharedRows::new(&mut output);
-                        conv_shared(isa, &p, from..to, cut..p.tiles(), &[input], &packed, output);
-                        conv_shared(isa, &p, from..to, 0..cut, &[input], &packed, output);
+                        conv_shared(
+                            isa,
+                            &p,
+                            from..to,
+                            cut..p.tiles(),
+                            &[input],
+                            p.packed(&[Rows::line(&packed)]),
+                            output,
+                        );
+                        conv_shared(
+                            isa,
+                            &p,
+                            from..to,
+                            0..cut,
+                            &[input],
+                            p.packed(&[Rows::line(&packed)]),
+                            output,
+                        );
                     }
                     (from..to).for_each(|y| got.extend_from_slice(output.row(y)));
                     assert!(made[len..].iter().all(|x| x.is_nan()), "case {case}: it wrote beyond its rows");
@@ -315,8 +331,24 @@ fn what_comes_before_is_as_in_layers_of_its_own() {
                 // SAFETY: one after the other.
                 unsafe {
                     let output = SharedRows::new(&mut output);
-                    conv_shared(isa, &with, y.clone(), cut..p.tiles(), &[x], &packed_with, output);
-                    conv_shared(isa, &with, y, 0..cut, &[x], &packed_with, output);
+                    conv_shared(
+                        isa,
+                        &with,
+                        y.clone(),
+                        cut..p.tiles(),
+                        &[x],
+                        with.packed(&[Rows::line(&packed_with)]),
+                        output,
+                    );
+                    conv_shared(
+                        isa,
+                        &with,
+                        y,
+                        0..cut,
+                        &[x],
+                        with.packed(&[Rows::line(&packed_with)]),
+                        output,
+                    );
                 }
             }
             let bits = |v: &[f32]| v.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
@@ -425,8 +457,16 @@ fn operands_are_read_where_they_lie() {
                 // SAFETY: one after the other.
                 unsafe {
                     let output = SharedRows::new(&mut output);
-                    conv_shared(isa, &p, y.clone(), cut..p.tiles(), &inputs, &packed, output);
-                    conv_shared(isa, &p, y, 0..cut, &inputs, &packed, output);
+                    conv_shared(
+                        isa,
+                        &p,
+                        y.clone(),
+                        cut..p.tiles(),
+                        &inputs,
+                        p.packed(&[Rows::line(&packed)]),
+                        output,
+                    );
+                    conv_shared(isa, &p, y, 0..cut, &inputs, p.packed(&[Rows::line(&packed)]), output);
                 }
             }
             let bits = |v: &[f32]| v.iter().map(|x| x.to_bits()).collect::<Vec<_>>();

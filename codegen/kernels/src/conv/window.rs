@@ -6,6 +6,7 @@ use core::ops::Range;
 use super::super::indirect::{MOST_PIXELS, PADDED_SPAN, Spans};
 use super::super::rows::Rows;
 use super::super::shared::SharedRows;
+use super::super::weight::Weight;
 use super::Conv;
 use super::dense::{Dense, Pixels};
 
@@ -91,7 +92,12 @@ pub(super) struct Window<'w, 'a, E> {
 
 impl<'w, 'a, E: Pixels> Window<'w, 'a, E> {
     #[inline(always)]
-    pub fn new(conv: &'w Dense<'a, E>, group: usize, pixels: &'w Tile, taps: Range<usize>) -> Self {
+    pub fn new<W: Weight>(
+        conv: &'w Dense<'a, E, W>,
+        group: usize,
+        pixels: &'w Tile,
+        taps: Range<usize>,
+    ) -> Self {
         let (p, image) = (conv.p, &conv.parts[0]);
         let shape = &image.shape;
         let channels = p.channels / p.groups;
@@ -159,7 +165,7 @@ struct Piece {
 
 impl<'w, 'a, E: Pixels> Parts<'w, 'a, E> {
     #[inline(always)]
-    pub fn new(conv: &'w Dense<'a, E>, pixels: &'w Tile, taps: Range<usize>) -> Self {
+    pub fn new<W: Weight>(conv: &'w Dense<'a, E, W>, pixels: &'w Tile, taps: Range<usize>) -> Self {
         let (p, parts) = (conv.p, conv.parts);
         let as_they_are = conv.is_in_place() && pixels.are_within(p, parts[0].shape.width);
         let longest = if as_they_are { p.channels } else { PADDED_SPAN };

@@ -5,7 +5,7 @@ mod fronts;
 mod headlines;
 mod notes;
 mod offsets;
-mod plans;
+pub(super) mod plans;
 mod printed;
 mod rows;
 

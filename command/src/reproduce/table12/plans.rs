@@ -20,7 +20,7 @@ pub(super) const ELEMENT_BYTES: u64 = 4;
 pub(super) const BASELINES: [Method; 3] = [Method::None, Method::Reuse, Method::Parts];
 
 /// The plan of an application under a method, in the words of its file.
-pub(super) fn plan(
+pub fn plan(
     file: &str,
     seed: u64,
     method: Method,
@@ -35,13 +35,13 @@ pub(super) fn plan(
 }
 
 /// An application as its file states it.
-pub(super) fn opened(file: &str) -> Result<Opened, Error> {
+pub fn opened(file: &str) -> Result<Opened, Error> {
     let origin = Origin { name: "app.ron".into(), text: Some(file.into()), replaced: Vec::new() };
     Ok(Opened { spec: spec::parse(&origin)?, origin, folder: PathBuf::new() })
 }
 
 /// The plan of an application, which the checker accepts.
-pub(super) fn checked(opened: &Opened, watch: &Watch<'_>) -> Result<Plan, Error> {
+pub fn checked(opened: &Opened, watch: &Watch<'_>) -> Result<Plan, Error> {
     let application = opened.resolve()?;
     let device = DeviceProfile::find(&application.device, Path::new(""))?;
     let paths = application.cnns.iter().map(|cnn| cnn.model.name.clone()).collect();

@@ -1,0 +1,175 @@
+//! Weights as they lie in panels: elements as those of the tensors, or integers of 8 bits.
+//!
+//! A panel of integers has room for other constants of its channels, so it is bytes: `f32` scales of all channels, their
+//! biases as halves, the integers step by step, and with a PRelu its slopes as halves. An output channel is
+//! `scale · Σ integer · x + bias`: the integers are widened as they are loaded, and the scale is applied once, when the
+//! sum ends. Nothing of such a panel needs alignment.
+#![allow(unsafe_code, reason = "vector instructions; each block says why it is sound")]
+
+use super::arch::{PANEL, Simd};
+use super::element::{Element, F16};
+
+/// A vector of output channels of a panel.
+pub(crate) struct Lanes<W> {
+    /// Where the panel begins.
+    pub panel: *const W,
+    /// Its channels.
+    pub width: usize,
+    /// The vector's first channel; beyond those of the panel where it is narrow.
+    pub first: usize,
+}
+
+impl<W> Clone for Lanes<W> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<W> Copy for Lanes<W> {}
+
+impl<W: Weight> Lanes<W> {
+    /// The vector's weights of a step.
+    #[inline(always)]
+    pub fn at(self, step: usize) -> *const W {
+        self.panel.wrapping_add(self.width * (W::BEFORE + step) + self.first)
+    }
+}
+
+/// What weights are kept as: an [`Element`], or `i8`.
+pub(crate) trait Weight: Copy + Send + Sync + 'static {
+    /// Elements of an output channel before its weights, and as many of its slope, if it has one.
+    const BEFORE: usize;
+    const SLOPE: usize;
+
+    /// The `LANES` weights at `p`.
+    ///
+    /// # Safety
+    /// As [`Simd::load`].
+    unsafe fn load<S: Simd>(p: *const Self) -> S::V;
+
+    /// What sums begin with.
+    ///
+    /// # Safety
+    /// In [`super::arch::Job::run`]; the panel is there, and zeros after it as `Panels::reach` says.
+    unsafe fn begin<S: Simd>(lanes: Lanes<Self>) -> S::V;
+
+    /// What becomes of sums of products.
+    ///
+    /// # Safety
+    /// As [`Weight::begin`].
+    unsafe fn end<S: Simd, const M: usize, const N: usize>(
+        lanes: &[Lanes<Self>; N],
+        sums: &mut [[S::V; N]; M],
+    );
+
+    /// Slopes, which follow so many steps.
+    ///
+    /// # Safety
+    /// As [`Weight::begin`]; the panel has slopes.
+    unsafe fn slopes<S: Simd>(lanes: Lanes<Self>, steps: usize) -> S::V;
+}
+
+/// Biases, weights and slopes are elements alike, and sums begin with the biases.
+impl<E: Element> Weight for E {
+    const BEFORE: usize = 1;
+    const SLOPE: usize = 1;
+
+    #[inline(always)]
+    unsafe fn load<S: Simd>(p: *const E) -> S::V {
+        // SAFETY: the caller's.
+        unsafe { <E as super::element::Vectors>::load::<S>(p) }
+    }
+
+    #[inline(always)]
+    unsafe fn begin<S: Simd>(lanes: Lanes<E>) -> S::V {
+        // SAFETY: the caller's.
+        unsafe { <E as super::element::Vectors>::load::<S>(lanes.panel.wrapping_add(lanes.first)) }
+    }
+
+    #[inline(always)]
+    unsafe fn end<S: Simd, const M: usize, const N: usize>(_: &[Lanes<E>; N], _: &mut [[S::V; N]; M]) {}
+
+    #[inline(always)]
+    unsafe fn slopes<S: Simd>(lanes: Lanes<E>, steps: usize) -> S::V {
+        // SAFETY: the caller's.
+        unsafe { <E as super::element::Vectors>::load::<S>(lanes.at(steps)) }
+    }
+}
+
+impl Weight for i8 {
+    const BEFORE: usize = size_of::<f32>() + size_of::<F16>();
+    const SLOPE: usize = size_of::<F16>();
+
+    #[inline(always)]
+    unsafe fn load<S: Simd>(p: *const i8) -> S::V {
+        // SAFETY: the caller's.
+        unsafe { S::load_byte(p) }
+    }
+
+    #[inline(always)]
+    unsafe fn begin<S: Simd>(_: Lanes<i8>) -> S::V {
+        // SAFETY: the caller's.
+        unsafe { S::splat(0.0) }
+    }
+
+    #[inline(always)]
+    unsafe fn end<S: Simd, const M: usize, const N: usize>(
+        lanes: &[Lanes<i8>; N],
+        sums: &mut [[S::V; N]; M],
+    ) {
+        for (v, &Lanes { panel, width, first }) in lanes.iter().enumerate() {
+            let left = width.saturating_sub(first);
+            // SAFETY: the caller's.
+            unsafe {
+                let scale = floats::<S>(panel.wrapping_add(size_of::<f32>() * first), left);
+                let biases = size_of::<f32>() * width + size_of::<F16>() * first;
+                let bias = halves::<S>(panel.wrapping_add(biases), left);
+                for sums in sums.iter_mut() {
+                    sums[v] = S::mul_add(sums[v], scale, bias);
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn slopes<S: Simd>(Lanes { panel, width, first }: Lanes<i8>, steps: usize) -> S::V {
+        let at = width * (Self::BEFORE + steps) + size_of::<F16>() * first;
+        // SAFETY: the caller's.
+        unsafe { halves::<S>(panel.wrapping_add(at), width.saturating_sub(first)) }
+    }
+}
+
+/// A vector of the floats at `p`, of which no more than `left` are there.
+///
+/// # Safety
+/// In [`super::arch::Job::run`].
+#[inline(always)]
+unsafe fn floats<S: Simd>(p: *const i8, left: usize) -> S::V {
+    // SAFETY: the caller's; a part is copied to where there is a whole vector.
+    unsafe {
+        if left >= S::LANES {
+            return S::load(p.cast());
+        }
+        let mut whole = [0.0f32; PANEL];
+        core::ptr::copy_nonoverlapping(p, whole.as_mut_ptr().cast(), size_of::<f32>() * left);
+        S::load(whole.as_ptr())
+    }
+}
+
+/// The same of halves, widened.
+///
+/// # Safety
+/// As [`floats`].
+#[inline(always)]
+unsafe fn halves<S: Simd>(p: *const i8, left: usize) -> S::V {
+    // SAFETY: as above.
+    unsafe {
+        if left >= S::LANES {
+            return S::load_half(p.cast());
+        }
+        let mut whole = [F16::default(); PANEL];
+        core::ptr::copy_nonoverlapping(p, whole.as_mut_ptr().cast(), size_of::<F16>() * left);
+        S::load_half(whole.as_ptr())
+    }
+}

@@ -1,0 +1,88 @@
+//! Mixed precision: which kernel computes a layer of 16-bit floats whose weights are 8-bit integers, and how these are made
+//! of the floats of the model.
+
+use csdfc_kernels::conv::mixed::{MixedConv, MixedGemm};
+use csdfc_kernels::element::F16;
+
+use crate::operator::{Function, Operator};
+use crate::shape::Shape;
+
+use super::choice::Choice;
+use super::constants::{self, Packing, Part};
+use super::kernel::{Kernel, Site};
+use super::products::{is_computed, rows_of_product};
+
+/// A convolution, of all its operands.
+pub(super) fn convolution(site: &Site<'_>) -> Result<Choice, String> {
+    let seen: Vec<&Shape> = site.inputs.iter().map(|x| x.seen).collect();
+    let Some((part, in_place)) = constants::panels(site.operator, &seen) else { return site.unsupported() };
+    let inputs = site.inputs.iter().map(|x| x.image());
+    let (Some(inputs), Some(output)) = (inputs.collect(), site.image()) else { return site.unsupported() };
+    let Some(conv) = part.packing.conv().filter(is_computed) else { return site.unsupported() };
+    let kernel = Kernel::rows::<F16, F16>(MixedConv { conv });
+    Choice::by_rows(kernel, inputs, output).with_panels(site, of_integers(part), in_place)
+}
+
+/// A matrix product by constants.
+pub(super) fn gemm(site: &Site<'_>) -> Result<Choice, String> {
+    let (Operator::Gemm(attributes), [x]) = (site.operator, site.inputs.as_slice()) else {
+        return site.unsupported();
+    };
+    let Some((mut part, in_place)) = constants::panels(site.operator, &[x.seen]) else {
+        return site.unsupported();
+    };
+    let Packing::Gemm { gemm, image, .. } = &mut part.packing else { return site.unsupported() };
+    let gemm = *gemm;
+    let tensors = rows_of_product(site, x, attributes.inner);
+    *image = tensors.image;
+    let choice = match (tensors.input, tensors.output) {
+        (Some(input), Some(output)) => {
+            let kernel = Kernel::rows::<F16, F16>(MixedConv { conv: gemm.as_conv() });
+            Choice::by_rows(kernel, vec![input], output)
+        }
+        _ => site.elements(Kernel::elements::<F16, F16>(MixedGemm { gemm }))?,
+    };
+    choice.with_panels(site, of_integers(part), in_place)
+}
+
+fn of_integers(part: Part) -> Part {
+    Part { packing: Packing::Mixed(Box::new(part.packing)), ..part }
+}
+
+/// Bytes of so many parameters of a layer: 1 of each weight, 4 of the scale of each output channel, 2 of all else.
+pub(super) fn parameter_bytes(operator: &Operator, inputs: &[&Shape], elements: u64) -> u64 {
+    let panels = constants::panels(operator, inputs).and_then(|(part, _)| part.packing.conv());
+    let [weights, filters] = panels.map_or([0; 2], |conv| {
+        let steps = conv.kernel[0] * conv.kernel[1] * (conv.channels / conv.groups);
+        [conv.filters * steps, conv.filters].map(|count| count as u64)
+    });
+    2 * elements - weights + 4 * filters
+}
+
+/// Pairs of bytes that a layer's parameters take as packed: as many halves as the layer's kernel is told of.
+pub(super) fn stored_halves(operator: &Operator, inputs: &[&Shape], elements: u64) -> u64 {
+    let Some((part, in_place)) = constants::panels(operator, inputs) else { return elements };
+    let slopes = match operator.activation() {
+        Some(Function::PRelu { slope }) if in_place => slope.iter().product(),
+        _ => 0,
+    };
+    (of_integers(part).packing.len() + slopes) as u64
+}
+
+/// Packs the parameters of a convolution, or of a matrix product by constants, in mixed precision.
+///
+/// # Errors
+/// When they are not as many as they should be, or a weight is no number.
+pub(crate) fn pack(panels: &Packing, parameters: &[Vec<f32>], packed: &mut [u8]) -> Result<(), String> {
+    let weights = parameters.first().map_or(&[][..], Vec::as_slice);
+    if let Some(weight) = weights.iter().find(|weight| !weight.is_finite()) {
+        return Err(format!(
+            "one of its weights is {weight}, which no 8-bit integer stands for: give it another precision"
+        ));
+    }
+    let Some(conv) = panels.conv() else { return Err("its parameters have no panels: a mistake".into()) };
+    let mut wide = vec![0.0; panels.len()];
+    panels.pack(parameters, &mut wide)?;
+    MixedConv { conv }.quantise(&wide, packed);
+    Ok(())
+}
