@@ -237,7 +237,8 @@ impl StoredElement {
         }
     }
 
-    fn decode(self, bytes: &[u8]) -> Vec<f32> {
+    /// The values of little-endian bytes.
+    pub(crate) fn decode(self, bytes: &[u8]) -> Vec<f32> {
         match self {
             StoredElement::F32 => {
                 bytes.as_chunks().0.iter().map(|chunk| f32::from_le_bytes(*chunk)).collect()
@@ -278,7 +279,8 @@ mod tests {
 
     #[test]
     fn halves_are_read() {
-        let halves: Vec<u8> = [0x3c00u16, 0xc100, 0x0001].iter().flat_map(|half| half.to_le_bytes()).collect();
+        let halves: Vec<u8> =
+            [0x3c00u16, 0xc100, 0x0001].iter().flat_map(|half| half.to_le_bytes()).collect();
         let source = WeightSource::Bytes { bytes: Arc::new(halves), element: StoredElement::F16 };
         let values = Weights { dims: vec![3], source, scale: None }.values().unwrap();
         assert_eq!(values, [1.0, -2.5, 2.0f32.powi(-24)]);

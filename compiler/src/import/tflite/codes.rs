@@ -283,3 +283,32 @@ const OPERATORS: &[&str] = &[
     "STABLEHLO_SHIFT_LEFT",
     "STABLEHLO_CBRT",
 ];
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::OPERATORS;
+
+    /// The code of an operator.
+    pub fn code(name: &str) -> i32 {
+        let place = OPERATORS.iter().position(|other| *other == name);
+        i32::try_from(place.expect("a name of the schema")).expect("a code")
+    }
+
+    /// The operator of a code.
+    pub fn name(code: i32) -> &'static str {
+        OPERATORS[code as usize]
+    }
+
+    #[test]
+    fn codes_are_those_of_the_schema() {
+        let some = [
+            ("CONV_2D", 3),
+            ("CUSTOM", 32),
+            ("PRELU", 54),
+            ("HARD_SWISH", 117),
+            ("GELU", 150),
+            ("DILATE", 203),
+        ];
+        some.iter().for_each(|(name, number)| assert_eq!(code(name), *number, "{name}"));
+    }
+}

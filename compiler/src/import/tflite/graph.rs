@@ -11,13 +11,13 @@ use rten_onnx::onnx::{
 use super::op::{Op, Operand};
 use super::schema::{File, Model, Operator as Stated};
 use super::{SUPPORTED, ops};
+use crate::import::ImportOptions;
 use crate::import::builder::{Builder, MAX_LAYERS, NodeName};
 use crate::import::error::{Fault, ImportError, UnsupportedNode};
 use crate::import::graph::without_dead_layers;
 use crate::import::inputs::{self, InputSeat};
 use crate::import::node::{Node, Value};
 use crate::import::ops::{integers, layout};
-use crate::import::ImportOptions;
 use crate::network::{Network, NetworkOutput};
 
 /// The network of a model whose bytes these are. Its weights are read later from `path`, if there is one.
@@ -28,10 +28,8 @@ pub(in crate::import) fn build(
     options: &ImportOptions,
 ) -> Result<Network, ImportError> {
     let file = File { bytes, path };
-    let stated = Model::read(bytes).map_err(|fault| ImportError::NotTflite {
-        model: model.to_string(),
-        reason: fault.reason,
-    })?;
+    let stated = Model::read(bytes)
+        .map_err(|fault| ImportError::NotTflite { model: model.to_string(), reason: fault.reason })?;
     let graph = Graph { model, stated: &stated, file };
     let needed = graph.needed()?;
     graph.check_supported(&needed)?;
@@ -91,7 +89,8 @@ impl<'a> Graph<'a, '_> {
         };
         let mut builder = Builder::new(self.stated.operators.iter().map(name).collect());
         let mut values: Vec<Option<Value>> = vec![None; tensors.len()];
-        let inputs: Vec<&str> = self.stated.inputs.iter().map(|index| tensors[*index].name.as_str()).collect();
+        let inputs: Vec<&str> =
+            self.stated.inputs.iter().map(|index| tensors[*index].name.as_str()).collect();
         inputs::check_names(self.model, &inputs, options)?;
         for &index in &self.stated.inputs {
             let (tensor, info) = (&tensors[index], self.info(index));
@@ -152,19 +151,24 @@ impl<'a> Graph<'a, '_> {
             return Ok(value.clone());
         }
         let tensor = &self.stated.tensors[index];
-        let stored = self.stated.constant(builder, self.file, tensor).map_err(|fault| ImportError::Tensor {
-            model: self.model.to_string(),
-            tensor: tensor.name.clone(),
-            reason: fault.reason,
-            help: fault.help,
-        })?;
+        let stored =
+            self.stated.constant(builder, self.file, tensor).map_err(|fault| ImportError::Tensor {
+                model: self.model.to_string(),
+                tensor: tensor.name.clone(),
+                reason: fault.reason,
+                help: fault.help,
+            })?;
         match stored {
             Some(constant) => Ok(values[index].insert(constant.into()).clone()),
             None => {
                 let (name, reader) = (&tensor.name, self.label(reader));
                 let reason = match tensor.is_variable {
-                    true => format!("tensor {name}, which {reader} needs, is kept from one frame to the next"),
-                    false => format!("no operator before {reader} computes tensor {name}, and it has no data"),
+                    true => {
+                        format!("tensor {name}, which {reader} needs, is kept from one frame to the next")
+                    }
+                    false => {
+                        format!("no operator before {reader} computes tensor {name}, and it has no data")
+                    }
                 };
                 Err(self.wrong(reason))
             }
@@ -193,8 +197,15 @@ impl<'a> Graph<'a, '_> {
                 return Err(wrong("it is an input of the network, with no layer between"));
             }
             let proto = NodeProto::default();
-            let producer = self.stated.operators.iter().position(|operator| operator.outputs.contains(&index));
-            let node = Node { proto: &proto, index: producer.unwrap_or(0), operator: "", opset: 0, inputs: Vec::new() };
+            let producer =
+                self.stated.operators.iter().position(|operator| operator.outputs.contains(&index));
+            let node = Node {
+                proto: &proto,
+                index: producer.unwrap_or(0),
+                operator: "",
+                opset: 0,
+                inputs: Vec::new(),
+            };
             let fault = |fault: Fault| wrong(&fault.reason);
             // What the caller gets are floats: those that are the integers.
             let is_signed = stated.element == DataType::INT8;
@@ -211,7 +222,8 @@ impl<'a> Graph<'a, '_> {
     /// An input as ONNX states it.
     fn info(&self, index: usize) -> ValueInfoProto {
         let tensor = &self.stated.tensors[index];
-        let dim = |dim: &i32| Dimension { dim_value: (*dim >= 0).then_some(i64::from(*dim)), dim_param: None };
+        let dim =
+            |dim: &i32| Dimension { dim_value: (*dim >= 0).then_some(i64::from(*dim)), dim_param: None };
         let shape = TensorShapeProto { dim: tensor.dims.iter().map(dim).collect() };
         let tensor_type = Some(TypeProtoTensor { elem_type: Some(tensor.element), shape: Some(shape) });
         let kind = TypeProto { tensor_type, ..TypeProto::default() };
@@ -220,7 +232,10 @@ impl<'a> Graph<'a, '_> {
 
     /// What an operator is called: the name of its first output.
     fn label(&self, operator: &Stated) -> String {
-        operator.outputs.first().map_or_else(|| "?".into(), |output| self.stated.tensors[*output].name.clone())
+        operator
+            .outputs
+            .first()
+            .map_or_else(|| "?".into(), |output| self.stated.tensors[*output].name.clone())
     }
 
     fn error(&self, operator: &Stated, fault: Fault) -> ImportError {

@@ -210,9 +210,9 @@ impl<'a, 'b> Op<'a, 'b> {
                 let first = is_channels_last(&x.operand.shape).then(|| self.builder.reordered(&x)).flatten();
                 match first {
                     Some(first) => Ok(first.into()),
-                    None => {
-                        Ok(self.view(|builder, node| builder.transpose(node, &x, FROM_FIRST.to_vec()))?.into())
-                    }
+                    None => Ok(self
+                        .view(|builder, node| builder.transpose(node, &x, FROM_FIRST.to_vec()))?
+                        .into()),
                 }
             }
             Value::Constant(x) if x.dims.len() == IMAGE => Ok(x.transposed(&FROM_FIRST)?.into()),
@@ -225,7 +225,9 @@ impl<'a, 'b> Op<'a, 'b> {
         match y {
             Value::Tensor(y) if y.rank() == IMAGE => match self.builder.reordered(&y) {
                 Some(last) => Ok(last.into()),
-                None => Ok(self.view(|builder, node| builder.transpose(node, &y, FROM_LAST.to_vec()))?.into()),
+                None => {
+                    Ok(self.view(|builder, node| builder.transpose(node, &y, FROM_LAST.to_vec()))?.into())
+                }
             },
             Value::Constant(y) if y.dims.len() == IMAGE => Ok(y.transposed(&FROM_LAST)?.into()),
             y => Ok(y),
@@ -244,7 +246,8 @@ impl<'a, 'b> Op<'a, 'b> {
 
     /// Operands that broadcast to each other: channels-first, if one of them is an image of the network.
     pub fn aligned(&mut self, values: Vec<Value>) -> Result<(Vec<Value>, bool), Fault> {
-        let is_image = |value: &Value| matches!(value, Value::Tensor(x) if is_channels_last(&x.operand.shape));
+        let is_image =
+            |value: &Value| matches!(value, Value::Tensor(x) if is_channels_last(&x.operand.shape));
         let highest = values.iter().map(|value| dims(value).len()).max();
         if !values.iter().any(is_image) || highest != Some(IMAGE) {
             return Ok((values, false));

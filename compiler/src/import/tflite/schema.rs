@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use rten_onnx::onnx::DataType;
 
-use super::codes;
 use super::flat::{Record, Records, Stored};
+use super::{codes, sparse};
 use crate::import::builder::Builder;
-use crate::import::constant::{Constant, Data, MAX_RANK, PRECISION_HELP, count, dimensions, integer, type_name};
+use crate::import::constant::{
+    Constant, Data, MAX_RANK, PRECISION_HELP, count, dimensions, integer, type_name,
+};
 use crate::import::error::{Fault, fault};
 use crate::network::weights::{StoredElement, WeightSource};
 
@@ -65,7 +67,8 @@ pub(super) struct Tensor<'a> {
     /// Whether it keeps its elements from one frame to the next.
     pub is_variable: bool,
     buffer: usize,
-    is_sparse: bool,
+    /// Where its stored elements stand, if these are not all.
+    sparsity: Option<Record<'a>>,
 }
 
 /// Which numbers the integers of a tensor stand for.
@@ -138,10 +141,6 @@ impl<'a> Model<'a> {
             return Ok(None);
         };
         let Some(Stored { bytes, offset }) = stored(buffer, file.bytes)? else { return Ok(None) };
-        if tensor.is_sparse {
-            return Err(Fault::new("it is sparse: only some of its elements are stored")
-                .help("convert the model without sparsity"));
-        }
         let dims = dimensions(&tensor.dims.iter().map(|dim| i64::from(*dim)).collect::<Vec<_>>())?;
         let elements = count(&dims)?;
         let float = match tensor.element {
@@ -161,6 +160,10 @@ impl<'a> Model<'a> {
                 return Err(Fault::new(format!("its elements are {name}")).help(PRECISION_HELP));
             }
         };
+        if let Some(sparsity) = &tensor.sparsity {
+            builder.charge(elements)?;
+            return dense(sparsity, dims, bytes, float).map(Some);
+        }
         // At most 2^31 elements of 8 bytes.
         if bytes.len() != elements * size {
             return fault!("{} bytes are stored where its dimensions need {}", bytes.len(), elements * size);
@@ -184,6 +187,26 @@ impl<'a> Model<'a> {
         };
         Ok(Some(Constant { dims, data, stored: Some(tensor.element) }))
     }
+}
+
+/// A sparse constant of floats with its zeros.
+fn dense(
+    sparsity: &Record,
+    dims: Vec<usize>,
+    bytes: &[u8],
+    float: Option<StoredElement>,
+) -> Result<Constant, Fault> {
+    let Some(float) = float else {
+        return Err(Fault::new("it is sparse, and has integers; csdfc reads sparse floats")
+            .help("convert the model without sparsity"));
+    };
+    let (values, places) = (float.decode(bytes), sparse::places(sparsity, &dims)?);
+    if values.len() != places.len() {
+        return fault!("it is sparse: {} elements are stored, and {} are listed", values.len(), places.len());
+    }
+    let mut all = vec![0.0; dims.iter().product()];
+    places.into_iter().zip(values).for_each(|(place, value)| all[place] = value);
+    Ok(Constant::floats(dims, all))
 }
 
 /// The bytes of a buffer, which may lie beyond the flatbuffer. None if it is empty.
@@ -220,7 +243,7 @@ impl<'a> Tensor<'a> {
             quantisation: quantisation.map_err(named)?.flatten(),
             is_variable: tensor.flag(5)?,
             buffer: tensor.field::<u32>(2)?.unwrap_or(0) as usize,
-            is_sparse: tensor.field::<Record>(6)?.is_some(),
+            sparsity: tensor.field(6)?,
             name,
         })
     }

@@ -55,6 +55,7 @@ const ROWS: &[(&str, Import)] = &[
     ("CONCATENATION", movement::concatenation),
     ("CONV_2D", windows::conv),
     ("Convolution2DTransposeBias", windows::transpose_conv_bias),
+    ("DENSIFY", views::densify),
     ("DEPTHWISE_CONV_2D", windows::depthwise_conv),
     ("DEPTH_TO_SPACE", movement::depth_to_space),
     ("DEQUANTIZE", views::dequantise),

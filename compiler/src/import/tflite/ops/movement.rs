@@ -43,7 +43,11 @@ pub(super) fn unpack(op: &mut Op) -> Result<Vec<Value>, Fault> {
     let from = dims(&x);
     let axis = op.axis(op.int(1, 0)?, from.len(), false)?;
     if from[axis] > MAX_PARTS || from[axis] != op.outputs.len() {
-        return fault!("it has {} outputs of {}; csdfc takes at most {MAX_PARTS}", op.outputs.len(), from[axis]);
+        return fault!(
+            "it has {} outputs of {}; csdfc takes at most {MAX_PARTS}",
+            op.outputs.len(),
+            from[axis]
+        );
     }
     let mut left = from.clone();
     left.remove(axis);
@@ -136,8 +140,12 @@ pub(super) fn strided_slice(op: &mut Op) -> Result<Vec<Value>, Fault> {
             steps[axis] = strides[axis];
         }
         if has(taken) {
-            let index = node::axis(begin[axis], from[axis])
-                .map_err(|_| Fault::new(format!("index {} is out of range: dimension {axis} is {}", begin[axis], from[axis])))?;
+            let index = node::axis(begin[axis], from[axis]).map_err(|_| {
+                Fault::new(format!(
+                    "index {} is out of range: dimension {axis} is {}",
+                    begin[axis], from[axis]
+                ))
+            })?;
             (starts[axis], ends[axis], steps[axis]) = (index as i64, index as i64 + 1, 1);
         } else {
             left.push(axis);
@@ -163,7 +171,9 @@ pub(super) fn gather(op: &mut Op) -> Result<Vec<Value>, Fault> {
 pub(super) fn pad(op: &mut Op) -> Result<Vec<Value>, Fault> {
     let value = if op.has(2) {
         let number = op.number(2)?;
-        let Value::Constant(number) = number else { return fault!("it pads with a number that the network computes") };
+        let Value::Constant(number) = number else {
+            return fault!("it pads with a number that the network computes");
+        };
         number.scalar()?
     } else {
         0.0
@@ -186,7 +196,8 @@ fn padded(op: &mut Op, mode: &str, value: Option<f32>) -> Result<Vec<Value>, Fau
         return fault!("it has {} paddings for {rank} dimensions", pads.len());
     }
     let (x, is_first) = op.first_if_last(x)?;
-    let side = |side: usize| reordered(&pads.iter().skip(side).step_by(2).copied().collect::<Vec<_>>(), is_first);
+    let side =
+        |side: usize| reordered(&pads.iter().skip(side).step_by(2).copied().collect::<Vec<_>>(), is_first);
     let pads = list(side(0).into_iter().chain(side(1)).collect());
     let value = value.map(scalar);
     let y = op.node("Pad", [Some(x), Some(pads), value], vec![text("mode", mode)])?;

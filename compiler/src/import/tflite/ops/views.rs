@@ -2,7 +2,6 @@
 
 use rten_onnx::onnx::DataType;
 
-use crate::import::constant::Constant;
 use crate::import::error::{Fault, fault};
 use crate::import::node::{self, Value};
 use crate::import::tflite::op::{Op, dims, int, ints, list};
@@ -19,7 +18,8 @@ pub(super) fn reshape(op: &mut Op) -> Result<Vec<Value>, Fault> {
             wanted.into_iter().map(i64::from).collect()
         }
     };
-    let known: usize = wanted.iter().filter_map(|dim| usize::try_from(*dim).ok()).fold(1, usize::saturating_mul);
+    let known: usize =
+        wanted.iter().filter_map(|dim| usize::try_from(*dim).ok()).fold(1, usize::saturating_mul);
     let all: usize = dims(&x).iter().product();
     let dim = |dim: &i64| match (dim, usize::try_from(*dim)) {
         (-1, _) if known > 0 => Ok(all / known),
@@ -86,20 +86,19 @@ pub(super) fn dequantise(op: &mut Op) -> Result<Vec<Value>, Fault> {
     Ok(vec![op.number(0)?])
 }
 
+/// `DENSIFY`: constants are dense already.
+pub(super) fn densify(op: &mut Op) -> Result<Vec<Value>, Fault> {
+    Ok(vec![op.constant(0, "operand")?.clone().into()])
+}
+
 /// `CAST` between kinds of floats does nothing; constants are converted.
 pub(super) fn cast(op: &mut Op) -> Result<Vec<Value>, Fault> {
     let value = op.operand(0)?.value.clone();
     let Some(to) = op.outputs.first().map(|output| output.element) else { return fault!("it has no output") };
-    match value {
-        // Integers of 32 bits are those of 64.
-        Value::Constant(constant) if to == DataType::INT32 => {
-            let cast = op.node("Cast", [Value::Constant(constant)], vec![int("to", i64::from(DataType::INT64.0))])?;
-            Ok(vec![cast])
-        }
-        Value::Constant(constant) => {
-            let constant: Constant = constant;
-            Ok(vec![op.node("Cast", [Value::Constant(constant)], vec![int("to", i64::from(to.0))])?])
-        }
-        value @ Value::Tensor(_) => Ok(vec![op.node("Cast", [value], vec![int("to", i64::from(to.0))])?]),
-    }
+    // Constants of 32 bits are as those of 64.
+    let to = match value {
+        Value::Constant(_) if to == DataType::INT32 => DataType::INT64,
+        _ => to,
+    };
+    Ok(vec![op.node("Cast", [value], vec![int("to", i64::from(to.0))])?])
 }

@@ -163,10 +163,7 @@ pub(super) fn resize_nearest(op: &mut Op) -> Result<Vec<Value>, Fault> {
     resize(op, attributes)
 }
 
-fn resize(
-    op: &mut Op,
-    attributes: Vec<rten_onnx::onnx::AttributeProto>,
-) -> Result<Vec<Value>, Fault> {
+fn resize(op: &mut Op, attributes: Vec<rten_onnx::onnx::AttributeProto>) -> Result<Vec<Value>, Fault> {
     let x = image(op, 0)?;
     let &[batch, channels, ..] = dims(&x).as_slice() else { return fault!("its operand is no image") };
     let &[rows, columns] = op.ints(1, "size")?.as_slice() else { return fault!("its size has no 2 numbers") };
