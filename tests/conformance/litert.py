@@ -24,6 +24,7 @@ SAME, STEPS = 0.99, 1
 # Where more differ, the share that must be the same, and why.
 APART = {
     "AVERAGE_POOL_2D": (0.85, "averages that lie between two integers: csdfc rounds them to the even one, LiteRT up"),
+    "MUL": (0.98, "products that lie all but between two integers"),
     "MEAN": (0.7, "LiteRT rounds the zero points' part by itself"),
     "network": (0.9, "what differs once spreads through all that follows"),
 }
