@@ -102,3 +102,10 @@ fn models() {
     // The smallest model there is to start from: an empty graph of opset 13.
     check(hostile::onnx, &[0x08, 0x08, 0x3a, 0x02, 0x0a, 0x00, 0x42, 0x02, 0x10, 0x0d]);
 }
+
+#[test]
+fn tflite_models() {
+    let model = std::fs::read(root().join("tests/tflite/small.tflite")).unwrap_or_default();
+    assert!(!model.is_empty());
+    check(hostile::tflite, &model);
+}

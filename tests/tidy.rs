@@ -128,13 +128,18 @@ fn unsafe_code_says_why_it_is_sound() {
 #[test]
 fn the_guide_lists_the_operators() {
     let page = read("docs/guide/src/operators.md");
-    // Operators have capitals; an option of the command may be named beside them.
-    let words = page.split('`').skip(1).step_by(2);
-    let words: BTreeSet<&str> = words.filter(|word| word.starts_with(char::is_uppercase)).collect();
-    let supported: BTreeSet<&str> = csdfc::import::SUPPORTED.iter().copied().collect();
-    let missing: Vec<_> = supported.difference(&words).collect();
-    let unknown: Vec<_> = words.difference(&supported).collect();
-    assert!(missing.is_empty() && unknown.is_empty(), "missing {missing:?}, unknown {unknown:?}");
+    let (onnx, tflite) = page.split_once("## TFLite").unwrap();
+    for (page, supported) in
+        [(onnx, csdfc::import::SUPPORTED), (tflite, csdfc::import::SUPPORTED_BY_TFLITE)]
+    {
+        // Operators have capitals; an option of the command may be named beside them.
+        let words = page.split('`').skip(1).step_by(2);
+        let words: BTreeSet<&str> = words.filter(|word| word.starts_with(char::is_uppercase)).collect();
+        let supported: BTreeSet<&str> = supported.iter().copied().collect();
+        let missing: Vec<_> = supported.difference(&words).collect();
+        let unknown: Vec<_> = words.difference(&supported).collect();
+        assert!(missing.is_empty() && unknown.is_empty(), "missing {missing:?}, unknown {unknown:?}");
+    }
 }
 
 /// Targets of links `[text](target)` in a document, those to other sites and within the document left out.

@@ -50,7 +50,7 @@ class Form:
 
 def _table():
     """The operators that the guide lists, and those of constants only."""
-    rows = [line for line in OPERATORS.read_text().splitlines() if line.startswith("|")]
+    rows = [line for line in OPERATORS.read_text().split("## TFLite")[0].splitlines() if line.startswith("|")]
     words = lambda line: set(re.findall(r"`([A-Z]\w*)`", line))  # noqa: E731
     return set.union(*map(words, rows)), set.union(*(words(row) for row in rows if "constants only" in row))
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""csdfc beside ONNX Runtime and the ONNX operator suite. See README.md in this folder.
+"""csdfc beside ONNX Runtime, the ONNX operator suite and LiteRT. See README.md in this folder.
 
 Needs Python 3.11 or later and nothing else: packages that are missing come from PyPI into target/conformance/venv.
 """
@@ -14,8 +14,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 WORK = ROOT / "target" / "conformance"
-PARTS = ["models", "emitted", "joint", "quantised", "written", "light", "suite", "drawn"]
-PACKAGES = ["numpy==2.4.6", "onnx==1.23.2", "onnxruntime==1.31.1"]
+PARTS = ["models", "emitted", "joint", "quantised", "written", "light", "suite", "drawn", "tflite"]
+PACKAGES = ["numpy==2.4.6", "onnx==1.23.2", "onnxruntime==1.31.1", "ai-edge-litert==2.3.0"]
 # Cases that pass at least where a whole part runs: one that is no longer looked at is a failure too.
 FLOORS = {"light": {"light (plans)": 9},
           "suite": {"node": 854, "pytorch-converted": 67, "pytorch-operator": 33}}
@@ -93,6 +93,7 @@ def main():
     given = arguments()
     enter_environment()
     import drawn
+    import litert
     import models
     import quantised
     import suite
@@ -127,6 +128,8 @@ def main():
     if "drawn" in parts:
         tool.many = given.csdfc_many.resolve() if given.csdfc_many else many()
         drawn.run(tool, summary, given.only, given.seed, given.fresh_seed, given.count)
+    if "tflite" in parts:
+        litert.run(tool, summary, given.only, given.seed)
     (WORK / "summary.json").write_text(json.dumps(summary.data(), indent=1) + "\n")
     (WORK / "summary.md").write_text(summary.markdown())
     print(summary.markdown())

@@ -113,3 +113,8 @@ pub fn instance(bytes: &[u8]) {
 pub fn onnx(bytes: &[u8]) {
     let _ = import::import_bytes(bytes, None, &ImportOptions::default());
 }
+
+/// A TFLite file.
+pub fn tflite(bytes: &[u8]) {
+    let _ = import::import_bytes(bytes, None, &ImportOptions::default());
+}

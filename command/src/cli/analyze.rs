@@ -15,7 +15,7 @@ use super::{Format, LoadArgs, rows};
 /// Arguments of `csdfc analyze`.
 #[derive(Debug, Clone, Args)]
 pub struct AnalyzeArgs {
-    /// A graph in SDF3 XML, an application file, `-` for either on standard input, FILE.onnx, or builtin:NAME
+    /// A graph in SDF3 XML, an application file, `-` for either on standard input, FILE.onnx, FILE.tflite, or builtin:NAME
     #[arg(value_name = "FILE.xml|APP")]
     pub source: String,
     /// Find all trade-offs between storage and throughput

@@ -250,7 +250,7 @@ pub enum Color {
 /// Arguments of `csdfc inspect`.
 #[derive(Debug, Clone, Args)]
 pub struct InspectArgs {
-    /// FILE.onnx, builtin:NAME, an application file, or `-` for an application on standard input
+    /// FILE.onnx, FILE.tflite, builtin:NAME, an application file, or `-` for an application on standard input
     #[arg(value_name = "MODEL|APP")]
     pub model: String,
     /// Options of the model.
@@ -268,7 +268,7 @@ pub struct InspectArgs {
 /// Arguments of `csdfc plan`.
 #[derive(Debug, Clone, Args)]
 pub struct PlanArgs {
-    /// An application file, `-` for one on standard input, FILE.onnx, or builtin:NAME
+    /// An application file, `-` for one on standard input, FILE.onnx, FILE.tflite, or builtin:NAME
     #[arg(value_name = "APP|MODEL")]
     pub app: String,
     /// Most memory that the application may take, or `min` for the smallest plan that is found

@@ -9,7 +9,7 @@ use super::{Format, LoadArgs};
 /// Arguments of `csdfc profile`.
 #[derive(Debug, Clone, Args)]
 pub struct ProfileArgs {
-    /// An application file, `-` for one on standard input, FILE.onnx, or builtin:NAME: its layers are measured
+    /// An application file, `-` for one on standard input, FILE.onnx, FILE.tflite, or builtin:NAME: its layers are measured
     #[arg(value_name = "APP|MODEL")]
     pub app: String,
     /// File of the device profile; by default that of this machine, which `plan --device host` reads

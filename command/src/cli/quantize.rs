@@ -10,7 +10,7 @@ use super::{Format, InputShape, values};
 /// Arguments of `csdfc quantize`.
 #[derive(Debug, Clone, Args)]
 pub struct QuantizeArgs {
-    /// FILE.onnx or builtin:NAME
+    /// FILE.onnx, FILE.tflite or builtin:NAME
     pub model: String,
     /// The quantised model, an ONNX file with QuantizeLinear and DequantizeLinear
     #[arg(short, long, value_name = "FILE.onnx")]

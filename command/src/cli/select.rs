@@ -19,7 +19,7 @@ const OF_APPLICATIONS: [&str; 7] =
 #[derive(Debug, Clone, Args)]
 #[command(group = ArgGroup::new("source").required(true).args(["app", "instance"]))]
 pub struct SelectArgs {
-    /// An application file, `-` for one on standard input, FILE.onnx, or builtin:NAME: its layers on a device
+    /// An application file, `-` for one on standard input, FILE.onnx, FILE.tflite, or builtin:NAME: its layers on a device
     #[arg(value_name = "APP|MODEL")]
     pub app: Option<String>,
     /// A table of costs in place of an application; `-` for standard input

@@ -1,4 +1,4 @@
-//! Loads the network of a CNN: an ONNX file or a built-in architecture.
+//! Loads the network of a CNN: an ONNX or TFLite file, or a built-in architecture.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::pass::{self, Fusion};
 /// What to load.
 #[derive(Debug, Clone, Copy)]
 pub struct ModelRequest<'a> {
-    /// The model as the application names it: `FILE.onnx` or `builtin:NAME`.
+    /// The model as the application names it: `FILE.onnx`, `FILE.tflite` or `builtin:NAME`.
     pub model: &'a str,
     /// The folder that relative paths start from.
     pub folder: &'a Path,
@@ -49,7 +49,7 @@ pub struct ModelSource {
 #[derive(Debug, thiserror::Error, Diagnostic)]
 pub enum LoadError {
     /// The name is of no kind of model.
-    #[error("a model is a file that ends in .onnx, or `builtin:NAME`")]
+    #[error("a model is a file that ends in .onnx or .tflite, or `builtin:NAME`")]
     #[diagnostic(help("the built-in networks are {}", builtin::NAMES.join(", ")))]
     Kind,
     /// Shapes were given for a built-in.
@@ -84,7 +84,7 @@ pub fn load_as_stated(request: &ModelRequest) -> Result<Loaded, LoadError> {
             let sha256 = builtin::fingerprint(&network);
             (network, ModelSource { name, file: None, bytes: 0, sha256 })
         }
-        None if is_onnx(request.model) => {
+        None if is_model_file(request.model) => {
             let file = request.folder.join(request.model);
             let options = ImportOptions { shapes: request.shapes.clone() };
             let Imported { network, bytes, sha256 } =
@@ -96,7 +96,8 @@ pub fn load_as_stated(request: &ModelRequest) -> Result<Loaded, LoadError> {
     Ok(Loaded { network, source })
 }
 
-/// Whether a path names an ONNX file by its ending.
-pub fn is_onnx(path: &str) -> bool {
-    Path::new(path).extension().is_some_and(|extension| extension.eq_ignore_ascii_case("onnx"))
+/// Whether a path names a model's file by its ending.
+pub fn is_model_file(path: &str) -> bool {
+    let extension = Path::new(path).extension();
+    extension.is_some_and(|own| ["onnx", "tflite"].iter().any(|known| own.eq_ignore_ascii_case(known)))
 }

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use super::fault::Origin;
-use super::load::{self, ModelRequest, is_onnx};
+use super::load::{self, ModelRequest, is_model_file};
 use super::resolve::{Application, resolve};
 use super::spec::{self, AppSpec};
 use crate::error::Error;
@@ -28,7 +28,7 @@ pub struct Opened {
 /// What a name on the command line stands for.
 #[derive(Debug)]
 pub enum AppSource {
-    /// `FILE.onnx` or `builtin:NAME`.
+    /// `FILE.onnx`, `FILE.tflite` or `builtin:NAME`.
     Model,
     /// A file, or standard input.
     Text {
@@ -68,10 +68,10 @@ pub fn read(source: &str, largest: u64) -> Result<AppSource, Error> {
 
 /// Whether a name stands for a bare model.
 pub fn is_model(source: &str) -> bool {
-    is_onnx(source) || source.starts_with("builtin:")
+    is_model_file(source) || source.starts_with("builtin:")
 }
 
-/// Opens an application file, `-` for one on standard input, `FILE.onnx` or `builtin:NAME`.
+/// Opens an application file, `-` for one on standard input, `FILE.onnx`, `FILE.tflite` or `builtin:NAME`.
 ///
 /// # Errors
 /// When the file cannot be read, is no text, or is no application.
@@ -91,12 +91,12 @@ pub fn application(source: &str, read: AppSource) -> Result<Opened, Error> {
     if bytes.len() as u64 > LARGEST {
         return Err(Error::Input {
             message: format!("{name} is too large for an application file: more than {LARGEST} bytes"),
-            help: Some("a model's file ends in .onnx".into()),
+            help: Some("a model's file ends in .onnx or .tflite".into()),
         });
     }
     let text = String::from_utf8(bytes).map_err(|_| Error::Input {
         message: format!("{name} is no application file: it is not UTF-8 text"),
-        help: Some("a model's file ends in .onnx".into()),
+        help: Some("a model's file ends in .onnx or .tflite".into()),
     })?;
     let origin = Origin { name, text: Some(text), replaced: Vec::new() };
     let mut spec = spec::parse(&origin)?;
@@ -123,7 +123,7 @@ impl Opened {
         let [cnn] = self.spec.cnns.as_slice() else {
             return Err(Error::Input {
                 message: format!("{} has {} CNNs, not one", self.origin.name, self.spec.cnns.len()),
-                help: Some("name one model: FILE.onnx or builtin:NAME".into()),
+                help: Some("name one model: FILE.onnx, FILE.tflite or builtin:NAME".into()),
             });
         };
         let request = ModelRequest {

@@ -179,7 +179,7 @@ pub struct CnnSpec {
     /// Its name; the stem of the model's by default.
     #[serde(default)]
     pub name: Option<String>,
-    /// `FILE.onnx` from the app file's folder, or `builtin:NAME`.
+    /// `FILE.onnx` or `FILE.tflite` from the app file's folder, or `builtin:NAME`.
     pub model: String,
     /// Precision of all layers.
     #[serde(default)]

@@ -76,7 +76,7 @@ pub enum BuildError {
 }
 
 impl Build {
-    /// Of an application file, `FILE.onnx`, or `builtin:NAME`. Relative paths are from the folder of the package.
+    /// Of an application file, `FILE.onnx`, `FILE.tflite`, or `builtin:NAME`. Relative paths are from the folder of the package.
     pub fn new(source: impl AsRef<Path>) -> Self {
         Build {
             source: source.as_ref().to_string_lossy().into_owned(),

@@ -57,6 +57,10 @@ fn add_weights(hash: &mut Sha256, weights: &Weights) {
             let Integers { values, inner, scales, zero_points } = &**integers;
             add_json(hash, &(values, inner, scales, zero_points));
         }
+        WeightSource::Transposed { of, perm } => {
+            add_weights(hash, of);
+            add_json(hash, perm);
+        }
         WeightSource::Seeded { seed, bound, centre } => add_json(hash, &(seed, bound, centre)),
     }
     if let Some(scale) = &weights.scale {

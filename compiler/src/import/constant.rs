@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rten_onnx::onnx::{DataLocation, DataType, TensorProto};
 
 use super::error::{Fault, fault};
-use crate::network::weights::{StoredElement, WeightSource, Weights};
+use crate::network::weights::{StoredElement, WeightSource, Weights, transposed};
 
 /// Highest rank of a tensor.
 pub(super) const MAX_RANK: usize = 8;
@@ -116,6 +116,20 @@ impl Constant {
             [value] => Ok(*value),
             values => fault!("a constant of {} elements where one is needed", values.len()),
         }
+    }
+
+    /// The tensor with its dimensions permuted: dimension i is dimension `perm[i]` of this. Floats are moved when they are
+    /// read.
+    pub fn transposed(&self, perm: &[usize]) -> Result<Self, Fault> {
+        let dims = perm.iter().map(|axis| self.dims[*axis]).collect();
+        let data = match &self.data {
+            Data::Floats(_) => {
+                Data::Floats(WeightSource::Transposed { of: Box::new(self.weights()?), perm: perm.to_vec() })
+            }
+            Data::Ints(values) => Data::Ints(transposed(values, &self.dims, perm).into()),
+            Data::Bools(values) => Data::Bools(transposed(values, &self.dims, perm).into()),
+        };
+        Ok(Constant { dims, data, stored: self.stored })
     }
 
     /// The same elements in other dimensions, as many in all.
@@ -270,7 +284,7 @@ fn integers(
 }
 
 /// A little-endian integer.
-fn integer(bytes: &[u8], data_type: DataType) -> i64 {
+pub(super) fn integer(bytes: &[u8], data_type: DataType) -> i64 {
     let unsigned = bytes.iter().rev().fold(0u64, |value, byte| value << 8 | u64::from(*byte));
     let signed = matches!(data_type, DataType::INT8 | DataType::INT16 | DataType::INT32 | DataType::INT64);
     // Shifted up and down again, the sign bit fills the upper bits.

@@ -28,6 +28,18 @@ pub enum ImportError {
         /// What is wrong.
         reason: String,
     },
+    /// The bytes are no TFLite model, though they begin as one.
+    #[error("{model}: not a TFLite model: {reason}")]
+    #[diagnostic(
+        code(csdfc::import::not_tflite),
+        help("the file may be truncated, damaged or of another format; convert or copy it anew")
+    )]
+    NotTflite {
+        /// The file.
+        model: String,
+        /// What is wrong.
+        reason: String,
+    },
     /// The model's operator set is too old, too new or not stated.
     #[error("{model}: {reason}")]
     #[diagnostic(code(csdfc::import::opset))]

@@ -384,7 +384,7 @@ impl<'a> ModelGraph<'a> {
 }
 
 /// The network without the layers on which no output depends, for instance those that are read for their shape only.
-fn without_dead_layers(network: Network) -> Network {
+pub(super) fn without_dead_layers(network: Network) -> Network {
     let mut live = vec![false; network.layers.len()];
     for output in &network.outputs {
         live[output.operand.layer.0] = true;

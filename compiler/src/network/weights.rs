@@ -7,7 +7,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use csdfc_codegen::format::Quantisation;
+use csdfc_codegen::format::{F16, Quantisation};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -27,14 +27,14 @@ pub struct Weights {
 pub enum WeightSource {
     /// Values.
     Values(Arc<[f32]>),
-    /// Little-endian bytes, as in the ONNX file.
+    /// Little-endian bytes, as in the model's file.
     Bytes {
         /// The bytes; exactly as many as the elements need.
         bytes: Arc<Vec<u8>>,
         /// Their element type.
         element: StoredElement,
     },
-    /// Bytes of an external data file of an ONNX model.
+    /// Bytes of a TFLite model, or of an external data file of an ONNX model.
     File {
         /// The file.
         path: PathBuf,
@@ -45,6 +45,13 @@ pub enum WeightSource {
     },
     /// Integers of at most 8 bits, or biases of 32, and the scales of what they stand for.
     Integers(Arc<Integers>),
+    /// Those of another tensor with its dimensions permuted: dimension i is dimension `perm[i]` of that.
+    Transposed {
+        /// The other tensor.
+        of: Box<Weights>,
+        /// The permutation.
+        perm: Vec<usize>,
+    },
     /// Uniform random values of this bound, drawn from this seed.
     Seeded {
         /// Seed of the generator.
@@ -84,6 +91,8 @@ pub enum StoredElement {
     F32,
     /// 64-bit float.
     F64,
+    /// 16-bit float.
+    F16,
 }
 
 /// One factor for each index along `axis`.
@@ -187,6 +196,7 @@ impl Weights {
                 };
                 integers.values.iter().enumerate().map(number).collect()
             }
+            WeightSource::Transposed { of, perm } => transposed(&of.values()?, &of.dims, perm),
             WeightSource::Seeded { seed, bound, centre } => {
                 let mut random = ChaCha8Rng::seed_from_u64(*seed);
                 (0..self.elements()).map(|_| centre + bound * random.random_range(-1.0f32..1.0)).collect()
@@ -202,22 +212,43 @@ impl Weights {
     }
 }
 
+/// Elements of a tensor of these dimensions in the order of the permuted ones.
+pub fn transposed<T: Copy>(values: &[T], dims: &[usize], perm: &[usize]) -> Vec<T> {
+    let stride = |axis: &usize| dims[axis + 1..].iter().product::<usize>();
+    let steps: Vec<[usize; 2]> = perm.iter().map(|axis| [dims[*axis], stride(axis)]).collect();
+    let place = |at: usize| {
+        let mut rest = at;
+        steps.iter().rev().fold(0, |place, [size, step]| {
+            let index = rest % size;
+            rest /= size;
+            place + index * step
+        })
+    };
+    (0..values.len()).map(|at| values[place(at)]).collect()
+}
+
 impl StoredElement {
     /// Bytes of one element.
     pub fn bytes(self) -> usize {
         match self {
             StoredElement::F32 => 4,
             StoredElement::F64 => 8,
+            StoredElement::F16 => 2,
         }
     }
 
-    fn decode(self, bytes: &[u8]) -> Vec<f32> {
+    /// The values of little-endian bytes.
+    pub(crate) fn decode(self, bytes: &[u8]) -> Vec<f32> {
         match self {
             StoredElement::F32 => {
                 bytes.as_chunks().0.iter().map(|chunk| f32::from_le_bytes(*chunk)).collect()
             }
             StoredElement::F64 => {
                 bytes.as_chunks().0.iter().map(|chunk| f64::from_le_bytes(*chunk) as f32).collect()
+            }
+            StoredElement::F16 => {
+                let half = |chunk: &[u8; 2]| F16::from_bits(u16::from_le_bytes(*chunk)).to_f32();
+                bytes.as_chunks().0.iter().map(half).collect()
             }
         }
     }
@@ -233,6 +264,26 @@ mod tests {
         assert_eq!(weights.values().unwrap(), [2.0, 2.0, 2.0, 30.0, 30.0, 30.0]);
         let columns = Weights::of([2, 3], vec![1.0; 6]).scaled(1, &[1.0, 2.0, 3.0]);
         assert_eq!(columns.values().unwrap(), [1.0, 2.0, 3.0, 1.0, 2.0, 3.0]);
+    }
+
+    #[test]
+    fn a_permuted_tensor_has_the_elements_of_its_source() {
+        let of = Weights::of([2, 3, 4], (0..24).map(|i| i as f32).collect::<Vec<_>>());
+        let perm = vec![2, 0, 1];
+        let source = WeightSource::Transposed { of: Box::new(of), perm };
+        let values = Weights { dims: vec![4, 2, 3], source, scale: None }.values().unwrap();
+        for (k, i, j) in (0..4).flat_map(|k| (0..2).flat_map(move |i| (0..3).map(move |j| (k, i, j)))) {
+            assert_eq!(values[k * 6 + i * 3 + j], (i * 12 + j * 4 + k) as f32);
+        }
+    }
+
+    #[test]
+    fn halves_are_read() {
+        let halves: Vec<u8> =
+            [0x3c00u16, 0xc100, 0x0001].iter().flat_map(|half| half.to_le_bytes()).collect();
+        let source = WeightSource::Bytes { bytes: Arc::new(halves), element: StoredElement::F16 };
+        let values = Weights { dims: vec![3], source, scale: None }.values().unwrap();
+        assert_eq!(values, [1.0, -2.5, 2.0f32.powi(-24)]);
     }
 
     #[test]

@@ -28,7 +28,7 @@ fn fake(request: &ModelRequest) -> Result<Loaded, LoadError> {
     if request.model.starts_with("missing") {
         return Err(LoadError::Refused(Box::new(Missing)));
     }
-    if !super::load::is_onnx(request.model) && !request.model.starts_with("builtin:") {
+    if !super::load::is_model_file(request.model) && !request.model.starts_with("builtin:") {
         return Err(LoadError::Kind);
     }
     let relu = Operator::ElementWise(ElementWise { function: Function::Relu });

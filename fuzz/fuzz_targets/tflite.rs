@@ -1,0 +1,5 @@
+//! `cargo +nightly fuzz run tflite`; see `tests/src/hostile.rs`.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| csdfc_tests::hostile::tflite(bytes));

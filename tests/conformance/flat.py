@@ -1,0 +1,78 @@
+"""Small TFLite models, written with the schema's own classes."""
+
+import flatbuffers
+import numpy as np
+from ai_edge_litert import schema_py_generated as schema
+
+TYPES = {np.dtype(kind): getattr(schema.TensorType, kind.upper())
+         for kind in ("float32", "float16", "int32", "int64", "int8", "uint8")}
+
+
+# Operators whose first version LiteRT has not.
+VERSIONS = {schema.BuiltinOperator.BROADCAST_TO: 2}
+
+
+class Model:
+    """Tensors and operators of one subgraph. A tensor is its index."""
+
+    def __init__(self):
+        self.graph = schema.SubGraphT()
+        self.graph.tensors, self.graph.operators, self.graph.inputs, self.graph.outputs = [], [], [], []
+        self.codes, self.buffers = [], [schema.BufferT()]
+
+    def tensor(self, shape, kind="float32", data=None, scales=None, points=None, axis=0, name=None):
+        tensor = schema.TensorT()
+        tensor.shape, tensor.type = [int(dim) for dim in shape], TYPES[np.dtype(kind)]
+        tensor.name = (name or f"t{len(self.graph.tensors)}").encode()
+        if data is not None:
+            buffer = schema.BufferT()
+            buffer.data = np.frombuffer(np.ascontiguousarray(data, dtype=kind).tobytes(), dtype=np.uint8)
+            self.buffers.append(buffer)
+            tensor.buffer = len(self.buffers) - 1
+        if scales is not None:
+            stated = schema.QuantizationParametersT()
+            scales = np.atleast_1d(np.asarray(scales, dtype=np.float32))
+            points = np.zeros(len(scales)) if points is None else np.atleast_1d(points)
+            stated.scale, stated.zeroPoint = [float(scale) for scale in scales], [int(point) for point in points]
+            stated.quantizedDimension = axis
+            tensor.quantization = stated
+        self.graph.tensors.append(tensor)
+        return len(self.graph.tensors) - 1
+
+    def constant(self, data, **about):
+        data = np.asarray(data)
+        return self.tensor(data.shape, data.dtype.name, data, **about)
+
+    def input(self, *args, **about):
+        index = self.tensor(*args, **about)
+        self.graph.inputs.append(index)
+        return index
+
+    def operator(self, name, inputs, outputs, options=None, **fields):
+        """Options are named as in the schema, without `Options`."""
+        code = getattr(schema.BuiltinOperator, name)
+        if code not in self.codes:
+            self.codes.append(code)
+        operator = schema.OperatorT()
+        operator.opcodeIndex = self.codes.index(code)
+        operator.inputs, operator.outputs = list(inputs), list(outputs)
+        if options:
+            table = getattr(schema, f"{options}OptionsT")()
+            for field, value in fields.items():
+                assert hasattr(table, field), field
+                setattr(table, field, value)
+            operator.builtinOptionsType = getattr(schema.BuiltinOptions, f"{options}Options")
+            operator.builtinOptions = table
+        self.graph.operators.append(operator)
+
+    def write(self, outputs):
+        self.graph.outputs = list(outputs)
+        model = schema.ModelT()
+        model.version, model.subgraphs, model.buffers, model.operatorCodes = 3, [self.graph], self.buffers, []
+        for code in self.codes:
+            stated = schema.OperatorCodeT()
+            stated.builtinCode, stated.deprecatedBuiltinCode, stated.version = code, min(code, 127), VERSIONS.get(code, 1)
+            model.operatorCodes.append(stated)
+        builder = flatbuffers.Builder(1024)
+        builder.Finish(model.Pack(builder), b"TFL3")
+        return bytes(builder.Output())
