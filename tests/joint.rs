@@ -284,6 +284,7 @@ fn just_the_primitives_of_a_joint_plan_run() {
 
 /// The same bytes whatever the number of threads that search.
 #[test]
+#[cfg_attr(debug_assertions, ignore = "takes minutes without optimisation: `.ci/run` runs it in release")]
 fn joint_plans_are_the_same_with_any_number_of_threads() {
     for stream in 0..NETWORKS / 2 {
         let random = &mut random(stream);

@@ -155,6 +155,7 @@ fn bytes(seed: u32) -> Vec<u8> {
 }
 
 #[test]
+#[cfg_attr(debug_assertions, ignore = "takes minutes without optimisation: `.ci/run` runs it in release")]
 fn algorithm_2_finds_the_front_of_small_applications() {
     let mut sizes = Vec::new();
     for seed in 0.. {

@@ -184,6 +184,7 @@ fn the_bars_are_met() {
 /// Where it is known without a search which plan is the answer, there is none: the fastest plan has no parts, and what no
 /// plan meets is said at once.
 #[test]
+#[cfg_attr(debug_assertions, ignore = "takes minutes without optimisation: `.ci/run` runs it in release")]
 fn nothing_is_searched_for_where_nothing_can_be_found() {
     let device = DeviceProfile::find("generic", Path::new("")).unwrap();
     let watch = Watch { scope: Scope::Plan, ..Watch::unwatched() };

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 
 /// A few percent of what the weights alone take, in bytes, and every weight read once a frame.
 #[test]
+#[cfg_attr(debug_assertions, ignore = "takes minutes without optimisation: `.ci/run` runs it in release")]
 fn networks_take_a_fraction_of_their_weights() {
     for (name, most) in [
         ("mobilenet_v1", 980_000),
@@ -36,6 +37,7 @@ fn networks_take_a_fraction_of_their_weights() {
 
 /// Where weights do not fit, some are paged, and no more than must be. Loads overlap computing.
 #[test]
+#[cfg_attr(debug_assertions, ignore = "takes minutes without optimisation: `.ci/run` runs it in release")]
 fn weights_that_do_not_fit_are_paged() {
     let within = |memory: u64| {
         let mut opened = csdfc_tests::app("mobilenet_v2.ron");

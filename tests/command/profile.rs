@@ -38,7 +38,8 @@ fn what_was_measured_is_planned_on() {
 fn a_store_is_measured_with_the_machine() {
     let folder = folder();
     let folder = folder.path();
-    let profile = ["profile", "builtin:lenet5", "--rounds", "1", "--only", "none", "--device-out", "board.ron"];
+    let profile =
+        ["profile", "builtin:lenet5", "--rounds", "1", "--only", "none", "--device-out", "board.ron"];
     let first = run(folder, &profile);
     assert_eq!((first.code, first.stdout.contains("store")), (0, false), "{}", first.stderr);
     let stored = || {

@@ -115,10 +115,15 @@ mod tests {
     /// What a store is said to take is what the model of a read says of it.
     #[test]
     fn a_fitted_store_takes_what_was_measured() {
-        for (bytes_per_second, latency_ns) in [(250_000_000, 80_000), (2_000_000_000, 0), (1_000_000, 5_000_000)] {
+        for (bytes_per_second, latency_ns) in
+            [(250_000_000, 80_000), (2_000_000_000, 0), (1_000_000, 5_000_000)]
+        {
             let store = Store { bytes_per_second, latency_ns, block: BLOCK as u64 };
             let found = fitted([BLOCK, CHUNK].map(|bytes| store.read_ns(bytes as u64)));
-            assert!(found.bytes_per_second.abs_diff(bytes_per_second) <= bytes_per_second / 1000, "{found:?}");
+            assert!(
+                found.bytes_per_second.abs_diff(bytes_per_second) <= bytes_per_second / 1000,
+                "{found:?}"
+            );
             assert!(found.latency_ns.abs_diff(latency_ns) <= 1 + latency_ns / 1000, "{found:?}");
         }
         // Noise.
