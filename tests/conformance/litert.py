@@ -17,8 +17,8 @@ from summary import FAILED, PASSED, REFUSED
 TOLERANCE = 1e-4
 # Of a whole network in noise, LiteRT's own kernels may differ by more: then twice that.
 OWN = 2
-# Small models of each operator, and of each of integers.
-DRAWN = 6
+# Small models of each operator, and of each of integers for each type.
+DRAWN = 4
 # The least share of an operator's integers that are the same, and the most steps by which the others may differ.
 SAME, STEPS = 0.99, 1
 # Where more differ, the share that must be the same, and why.

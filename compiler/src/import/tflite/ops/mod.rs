@@ -30,12 +30,15 @@ pub(super) fn is_supported(kind: Kind) -> bool {
 }
 
 fn row(kind: Kind) -> Option<&'static (&'static str, Import)> {
-    let name = match kind {
-        Kind::Own(name) | Kind::Custom(name) => name,
+    let (name, is_own) = match kind {
+        Kind::Own(name) => (name, true),
+        Kind::Custom(name) => (name, false),
         Kind::Newer(_) => return None,
     };
-    // The names of TFLite's own operators are written in capitals, those of others are not.
-    TABLE.binary_search_by(|row| row.0.cmp(name)).ok().map(|i| &TABLE[i])
+    // TFLite's own names have no small letters, those of others that are known have.
+    let is_in_capitals = !name.contains(char::is_lowercase);
+    let found = TABLE.binary_search_by(|row| row.0.cmp(name)).ok().map(|i| &TABLE[i]);
+    found.filter(|_| is_own == is_in_capitals)
 }
 
 /// By name, as [`row`] searches it.
