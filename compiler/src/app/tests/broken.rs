@@ -122,7 +122,7 @@ fn values() {
     check("int8", "(cnns: [(model: \"a.onnx\", precision: int8)])");
     check("int8_layer", "(cnns: [(model: \"a.onnx\", precisions: {\"conv1\": int8})])");
     check("missing_file", "(\n  cnns: [(model: \"missing.onnx\")],\n)");
-    check("no_model", "(\n  cnns: [(model: \"a.tflite\")],\n)");
+    check("no_model", "(\n  cnns: [(model: \"a.caffe2\")],\n)");
     check("mean_length", &input("\"image\": (type: u8, mean: [1, 2])"));
     check("scale_zero", &input("\"image\": (type: u8, scale: 0)"));
     check("camera_of_f32", &input("\"image\": (order: BGR)"));

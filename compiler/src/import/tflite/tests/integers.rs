@@ -37,10 +37,7 @@ fn primitives(model: &Model) -> Vec<String> {
 fn convolutions_compute_on_integers() {
     for model in [quantised(I8, [-3, 0, 5]), quantised(U8, [3, 128, 5])] {
         let primitives = primitives(&model);
-        assert!(
-            primitives.iter().any(|name| name == "indirect-gemm-int8-hwc-hwc"),
-            "{primitives:?}"
-        );
+        assert!(primitives.iter().any(|name| name == "indirect-gemm-int8-hwc-hwc"), "{primitives:?}");
     }
 }
 
