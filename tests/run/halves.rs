@@ -1,6 +1,6 @@
-//! Layers of half and mixed precision, executed. Random networks, of which all layers or some are so, make the same bytes however
-//! they are planned. Debug builds put guards around the arena and fill each row that is released with what
-//! is no number. Where no function spreads the rounding, they make about what the textbook says.
+//! Layers of half and mixed precision, executed. Random networks, of which all layers or some are so, make the same bytes
+//! however they are planned. Debug builds put guards around the arena and fill each row that is released with what is no
+//! number. Where no function spreads the rounding, they make about what the textbook says.
 
 use std::collections::BTreeMap;
 
