@@ -225,9 +225,9 @@ mod tests {
                 (p.channels, p.filters) = (random.within(300, 1100), random.within(1, 200));
             }
             p.residual = !p.is_depthwise() && case % 4 == 1;
-            if case % 5 == 0 {
+            if case.is_multiple_of(5) {
                 let activation = *random.pick(&[Activation::None, Activation::Relu]);
-                p.pre = Some(Pre { affine: case % 10 == 0, activation });
+                p.pre = Some(Pre { affine: case.is_multiple_of(10), activation });
             }
             let reach = |axis: usize| (p.kernel[axis] - 1) * p.dilation[axis] + 1;
             let size = [0, 1].map(|axis| reach(axis) + random.within(0, 11));
@@ -239,7 +239,7 @@ mod tests {
             let affine = p.pre.filter(|pre| pre.affine).map_or(0, |_| p.channels);
             let beside = [p.filters, slopes, affine, affine].map(&mut rounded);
             let mut weights = random.floats(p.filters * p.channels / p.groups * p.kernel[0] * p.kernel[1]);
-            if case % 3 == 0 {
+            if case.is_multiple_of(3) {
                 // A filter of zeros.
                 let each = weights.len() / p.filters;
                 weights[..each].fill(0.0);
