@@ -38,7 +38,8 @@ impl<'a> Record<'a> {
 
     /// A field, if it is there.
     pub fn field<T: TableRead<'a>>(&self, id: usize) -> Result<Option<T>, Fault> {
-        self.0.access(id, "table", "field").or_else(|error| fault!("field {id}: {}", error.error_kind))
+        let read = self.0.access(id, "table", "field");
+        read.map_err(|error| Fault::new(format!("field {id}: {}", error.error_kind)))
     }
 
     pub fn int(&self, id: usize, default: i32) -> Result<i32, Fault> {

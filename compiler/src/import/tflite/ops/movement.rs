@@ -67,7 +67,7 @@ pub(super) fn split(op: &mut Op) -> Result<Vec<Value>, Fault> {
     let x = op.number(1)?;
     let from = dims(&x);
     let size = from[op.axis(axis, from.len(), false)?];
-    if parts == 0 || size % parts != 0 {
+    if parts == 0 || !size.is_multiple_of(parts) {
         return fault!("{size} elements cannot be split into {parts} equal parts");
     }
     parts_of(op, x, axis, vec![(size / parts) as i64; parts])
