@@ -532,12 +532,8 @@ pub fn application() -> Application {
         let quantisations: Vec<_> =
             network.layers.iter().map(|layer| to.filter(|_| !layer.operator.makes_indices())).collect();
         let integers = csdfc::pass::integers(quantised(&network, &quantisations));
-        let all = [
-            (String::new(), network),
-            ("_16".into(), halved),
-            ("_8_16".into(), mixed),
-            ("_8".into(), integers),
-        ];
+        let all =
+            [(String::new(), network), ("_16".into(), halved), ("_m".into(), mixed), ("_8".into(), integers)];
         for (name, network) in all.map(|(end, network)| (format!("{}{end}", group.name), network)) {
             for id in network.ids() {
                 let all = network.layer(id).rows();

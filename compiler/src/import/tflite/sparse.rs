@@ -66,14 +66,30 @@ fn levels(stated: &Record, dims: &[usize]) -> Result<Vec<Level>, Fault> {
     if !are_lawful {
         return fault!("the order of its elements is not lawful");
     }
-    let mut sizes = vec![0; order.len()];
+    // A level that lists its indices has no size of its own: it has what the other level of its dimension leaves.
+    let mut sizes = vec![None; order.len()];
     for (dimension, record) in order.iter().zip(&records) {
-        sizes[*dimension] = number(&record.int(1, 0)?);
+        sizes[*dimension] = (record.code(0)? == 0).then_some(number(&record.int(1, 0)?));
     }
-    let block = |axis: usize| cut.iter().position(|of| *of == axis).map_or(1, |at| sizes[dims.len() + at]);
-    if (0..dims.len()).any(|axis| sizes[axis].checked_mul(block(axis)) != Some(dims[axis])) {
-        return fault!("the sizes of its blocks are not those of its dimensions");
+    let block_at = |axis: usize| cut.iter().position(|of| *of == axis).map(|at| dims.len() + at);
+    for (axis, &size) in dims.iter().enumerate() {
+        let block = block_at(axis).map_or(Some(1), |at| sizes[at]);
+        let left =
+            |known: usize| size.checked_div(known).filter(|left| left.checked_mul(known) == Some(size));
+        let whole = match (sizes[axis], block) {
+            (Some(blocks), Some(block)) if blocks.checked_mul(block) == Some(size) => Some([blocks, block]),
+            (None, Some(block)) => left(block).map(|blocks| [blocks, block]),
+            (Some(blocks), None) => left(blocks).map(|block| [blocks, block]),
+            _ => None,
+        };
+        let Some([blocks, block]) = whole else {
+            return fault!("the sizes of its blocks are not those of its dimensions");
+        };
+        sizes[axis] = Some(blocks);
+        block_at(axis).into_iter().for_each(|at| sizes[at] = Some(block));
     }
+    let sizes: Vec<usize> = sizes.into_iter().flatten().collect();
+    let block = |axis: usize| block_at(axis).map_or(1, |at| sizes[at]);
     let most = dims.iter().product::<usize>() + 1;
     let level = |(&dimension, record): (&usize, &Record)| {
         let is_block = dimension >= dims.len();

@@ -250,11 +250,12 @@ fn sparse_constants_get_their_zeros() {
 
 #[test]
 fn blocks_of_sparse_constants_lie_side_by_side() {
-    // 2 × 4 in blocks of 1 × 2: the second block of the first row, and the first of the second.
+    // 2 × 4 in blocks of 1 × 2: the second block of the first row, and the first of the second. A level that lists its
+    // indices states no size.
     let mut model = Model::default();
     let x = model.input(&[1, 4]);
     let data = (1..=4).flat_map(|value| (value as f32).to_le_bytes()).collect();
-    let levels = vec![(2, None), (2, Some([vec![0, 1, 2], vec![1, 0]])), (2, None)];
+    let levels = vec![(2, None), (0, Some([vec![0, 1, 2], vec![1, 0]])), (2, None)];
     let sparsity = Some(Sparsity { order: vec![0, 1, 2], cut: vec![1], levels });
     let weights = model.tensor(Tensor { shape: vec![2, 4], data: Some(data), sparsity, ..Tensor::default() });
     let y = model.made(&[1, 2]);
