@@ -570,7 +570,7 @@ OPERATORS = (
         "GroupNormalization": Row(group_norm, 8, since=21),
         "InstanceNormalization": Row(instance_norm), "LRN": Row(lrn, 4), "LayerNormalization": Row(layer_norm, 8, since=17),
         "LpNormalization": Row(lp_norm), "MatMul": Row(mat_mul, 6), "PRelu": Row(p_relu),
-        "NonMaxSuppression": Row(suppression, 4, since=10), "Pad": Row(pad, 8), "Resize": Row(resize, 8, since=10), "Slice": Row(slice_, 6), "Split": Row(split, 6), "TopK": Row(top_k),
+        "NonMaxSuppression": Row(suppression, 4, since=11), "Pad": Row(pad, 8), "Resize": Row(resize, 8, since=10), "Slice": Row(slice_, 6), "Split": Row(split, 6), "TopK": Row(top_k),
         "Transpose": Row(transpose, 4), "Upsample": Row(resize, 24, until=9),
     }
 )
