@@ -3,14 +3,15 @@
 
 use csdfc_kernels::conv::mixed::{MixedConv, MixedGemm};
 use csdfc_kernels::element::F16;
+use csdfc_kernels::gemm::Gemm;
 
 use crate::operator::{Function, Operator};
 use crate::shape::Shape;
 
-use super::choice::Choice;
+use super::choice::{Choice, Forms};
 use super::constants::{self, Packing, Part};
 use super::kernel::{Kernel, Site};
-use super::products::{is_computed, rows_of_product};
+use super::products::{gemm_of, is_computed};
 
 /// A convolution, of all its operands.
 pub(super) fn convolution(site: &Site<'_>) -> Result<Choice, String> {
@@ -25,24 +26,11 @@ pub(super) fn convolution(site: &Site<'_>) -> Result<Choice, String> {
 
 /// A matrix product by constants.
 pub(super) fn gemm(site: &Site<'_>) -> Result<Choice, String> {
-    let (Operator::Gemm(attributes), [x]) = (site.operator, site.inputs.as_slice()) else {
-        return site.unsupported();
+    let forms = |gemm: Gemm| Forms {
+        rows: Kernel::rows::<F16, F16>(MixedConv { conv: gemm.as_conv() }),
+        elements: Kernel::elements::<F16, F16>(MixedGemm { gemm }),
     };
-    let Some((mut part, in_place)) = constants::panels(site.operator, &[x.seen]) else {
-        return site.unsupported();
-    };
-    let Packing::Gemm { gemm, image, .. } = &mut part.packing else { return site.unsupported() };
-    let gemm = *gemm;
-    let tensors = rows_of_product(site, x, attributes.inner);
-    *image = tensors.image;
-    let choice = match (tensors.input, tensors.output) {
-        (Some(input), Some(output)) => {
-            let kernel = Kernel::rows::<F16, F16>(MixedConv { conv: gemm.as_conv() });
-            Choice::by_rows(kernel, vec![input], output)
-        }
-        _ => site.elements(Kernel::elements::<F16, F16>(MixedGemm { gemm }))?,
-    };
-    choice.with_panels(site, of_integers(part), in_place)
+    gemm_of(site, forms, of_integers)
 }
 
 fn of_integers(part: Part) -> Part {

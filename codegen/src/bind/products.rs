@@ -2,14 +2,15 @@
 
 use csdfc_kernels::activation::Activation;
 use csdfc_kernels::conv::Conv;
+use csdfc_kernels::gemm::Gemm;
 use csdfc_kernels::kernel::RowKernel;
 use csdfc_kernels::rows::RowShape;
 
 use crate::operator::Operator;
 use crate::shape::Shape;
 
-use super::choice::Choice;
-use super::constants::{self, Packing};
+use super::choice::{Choice, Forms};
+use super::constants::{self, Packing, Part};
 use super::kernel::{Operand, Parameters, Site};
 use super::seen::Input;
 
@@ -74,6 +75,16 @@ pub(super) fn rows_of_product(site: &Site<'_>, x: &Operand<'_>, inner: usize) ->
 
 /// A matrix product by constants.
 pub(super) fn gemm(site: &Site<'_>) -> Result<Choice, String> {
+    let forms = |gemm: Gemm| Forms { rows: site.rows_of(gemm.as_conv()), elements: site.elements_of(gemm) };
+    gemm_of(site, forms, |part| part)
+}
+
+/// The same by these kernels, whose constants are packed so.
+pub(super) fn gemm_of(
+    site: &Site<'_>,
+    forms: impl FnOnce(Gemm) -> Forms,
+    packed: impl FnOnce(Part) -> Part,
+) -> Result<Choice, String> {
     let (Operator::Gemm(attributes), [x]) = (site.operator, site.inputs.as_slice()) else {
         return site.unsupported();
     };
@@ -85,10 +96,10 @@ pub(super) fn gemm(site: &Site<'_>) -> Result<Choice, String> {
     let tensors = rows_of_product(site, x, attributes.inner);
     *image = tensors.image;
     let choice = match (tensors.input, tensors.output) {
-        (Some(input), Some(output)) => Choice::by_rows(site.rows_of(gemm.as_conv()), vec![input], output),
-        _ => site.by_elements(gemm)?,
+        (Some(input), Some(output)) => Choice::by_rows(forms(gemm).rows, vec![input], output),
+        _ => site.elements(forms(gemm).elements)?,
     };
-    choice.with_panels(site, part, in_place)
+    choice.with_panels(site, packed(part), in_place)
 }
 
 #[cfg(test)]

@@ -164,10 +164,7 @@ fn suppressed(suppression: &NonMaxSuppression, boxes: &Shape, scores: &Shape) ->
     if !is_sound || !(1..=*count).contains(&most) || !(0.0..=1.0).contains(&overlap) {
         return Err(format!("{most} of boxes {boxes} with scores {scores} that overlap by {overlap}"));
     }
-    dims(&[
-        [*n, *classes, most].into_iter().try_fold(1, |rows, size| Ok::<_, String>(rows * number(size)?))?,
-        3,
-    ])
+    dims(&[number(*n)? * number(*classes)? * number(most)?, 3])
 }
 
 fn number(value: usize) -> Result<i128, String> {

@@ -10,12 +10,12 @@ use crate::reproduce::selection::DEVICE;
 /// Arguments of `csdfc reproduce`.
 #[derive(Debug, Clone, Args)]
 pub struct ReproduceArgs {
-    /// The paper: s1 is "CNN offloading in steps: S1 strategies"; table12 is Tables 1, 8, 9 and 12 of
-    /// "Memory-throughput trade-off for CNN-based applications at the edge", and precision its Tables 4 to 7 and 13; mec is "MEC: Memory-efficient convolution for
-    /// deep neural network"; pbqp is "Optimal DNN primitive selection with partitioned boolean quadratic programming"; taso is
-    /// "TASO: Time and space optimization for memory-constrained DNN inference". Two are no papers: joint compares plans
-    /// whose primitives and rows are chosen together with those whose are not, and paging shows memory and frame rate where
-    /// weights are read from stores
+    /// The paper: s1 is "CNN offloading in steps: S1 strategies"; table12 is Tables 1, 8, 9 and 12 of "Memory-throughput
+    /// trade-off for CNN-based applications at the edge", and precision its Tables 4 to 7 and 13; mec is "MEC:
+    /// Memory-efficient convolution for deep neural network"; pbqp is "Optimal DNN primitive selection with partitioned
+    /// boolean quadratic programming"; taso is "TASO: Time and space optimization for memory-constrained DNN inference". Two
+    /// are no papers: joint compares plans whose primitives and rows are chosen together with those whose are not, and
+    /// paging shows memory and frame rate where weights are read from stores
     #[arg(value_enum)]
     pub paper: Paper,
     /// Folder of the page and its figures; files of the same names are replaced

@@ -20,7 +20,8 @@ use crate::report::quantize as report;
 /// Quantises a model.
 ///
 /// # Errors
-/// When the scheme is none of those that are written, the model or a frame cannot be read or does not fit, the model cannot be quantised, or a result cannot be written.
+/// When the scheme is none of those that are written, the model or a frame cannot be read or does not fit, the model cannot
+/// be quantised, or a result cannot be written.
 pub fn quantize(args: &QuantizeArgs) -> Result<Ending, Error> {
     let precision = match args.scheme {
         Scheme::Int8 => None,

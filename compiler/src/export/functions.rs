@@ -3,7 +3,8 @@
 use csdfc_codegen::operator::{BinaryFunction, Function};
 
 use super::ExportError;
-use super::nodes::{Nodes, float, int, text};
+use super::nodes::Nodes;
+use crate::import::attribute::{float, int, text};
 
 /// A function of each element of `x`. The slopes of a PRelu are the layer's last parameter.
 pub(super) fn function(nodes: &mut Nodes, function: &Function, x: String) -> Result<String, ExportError> {

@@ -10,8 +10,9 @@ use rten_onnx::onnx::{
     TypeProtoTensor, ValueInfoProto,
 };
 
-use super::nodes::{Nodes, ints};
+use super::nodes::Nodes;
 use super::{ExportError, LARGEST, constants, operators};
+use crate::import::attribute::ints;
 use crate::network::{Layer, LayerId, Network, Operand};
 
 pub(super) struct Graph {

@@ -3,8 +3,9 @@
 use csdfc_codegen::format::Quantisation;
 use csdfc_codegen::operator::{Pad, PadMode, Slice};
 
-use super::nodes::{Nodes, text};
+use super::nodes::Nodes;
 use super::{ExportError, constants};
+use crate::import::attribute::text;
 
 pub(super) fn slice(nodes: &mut Nodes, slice: &Slice, x: String) -> String {
     let read = nodes.layer.inputs[0].shape.dims.clone();

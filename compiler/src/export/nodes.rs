@@ -1,10 +1,11 @@
 //! The nodes of one layer, and their attributes.
 
 use csdfc_codegen::format::Quantisation;
-use rten_onnx::onnx::{AttributeProto, AttributeType, TensorProto};
+use rten_onnx::onnx::{AttributeProto, TensorProto};
 
 use super::graph::Graph;
 use super::{ExportError, constants};
+use crate::import::attribute::int;
 use crate::network::Layer;
 
 /// The nodes that a layer becomes: a chain, whose last makes the layer's tensor.
@@ -104,30 +105,4 @@ impl<'a> Nodes<'a> {
     pub fn finish(self, made: &str, name: String) {
         self.graph.rename(made, name);
     }
-}
-
-pub(super) fn int(name: &str, value: impl TryInto<i64>) -> AttributeProto {
-    AttributeProto { i: value.try_into().ok(), ..attribute(name, AttributeType::INT) }
-}
-
-pub(super) fn flag(name: &str, value: bool) -> AttributeProto {
-    int(name, i64::from(value))
-}
-
-pub(super) fn ints<V: TryInto<i64>>(name: &str, values: impl IntoIterator<Item = V>) -> AttributeProto {
-    // Attributes are below 2³², as shape inference has seen.
-    let ints = values.into_iter().filter_map(|value| value.try_into().ok()).collect();
-    AttributeProto { ints, ..attribute(name, AttributeType::INTS) }
-}
-
-pub(super) fn float(name: &str, value: f32) -> AttributeProto {
-    AttributeProto { f: Some(value), ..attribute(name, AttributeType::FLOAT) }
-}
-
-pub(super) fn text(name: &str, value: &str) -> AttributeProto {
-    AttributeProto { s: Some(value.into()), ..attribute(name, AttributeType::STRING) }
-}
-
-fn attribute(name: &str, of: AttributeType) -> AttributeProto {
-    AttributeProto { name: Some(name.into()), r#type: Some(of), ..AttributeProto::default() }
 }

@@ -2,8 +2,9 @@
 
 use csdfc_codegen::operator::{Gemm, Operator, Reduce, ReduceFunction};
 
-use super::nodes::{Nodes, flag, float, int, ints, text};
+use super::nodes::Nodes;
 use super::{ExportError, constants, functions, movement, windows};
+use crate::import::attribute::{flag, float, int, ints, text};
 use crate::pass;
 
 /// Adds the nodes of a layer, which read tensors of these names. Returns the name of the last one's.

@@ -6,8 +6,9 @@ use csdfc_codegen::operator::{
 };
 use rten_onnx::onnx::AttributeProto;
 
-use super::nodes::{Nodes, flag, float, int, ints, text};
+use super::nodes::Nodes;
 use super::{ExportError, functions};
+use crate::import::attribute::{flag, float, int, ints, text};
 
 /// A convolution: a Concat of its parts, its prologue, the convolution itself, an Add of its residual, its activation.
 pub(super) fn conv(nodes: &mut Nodes, conv: &Conv, mut operands: Vec<String>) -> Result<String, ExportError> {

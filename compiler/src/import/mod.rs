@@ -10,6 +10,7 @@
 //!
 //! Only this module knows of ONNX and TFLite. To add an operator, write a function under `ops` and a row of its table.
 
+pub(crate) mod attribute;
 mod builder;
 mod constant;
 mod error;

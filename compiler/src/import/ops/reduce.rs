@@ -77,10 +77,14 @@ pub(super) fn non_max_suppression(builder: &mut Builder, node: &Node) -> Result<
     if !(0.0..=1.0).contains(&overlap) {
         return fault!("boxes overlap by {overlap}, which is not from 0 to 1");
     }
+    let score = node.optional(4, "threshold of scores")?.map(Constant::scalar).transpose()?;
+    if let Some(score) = score.filter(|score| !score.is_finite()) {
+        return fault!("the least score of a box is {score}");
+    }
     let suppression = NonMaxSuppression {
         most: usize::try_from(most).unwrap_or(usize::MAX).min(count),
         overlap,
-        score: node.optional(4, "threshold of scores")?.map(Constant::scalar).transpose()?,
+        score,
         centred: node.flag("center_point_box", false)?,
     };
     builder.layer(node, Operator::NonMaxSuppression(suppression), &[&boxes, &scores], Vec::new())

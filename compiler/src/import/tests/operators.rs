@@ -298,12 +298,13 @@ fn the_largest_of_every_opset() {
 
 #[test]
 fn suppressions_keep_at_most_the_boxes_that_there_are() {
-    let of = |most: i64, overlap: f32, given: usize| {
+    let with_score = |most: i64, overlap: f32, score: f32, given: usize| {
         let model = Model::new(13, &[1, 5, 4], &["y"]).floats("scores", &[1, 3, 5]).ints("most", &[most]);
-        let model = model.tensor(list("overlap", &[overlap])).tensor(list("score", &[0.25]));
+        let model = model.tensor(list("overlap", &[overlap])).tensor(list("score", &[score]));
         let inputs = ["x", "scores", "most", "overlap", "score"];
         model.node("NonMaxSuppression", &inputs[..given], &["y"], vec![int("center_point_box", 1)])
     };
+    let of = |most, overlap, given| with_score(most, overlap, 0.25, given);
     let found = |model: Model| {
         let network = model.import().unwrap();
         let layer = network.layers.last().unwrap();
@@ -319,4 +320,6 @@ fn suppressions_keep_at_most_the_boxes_that_there_are() {
     refused(&of(-1, 0.5, 5), "it keeps -1 boxes of a class");
     refused(&of(1, 1.5, 5), "boxes overlap by 1.5, which is not from 0 to 1");
     refused(&of(1, f32::NAN, 5), "boxes overlap by NaN, which is not from 0 to 1");
+    // A plan would keep no such number.
+    refused(&with_score(1, 0.5, f32::INFINITY, 5), "the least score of a box is inf");
 }

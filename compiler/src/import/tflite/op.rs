@@ -6,10 +6,11 @@
 
 use std::collections::BTreeMap;
 
-use rten_onnx::onnx::{AttributeProto, AttributeType, DataType, NodeProto};
+use rten_onnx::onnx::{AttributeProto, DataType, NodeProto};
 
 use super::flat::Record;
 use super::schema::Tensor as Stated;
+use crate::import::attribute::int;
 use crate::import::builder::{Builder, FROM_FIRST, FROM_LAST, is_channels_last};
 use crate::import::constant::{Constant, Data, count};
 use crate::import::error::{Fault, fault};
@@ -361,24 +362,4 @@ pub(super) fn scalar(value: f32) -> Value {
 
 pub(super) fn list(values: Vec<i64>) -> Value {
     Constant::ints([values.len()], values).into()
-}
-
-pub(super) fn int(name: &str, value: i64) -> AttributeProto {
-    AttributeProto { i: Some(value), ..attribute(name, AttributeType::INT) }
-}
-
-pub(super) fn float(name: &str, value: f32) -> AttributeProto {
-    AttributeProto { f: Some(value), ..attribute(name, AttributeType::FLOAT) }
-}
-
-pub(super) fn text(name: &str, value: &str) -> AttributeProto {
-    AttributeProto { s: Some(value.into()), ..attribute(name, AttributeType::STRING) }
-}
-
-pub(super) fn ints(name: &str, values: &[i64]) -> AttributeProto {
-    AttributeProto { ints: values.to_vec(), ..attribute(name, AttributeType::INTS) }
-}
-
-fn attribute(name: &str, kind: AttributeType) -> AttributeProto {
-    AttributeProto { name: Some(name.into()), r#type: Some(kind), ..AttributeProto::default() }
 }

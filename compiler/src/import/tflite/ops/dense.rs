@@ -1,8 +1,9 @@
 //! Products of matrices.
 
+use crate::import::attribute::{int, ints};
 use crate::import::error::{Fault, fault};
 use crate::import::node::Value;
-use crate::import::tflite::op::{Op, dims, int, ints};
+use crate::import::tflite::op::{Op, dims};
 
 /// `FULLY_CONNECTED`: rows of as many elements as the weights have, or with the option `keep_num_dims` the last dimension.
 pub(super) fn fully_connected(op: &mut Op) -> Result<Vec<Value>, Fault> {
@@ -26,7 +27,7 @@ pub(super) fn fully_connected(op: &mut Op) -> Result<Vec<Value>, Fault> {
             if elements == inner && rows * columns > 1 && channels > 1 && !is_quantised(op) =>
         {
             let cube = op.reshaped(weights, vec![units, rows, columns, channels])?;
-            let cube = op.node("Transpose", [cube], vec![ints("perm", &[0, 3, 1, 2])])?;
+            let cube = op.node("Transpose", [cube], vec![ints("perm", [0, 3, 1, 2])])?;
             weights = op.reshaped(cube, vec![units, inner])?;
             x = op.first(x)?;
         }
@@ -58,7 +59,7 @@ pub(super) fn batch_mat_mul(op: &mut Op) -> Result<Vec<Value>, Fault> {
             }
             let mut perm: Vec<i64> = (0..rank as i64).collect();
             perm.swap(rank - 2, rank - 1);
-            *operand = op.node("Transpose", [operand.clone()], vec![ints("perm", &perm)])?;
+            *operand = op.node("Transpose", [operand.clone()], vec![ints("perm", perm)])?;
         }
     }
     Ok(vec![op.node("MatMul", operands, Vec::new())?])

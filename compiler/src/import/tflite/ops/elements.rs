@@ -1,8 +1,9 @@
 //! Functions of each element, of one operand and of two.
 
+use crate::import::attribute::{float, text};
 use crate::import::error::Fault;
 use crate::import::node::Value;
-use crate::import::tflite::op::{Op, float, scalar, text};
+use crate::import::tflite::op::{Op, scalar};
 
 /// An operator of one operand that is a node of one of ONNX's.
 macro_rules! functions {

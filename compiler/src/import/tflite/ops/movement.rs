@@ -1,8 +1,9 @@
 //! Operators that move elements.
 
+use crate::import::attribute::{int, text};
 use crate::import::error::{Fault, fault};
 use crate::import::node::{self, Value};
-use crate::import::tflite::op::{Op, dims, int, list, reordered, scalar, text};
+use crate::import::tflite::op::{Op, dims, list, reordered, scalar};
 
 /// Most outputs or slices that one operator may become.
 const MAX_PARTS: usize = 256;

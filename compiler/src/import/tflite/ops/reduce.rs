@@ -1,8 +1,9 @@
 //! Reductions over dimensions, and normalisations along one.
 
+use crate::import::attribute::int;
 use crate::import::error::{Fault, fault};
 use crate::import::node::Value;
-use crate::import::tflite::op::{Op, dims, int, list, scalar};
+use crate::import::tflite::op::{Op, dims, list, scalar};
 
 pub(super) fn mean(op: &mut Op) -> Result<Vec<Value>, Fault> {
     reduction(op, "ReduceMean")

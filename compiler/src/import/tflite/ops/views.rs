@@ -2,9 +2,10 @@
 
 use rten_onnx::onnx::DataType;
 
+use crate::import::attribute::{int, ints};
 use crate::import::error::{Fault, fault};
 use crate::import::node::{self, Value};
-use crate::import::tflite::op::{Op, dims, int, ints, list};
+use crate::import::tflite::op::{Op, dims, list};
 
 /// `RESHAPE` to an operand, an option, or the shape that its output is stated with.
 pub(super) fn reshape(op: &mut Op) -> Result<Vec<Value>, Fault> {
@@ -53,7 +54,7 @@ pub(super) fn expand_dims(op: &mut Op) -> Result<Vec<Value>, Fault> {
 
 pub(super) fn transpose(op: &mut Op) -> Result<Vec<Value>, Fault> {
     let (x, perm) = (op.seen(0)?, op.ints(1, "perm")?);
-    Ok(vec![op.node("Transpose", [x], vec![ints("perm", &perm)])?])
+    Ok(vec![op.node("Transpose", [x], vec![ints("perm", perm)])?])
 }
 
 pub(super) fn broadcast_to(op: &mut Op) -> Result<Vec<Value>, Fault> {

@@ -1,8 +1,9 @@
 //! Operators on images: convolutions, pools, and resizes.
 
+use crate::import::attribute::{float, int, ints, text};
 use crate::import::error::{Fault, fault};
 use crate::import::node::Value;
-use crate::import::tflite::op::{Op, dims, float, int, ints, list, text};
+use crate::import::tflite::op::{Op, dims, list};
 
 /// Filters as ONNX has them, `[outputs, inputs, rows, columns]`, of TFLite's `[outputs, rows, columns, inputs]`.
 const OF_CONV: [usize; 4] = [0, 3, 1, 2];
@@ -35,8 +36,8 @@ fn convolution(
     }
     let attributes = vec![
         padding(op, 0)?,
-        ints("strides", &[op.int(2, 0)?, op.int(1, 0)?]),
-        ints("dilations", &[op.int(down, 1)?, op.int(across, 1)?]),
+        ints("strides", [op.int(2, 0)?, op.int(1, 0)?]),
+        ints("dilations", [op.int(down, 1)?, op.int(across, 1)?]),
         int("group", (channels / inputs) as i64),
     ];
     let bias = if op.has(2) { Some(op.weights(2, &[0])?) } else { None };
@@ -96,7 +97,7 @@ fn transposed(
         pads[i + 2] = (surplus - pads[i]).max(0);
         added[i] = (pads[i] - surplus).max(0);
     }
-    let attributes = vec![ints("strides", &stride), ints("pads", &pads), ints("output_padding", &added)];
+    let attributes = vec![ints("strides", stride), ints("pads", pads), ints("output_padding", added)];
     let bias = if op.has(bias) { Some(op.weights(bias, &[0])?) } else { None };
     let y = op.node("ConvTranspose", [Some(x), Some(filters), bias], attributes)?;
     let y = if has_activation { op.activated(y, 3)? } else { y };
@@ -116,8 +117,8 @@ fn pool(op: &mut Op, operator: &str) -> Result<Vec<Value>, Fault> {
     let x = image(op, 0)?;
     let attributes = vec![
         padding(op, 0)?,
-        ints("strides", &[op.int(2, 0)?, op.int(1, 0)?]),
-        ints("kernel_shape", &[op.int(4, 0)?, op.int(3, 0)?]),
+        ints("strides", [op.int(2, 0)?, op.int(1, 0)?]),
+        ints("kernel_shape", [op.int(4, 0)?, op.int(3, 0)?]),
     ];
     let y = op.node(operator, [x], attributes)?;
     let y = op.activated(y, 5)?;
