@@ -51,6 +51,7 @@ pub const SOURCES: &[(&str, &str)] = &[
     ("pool.rs", include_str!("pool.rs")),
     ("product.rs", include_str!("product.rs")),
     ("quantised/avx2.rs", include_str!("quantised/avx2.rs")),
+    ("quantised/avx512.rs", include_str!("quantised/avx512.rs")),
     ("quantised/binary.rs", include_str!("quantised/binary.rs")),
     ("quantised/cast.rs", include_str!("quantised/cast.rs")),
     ("quantised/conv.rs", include_str!("quantised/conv.rs")),

@@ -17,6 +17,8 @@ mod portable;
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) use avx2::Avx2;
+#[cfg(target_arch = "x86_64")]
+pub(crate) use avx512::Avx512;
 #[cfg(target_arch = "aarch64")]
 pub(crate) use neon::Neon;
 pub(crate) use portable::Portable;
@@ -36,6 +38,9 @@ pub(crate) enum Kind {
     Avx2,
     #[cfg(target_arch = "x86_64")]
     Avx512,
+    /// AVX-512 with products of bytes.
+    #[cfg(target_arch = "x86_64")]
+    Vnni,
     #[cfg(target_arch = "aarch64")]
     Neon,
 }
@@ -46,7 +51,22 @@ impl Isa {
 
     /// The best that every processor of the compilation's target has.
     pub const fn compiled() -> Isa {
-        #[cfg(all(target_arch = "x86_64", target_feature = "avx512f"))]
+        #[cfg(all(
+            target_arch = "x86_64",
+            target_feature = "avx512bw",
+            target_feature = "avx512vl",
+            target_feature = "avx512vnni"
+        ))]
+        return Isa(Kind::Vnni);
+        #[cfg(all(
+            target_arch = "x86_64",
+            target_feature = "avx512f",
+            not(all(
+                target_feature = "avx512bw",
+                target_feature = "avx512vl",
+                target_feature = "avx512vnni"
+            ))
+        ))]
         return Isa(Kind::Avx512);
         #[cfg(all(
             target_arch = "x86_64",
@@ -69,7 +89,10 @@ impl Isa {
         {
             extern crate std;
             if std::is_x86_feature_detected!("avx512f") {
-                return Isa(Kind::Avx512);
+                let has_bytes = std::is_x86_feature_detected!("avx512bw")
+                    && std::is_x86_feature_detected!("avx512vl")
+                    && std::is_x86_feature_detected!("avx512vnni");
+                return Isa(if has_bytes { Kind::Vnni } else { Kind::Avx512 });
             }
             let has_avx2 = std::is_x86_feature_detected!("avx2") && std::is_x86_feature_detected!("fma");
             if has_avx2 && std::is_x86_feature_detected!("f16c") {
@@ -92,6 +115,8 @@ impl Isa {
             Kind::Avx2 => "avx2",
             #[cfg(target_arch = "x86_64")]
             Kind::Avx512 => "avx512",
+            #[cfg(target_arch = "x86_64")]
+            Kind::Vnni => "avx512-vnni",
             #[cfg(target_arch = "aarch64")]
             Kind::Neon => "neon",
         }
@@ -107,7 +132,7 @@ impl Isa {
             Kind::Avx2 => unsafe { avx2::run(job) },
             // SAFETY: as above.
             #[cfg(target_arch = "x86_64")]
-            Kind::Avx512 => unsafe { avx512::run(job) },
+            Kind::Avx512 | Kind::Vnni => unsafe { avx512::run(job) },
             // SAFETY: as above.
             #[cfg(target_arch = "aarch64")]
             Kind::Neon => unsafe { neon::run(job) },
@@ -118,11 +143,15 @@ impl Isa {
     #[cfg(test)]
     pub(crate) fn all() -> impl Iterator<Item = Isa> {
         let best = Isa::detect();
+        // From the least to the best.
         #[cfg(target_arch = "x86_64")]
-        let middle = (best == Isa(Kind::Avx512)).then_some(Isa(Kind::Avx2));
-        #[cfg(not(target_arch = "x86_64"))]
-        let middle = None;
-        [Some(Isa::PORTABLE), middle, (best != Isa::PORTABLE).then_some(best)].into_iter().flatten()
+        let kinds = [Kind::Portable, Kind::Avx2, Kind::Avx512, Kind::Vnni];
+        #[cfg(target_arch = "aarch64")]
+        let kinds = [Kind::Portable, Kind::Neon];
+        #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+        let kinds = [Kind::Portable];
+        let count = kinds.iter().position(|&kind| kind == best.0).map_or(1, |at| at + 1);
+        kinds.into_iter().take(count).map(Isa)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Integers by AVX2, also where there are longer vectors.
+//! Integers by AVX2, also where longer vectors have no products of bytes.
 
 use core::arch::x86_64::*;
 
@@ -32,6 +32,8 @@ static WIDE: Places = Places::new(2, 0);
 /// Each of the first 8 bytes as 32 bits, and each of the others.
 static FIRST: Places = Places::new(4, 0);
 static SECOND: Places = Places::new(4, 8);
+/// The first two bytes of each four as the upper halves of 16 bits, and the last two.
+static UPPER: [Places; 2] = [Places::twos(0), Places::twos(2)];
 
 impl Places {
     /// Byte after byte, counted from `first`, each as so many.
@@ -40,6 +42,17 @@ impl Places {
         let mut i = 0;
         while i < 32 / size {
             places[i * size] = first + i as u8;
+            i += 1;
+        }
+        Places(places)
+    }
+
+    /// Two bytes of each four, counted from `first`, each above a zero.
+    const fn twos(first: u8) -> Self {
+        let mut places = [0x80; 32];
+        let mut i = 0;
+        while i < 16 {
+            places[2 * i + 1] = (i as u8 / 2 * 4) % 16 + first + i as u8 % 2;
             i += 1;
         }
         Places(places)
@@ -55,23 +68,42 @@ impl Places {
 /// Numbers of 16 bits in a vector.
 const LANES2: usize = 2 * LANES;
 
-/// Writes 16 bytes, each less `zero_point`.
+/// Widens 16 bytes.
 #[inline(always)]
-unsafe fn widen_16(from: *const u8, zero_point: i16, to: *mut i16) {
+unsafe fn widen_16(from: *const u8, to: *mut i16) {
+    // SAFETY: the caller's.
+    unsafe { _mm256_storeu_si256(to.cast(), _mm256_cvtepu8_epi16(_mm_loadu_si128(from.cast()))) }
+}
+
+/// Widens 8 bytes.
+#[inline(always)]
+unsafe fn widen_8(from: *const u8, to: *mut i16) {
+    // SAFETY: the caller's.
+    unsafe { _mm_storeu_si128(to.cast(), _mm_cvtepu8_epi16(_mm_loadl_epi64(from.cast()))) }
+}
+
+/// The bytes of `V` vectors of a row: those of two in each half, of one in each quarter.
+#[inline(always)]
+unsafe fn bytes<const V: usize>(p: *const u8) -> __m256i {
     // SAFETY: the caller's.
     unsafe {
-        let wide = _mm256_cvtepu8_epi16(_mm_loadu_si128(from.cast()));
-        _mm256_storeu_si256(to.cast(), _mm256_sub_epi16(wide, _mm256_set1_epi16(zero_point)));
+        match V {
+            1 => _mm256_set1_epi64x(p.cast::<i64>().read_unaligned()),
+            _ => _mm256_broadcastsi128_si256(_mm_loadu_si128(p.cast())),
+        }
     }
 }
 
-/// Writes 8 bytes, each less `zero_point`.
+/// Each byte of `V` vectors of the one row with that of the other.
 #[inline(always)]
-unsafe fn widen_8(from: *const u8, zero_point: i16, to: *mut i16) {
+unsafe fn pairs<const V: usize>(upper: __m256i, lower: __m256i) -> [__m256i; V] {
     // SAFETY: the caller's.
     unsafe {
-        let wide = _mm_cvtepu8_epi16(_mm_loadl_epi64(from.cast()));
-        _mm_storeu_si128(to.cast(), _mm_sub_epi16(wide, _mm_set1_epi16(zero_point)));
+        let mut pairs = [_mm256_shuffle_epi8(_mm256_unpacklo_epi8(upper, lower), WIDE.vector()); V];
+        if V == 2 {
+            pairs[1] = _mm256_shuffle_epi8(_mm256_unpackhi_epi8(upper, lower), WIDE.vector());
+        }
+        pairs
     }
 }
 
@@ -87,77 +119,69 @@ pub(crate) struct Ends {
 #[allow(unused_unsafe, reason = "some of these functions became safe where their instructions are enabled")]
 unsafe impl Integers for Avx2 {
     type Sums = __m256i;
-    type Pairs = __m256i;
+    /// Pairs of 16 bits.
+    type Factors = __m256i;
     type Scales = __m256;
     type Ends = Ends;
+    const LANES: usize = LANES;
+    const HAS_PARTS: bool = false;
+    const DEPTH: usize = 2;
+    const SIZE: usize = 2;
     const TILE: usize = 6;
 
     #[inline(always)]
-    unsafe fn sums(p: *const u8) -> Self::Sums {
+    unsafe fn sums(p: *const u8, _: usize) -> Self::Sums {
         // SAFETY: the caller's.
         unsafe { _mm256_loadu_si256(p.cast()) }
     }
 
     #[inline(always)]
-    unsafe fn scales(p: *const u8) -> Self::Scales {
+    unsafe fn scales(p: *const u8, _: usize) -> Self::Scales {
         // SAFETY: the caller's.
         unsafe { _mm256_loadu_ps(p.cast()) }
     }
 
     #[inline(always)]
-    unsafe fn weights(p: *const u8) -> Self::Pairs {
+    unsafe fn weights<const STEPS: usize, const PART: usize>(p: *const u8, _: usize) -> Self::Factors {
         // SAFETY: the caller's.
-        unsafe { _mm256_cvtepi8_epi16(_mm_loadu_si128(p.cast())) }
+        unsafe {
+            match STEPS {
+                2 => _mm256_cvtepi8_epi16(_mm_loadu_si128(p.cast())),
+                _ => {
+                    let upper = _mm256_shuffle_epi8(_mm256_loadu_si256(p.cast()), UPPER[PART].vector());
+                    _mm256_srai_epi16::<8>(upper)
+                }
+            }
+        }
     }
 
     #[inline(always)]
-    unsafe fn pair(p: *const i16) -> Self::Pairs {
+    unsafe fn steps<const STEPS: usize>(p: *const u8) -> Self::Factors {
         // SAFETY: the caller's.
         unsafe { _mm256_set1_epi32(p.cast::<i32>().read_unaligned()) }
     }
 
-    type Bytes = __m256i;
-
     #[inline(always)]
-    unsafe fn bytes<const V: usize>(p: *const u8) -> Self::Bytes {
+    unsafe fn rows<const V: usize>(rows: &[*const u8], _: usize) -> [Self::Factors; V] {
         // SAFETY: the caller's.
         unsafe {
-            match V {
-                1 => _mm256_set1_epi64x(p.cast::<i64>().read_unaligned()),
-                _ => _mm256_broadcastsi128_si256(_mm_loadu_si128(p.cast())),
+            if let &[upper, lower] = rows {
+                return pairs(bytes::<V>(upper), bytes::<V>(lower));
             }
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn pairs<const V: usize>(upper: Self::Bytes, lower: Self::Bytes) -> [Self::Pairs; V] {
-        // SAFETY: the caller's.
-        unsafe {
-            let mut pairs = [_mm256_shuffle_epi8(_mm256_unpacklo_epi8(upper, lower), WIDE.vector()); V];
+            let bytes = bytes::<V>(rows[0]);
+            let mut singles = [_mm256_shuffle_epi8(bytes, FIRST.vector()); V];
             if V == 2 {
-                pairs[1] = _mm256_shuffle_epi8(_mm256_unpackhi_epi8(upper, lower), WIDE.vector());
+                singles[1] = _mm256_shuffle_epi8(bytes, SECOND.vector());
             }
-            pairs
+            singles
         }
     }
 
     #[inline(always)]
-    unsafe fn singles<const V: usize>(bytes: Self::Bytes) -> [Self::Pairs; V] {
+    unsafe fn weight_rows<const V: usize>(rows: &[*const u8], lanes: usize) -> [Self::Factors; V] {
         // SAFETY: the caller's.
         unsafe {
-            let mut pairs = [_mm256_shuffle_epi8(bytes, FIRST.vector()); V];
-            if V == 2 {
-                pairs[1] = _mm256_shuffle_epi8(bytes, SECOND.vector());
-            }
-            pairs
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn weight_pairs<const V: usize>(upper: *const u8, lower: *const u8) -> [Self::Pairs; V] {
-        // SAFETY: the caller's.
-        unsafe {
-            let mut pairs = Self::pairs::<V>(Self::bytes::<V>(upper), Self::bytes::<V>(lower));
+            let mut pairs = Self::rows::<V>(rows, lanes);
             for pair in &mut pairs {
                 // The sign of the lower byte of each number.
                 *pair = _mm256_srai_epi16::<8>(_mm256_slli_epi16::<8>(*pair));
@@ -167,7 +191,7 @@ unsafe impl Integers for Avx2 {
     }
 
     #[inline(always)]
-    unsafe fn add_products(sums: Self::Sums, a: Self::Pairs, b: Self::Pairs) -> Self::Sums {
+    unsafe fn add_products(sums: Self::Sums, a: Self::Factors, b: Self::Factors) -> Self::Sums {
         // SAFETY: the caller's.
         unsafe { _mm256_add_epi32(sums, _mm256_madd_epi16(a, b)) }
     }
@@ -186,7 +210,7 @@ unsafe impl Integers for Avx2 {
     }
 
     #[inline(always)]
-    unsafe fn requantise(sums: Self::Sums, scales: Self::Scales, ends: &Self::Ends, out: *mut u8) {
+    unsafe fn requantise(sums: Self::Sums, scales: Self::Scales, ends: &Self::Ends, out: *mut u8, _: usize) {
         // SAFETY: the caller's.
         unsafe {
             let whole = rounded(sums, scales, ends.high);
@@ -218,30 +242,29 @@ unsafe impl Integers for Avx2 {
     }
 
     #[inline(always)]
-    unsafe fn widen(
+    unsafe fn gather(
         (from, between): (*const u8, usize),
-        (to, span): (*mut i16, usize),
+        (to, span): (*mut u8, usize),
         [rows, count]: [usize; 2],
-        zero_point: i16,
     ) {
         // SAFETY: the caller's. The last vector of a row ends with the last byte, after some that were there before.
         unsafe {
             for row in 0..rows {
-                let (from, to) = (from.add(row * between), to.add(row * span));
+                let (from, to) = (from.add(row * between), to.cast::<i16>().add(row * span));
                 let whole = count / LANES2 * LANES2;
                 for at in (0..whole).step_by(LANES2) {
-                    widen_16(from.add(at), zero_point, to.add(at));
+                    widen_16(from.add(at), to.add(at));
                 }
                 match count - whole {
                     0 => {}
-                    _ if whole > 0 => widen_16(from.add(count - LANES2), zero_point, to.add(count - LANES2)),
+                    _ if whole > 0 => widen_16(from.add(count - LANES2), to.add(count - LANES2)),
                     LANES.. => {
-                        widen_8(from, zero_point, to);
-                        widen_8(from.add(count - LANES), zero_point, to.add(count - LANES));
+                        widen_8(from, to);
+                        widen_8(from.add(count - LANES), to.add(count - LANES));
                     }
                     _ => {
                         for at in 0..count {
-                            to.add(at).write(i16::from(*from.add(at)) - zero_point);
+                            to.add(at).write_unaligned((*from.add(at)).into());
                         }
                     }
                 }

@@ -32,10 +32,10 @@ impl QConv {
         let Conv { channels, filters, kernel, groups, .. } = self.conv;
         let taps = kernel[0] * kernel[1];
         if self.conv.is_depthwise() {
-            Panels { groups: 1, filters, steps: taps, is_paired: false }
+            Panels { groups: 1, filters, steps: taps, in_fours: false }
         } else {
             let steps = taps * (channels / groups);
-            Panels { groups, filters: filters / groups, steps, is_paired: true }
+            Panels { groups, filters: filters / groups, steps, in_fours: true }
         }
     }
 
@@ -56,7 +56,7 @@ impl QConv {
         let weight = |filter: usize, step: usize| {
             weights[(filter * channels + step % channels) * taps + step / channels]
         };
-        self.panels().pack(weight, biases, multipliers, out);
+        self.panels().pack(self.zero_point, weight, biases, multipliers, out);
     }
 
     /// Parts into which the output channels may be divided among workers.

@@ -1,5 +1,5 @@
-//! Convolution as a matrix product: the windows of a block of pixels are widened into a room on the stack, and the
-//! micro-kernel multiplies them with panel after panel.
+//! Convolution as a matrix product: the windows of a block of pixels are gathered in a room on the stack, as bytes or, where
+//! products are of wider numbers, widened. The micro-kernel multiplies them with panel after panel.
 //!
 //! A sum is exact, so it does not matter into which tiles, blocks and parts it is divided.
 
@@ -12,11 +12,11 @@ use super::super::rows::Rows;
 use super::super::shared::SharedRows;
 use super::Requantise;
 use super::conv::QConv;
-use super::integers::{Integers, LANES, MOST_TILE, Work, requantise};
+use super::integers::{Integers, MOST_TILE, Work, requantise};
 use super::panels::Panel;
 
-/// Numbers that the room holds: 16 KB, half of what is nearest to the core.
-const ROOM: usize = 8192;
+/// Bytes of the room: at most half of what is nearest to the core.
+const ROOM: usize = 16 * 1024;
 /// The most pixels of a block: a multiple of those of every tile.
 const MOST_PIXELS: usize = 96;
 /// The most panels whose sums wait for the rest of their windows.
@@ -37,15 +37,16 @@ pub(super) struct Dense<'a> {
 impl Work for Dense<'_> {
     #[inline(always)]
     fn run<S: Integers>(self) {
-        let mut room = [const { MaybeUninit::<i16>::uninit() }; ROOM];
+        let mut room = [const { MaybeUninit::<u8>::uninit() }; ROOM];
         let mut waiting = [const { MaybeUninit::<i32>::uninit() }; MOST_TILE * WAITING * PANEL];
         let mut outputs = [core::ptr::null_mut(); MOST_PIXELS];
         let panels = self.q.panels();
         let (per_group, steps) = (panels.per_group(), panels.stored_steps());
         let all = self.y.len() * self.output.width();
         // As many tiles of whole windows as there is room for; if not one, then a tile of parts of windows.
-        let fit = (ROOM / steps / S::TILE).min(MOST_PIXELS / S::TILE);
-        let span = if fit > 0 { steps } else { ROOM / S::TILE / 2 * 2 };
+        let numbers = ROOM / S::SIZE;
+        let fit = (numbers / steps / S::TILE).min(MOST_PIXELS / S::TILE);
+        let span = if fit > 0 { steps } else { numbers / S::TILE / 4 * 4 };
         let near = (NEAR / (PANEL * panels.each())).max(WAITING / 2);
         let tiles = all.div_ceil(S::TILE);
         let blocks = tiles.div_ceil(fit.max(1));
@@ -112,7 +113,7 @@ struct Block<'b, 'a> {
     count: usize,
     /// Numbers from one pixel to the next.
     span: usize,
-    room: *mut i16,
+    room: *mut u8,
     /// Where the first output channel of the group goes of each.
     outputs: &'b mut [*mut u8; MOST_PIXELS],
 }
@@ -134,7 +135,8 @@ impl Block<'_, '_> {
         }
     }
 
-    /// Widens these steps of the window of each pixel. What is beyond the image is 0, as is the step after the last one.
+    /// Gathers these steps of the window of each pixel. What is beyond the image is the zero point. The step after the last
+    /// one, whose weights are 0, is some number.
     ///
     /// # Safety
     /// In [`Work::run`]; there is room for them.
@@ -156,7 +158,7 @@ impl Block<'_, '_> {
                 // SAFETY: the caller's.
                 unsafe {
                     match iy < input.shape.height {
-                        true => line.widen::<S>(input.row(iy)),
+                        true => line.gather::<S>(input.row(iy)),
                         false => line.put::<S>(0..count, 0, columns, None),
                     }
                 }
@@ -165,10 +167,10 @@ impl Block<'_, '_> {
             if steps.end > last {
                 for i in 0..count {
                     // SAFETY: the caller's.
-                    unsafe { to.add(i * self.span + last - steps.start).write(0) }
+                    unsafe { S::fill(to.add((i * self.span + last - steps.start) * S::SIZE), 1, 0) }
                 }
             }
-            to = to.wrapping_add(count * self.span);
+            to = to.wrapping_add(count * self.span * S::SIZE);
         }
     }
 
@@ -181,18 +183,21 @@ impl Block<'_, '_> {
     unsafe fn make<S: Integers>(&self, run: Range<usize>, steps: Range<usize>, waiting: Option<*mut i32>) {
         let Dense { q, packed, .. } = *self.dense;
         let panels = q.panels();
-        let offsets = core::array::from_fn(|i| i * self.span);
-        let (tiles, rest) = (self.count / S::TILE, self.count % S::TILE);
+        let between = self.span * S::SIZE;
+        let offsets = core::array::from_fn(|i| i * between);
+        // Tiles of sizes that differ by one at most: small ones leave the processor waiting for sums.
+        let tiles = self.count.div_ceil(S::TILE);
+        let (size, larger) = (self.count / tiles, self.count % tiles);
         for (place, panel) in run.enumerate() {
             let within = panel % panels.per_group() * PANEL;
             let waiting = waiting
                 .map_or(core::ptr::null_mut(), |waiting| waiting.wrapping_add(place * MOST_TILE * PANEL));
             let work = Tiles {
-                count: tiles,
+                count: larger,
                 panel: Panel::of(&panels, packed, self.group * panels.filters + within),
                 pixels: self.room,
                 offsets: &offsets,
-                tile: S::TILE * self.span,
+                tile: (size + 1) * between,
                 steps: &steps,
                 is_last: steps.end == panels.stored_steps(),
                 waiting,
@@ -202,14 +207,13 @@ impl Block<'_, '_> {
             };
             // SAFETY: the caller's.
             unsafe {
-                if tiles > 0 {
-                    work.call::<S>(S::TILE);
+                if larger > 0 {
+                    work.call::<S>(size + 1);
                 }
-                if rest > 0 {
-                    let pixels = work.pixels.wrapping_add(tiles * work.tile);
-                    let outputs = work.outputs.wrapping_add(tiles * S::TILE);
-                    Tiles { count: 1, pixels, outputs, ..work }.call::<S>(rest);
-                }
+                let pixels = work.pixels.wrapping_add(larger * work.tile);
+                let outputs = work.outputs.wrapping_add(larger * (size + 1));
+                Tiles { count: tiles - larger, pixels, outputs, tile: size * between, ..work }
+                    .call::<S>(size);
             }
         }
     }
@@ -224,16 +228,16 @@ struct Line<'l, 'b, 'a> {
     /// Steps that are wanted.
     steps: &'l Range<usize>,
     /// Where those of the first pixel go.
-    to: *mut i16,
+    to: *mut u8,
 }
 
 impl Line<'_, '_, '_> {
-    /// Widens the pixels' windows of this row of the image.
+    /// Gathers the pixels' windows of this row of the image.
     ///
     /// # Safety
     /// As [`Block::gather`].
     #[inline(always)]
-    unsafe fn widen<S: Integers>(&self, row: &[u8]) {
+    unsafe fn gather<S: Integers>(&self, row: &[u8]) {
         let Dense { q, input, .. } = self.block.dense;
         let Conv { kernel, stride, dilation, pads, .. } = q.conv;
         let width = input.shape.width;
@@ -276,7 +280,7 @@ impl Line<'_, '_, '_> {
     }
 
     /// For each of these pixels, writes `count` steps from `first` of the line on, as far as they are wanted: elements, which
-    /// lie so far apart from pixel to pixel, or zeros.
+    /// lie so far apart from pixel to pixel, or zero points.
     ///
     /// # Safety
     /// As [`Block::gather`]; there are as many elements.
@@ -295,22 +299,21 @@ impl Line<'_, '_, '_> {
             return;
         }
         let (span, count) = (self.block.span, end - from);
-        let to = self.to.wrapping_add(pixels.start * span + (from - self.steps.start));
+        let to = self.to.wrapping_add((pixels.start * span + (from - self.steps.start)) * S::SIZE);
         // SAFETY: the caller's.
         unsafe {
             match elements {
                 Some((elements, between)) => {
                     let from = elements.as_ptr().wrapping_add(from - step);
-                    let zero_point = q.zero_point.into();
                     let shape = match between == count && span == count {
                         true => [1, pixels.len() * count],
                         false => [pixels.len(), count],
                     };
-                    S::widen((from, between), (to, span), shape, zero_point);
+                    S::gather((from, between), (to, span), shape);
                 }
                 None => {
                     for i in 0..pixels.len() {
-                        to.add(i * span).write_bytes(0, count);
+                        S::fill(to.add(i * span * S::SIZE), count, q.zero_point);
                     }
                 }
             }
@@ -324,8 +327,8 @@ struct Tiles<'b> {
     count: usize,
     panel: Panel<'b>,
     /// The first step of the first pixel.
-    pixels: *const i16,
-    /// Numbers from the first pixel of a tile to the others, and to the next tile.
+    pixels: *const u8,
+    /// Bytes from the first pixel of a tile to the others, and to the next tile.
     offsets: &'b [usize; MOST_TILE],
     tile: usize,
     steps: &'b Range<usize>,
@@ -352,9 +355,10 @@ impl Tiles<'_> {
                 if const { $m <= S::TILE } {
                     // SAFETY: the caller's.
                     unsafe {
-                        match self.panel.width > LANES {
-                            true => S::call(Sized::<$m, 2>(self)),
-                            false => S::call(Sized::<$m, 1>(self)),
+                        if const { S::LANES < PANEL } && self.panel.width > S::LANES {
+                            S::call(Sized::<$m, 2>(self));
+                        } else {
+                            S::call(Sized::<$m, 1>(self));
                         }
                     }
                 }
@@ -367,6 +371,12 @@ impl Tiles<'_> {
             4 => size!(4),
             5 => size!(5),
             6 => size!(6),
+            7 => size!(7),
+            8 => size!(8),
+            9 => size!(9),
+            10 => size!(10),
+            11 => size!(11),
+            12 => size!(12),
             _ => {}
         }
     }
@@ -381,15 +391,14 @@ impl<const M: usize, const N: usize> Work for Sized<'_, M, N> {
         let Tiles { panel, steps, requantise: how, .. } = self.0;
         let waiting = self.0.waiting.cast::<[[S::Sums; N]; M]>();
         let offsets: [usize; M] = core::array::from_fn(|i| self.0.offsets[i]);
-        let step = 2 * panel.width;
-        let pairs = steps.len() / 2;
+        let (width, fours) = (panel.width, steps.len() / 4);
         // SAFETY: this is within a job of this instruction set; the rest is the caller's. Vectors of a narrow panel reach no
         // further beyond it than `Panels::reach` says.
         unsafe {
-            let first = panel.weights().as_ptr().add(steps.start / 2 * step);
-            let mut scales = [S::scales(panel.multipliers()); N];
+            let first = panel.weights().as_ptr().add(steps.start * width);
+            let mut scales = [S::scales(panel.multipliers(), width); N];
             for (v, scales) in scales.iter_mut().enumerate().skip(1) {
-                *scales = S::scales(panel.multipliers().add(4 * LANES * v));
+                *scales = S::scales(panel.multipliers().add(4 * S::LANES * v), width);
             }
             let ends = S::ends(how);
             for tile in 0..self.0.count {
@@ -397,17 +406,23 @@ impl<const M: usize, const N: usize> Work for Sized<'_, M, N> {
                 let mut weights = first;
                 let mut sums = if steps.start == 0 {
                     let biases = panel.bytes.as_ptr();
-                    let mut sums = [S::sums(biases); N];
+                    let mut sums = [S::sums(biases, width); N];
                     for (v, sums) in sums.iter_mut().enumerate().skip(1) {
-                        *sums = S::sums(biases.add(4 * LANES * v));
+                        *sums = S::sums(biases.add(4 * S::LANES * v), width);
                     }
                     [sums; M]
                 } else {
                     waiting.read_unaligned()
                 };
-                for _ in 0..pairs {
-                    add_pair::<S, M, N>(&mut sums, weights, pixels, &offsets);
-                    (weights, pixels) = (weights.wrapping_add(step), pixels.wrapping_add(2));
+                for _ in 0..fours {
+                    add_steps::<S, M, N, 4, 0>(&mut sums, weights, width, pixels, &offsets);
+                    if const { S::DEPTH < 4 } {
+                        add_steps::<S, M, N, 4, 1>(&mut sums, weights, width, pixels, &offsets);
+                    }
+                    (weights, pixels) = (weights.wrapping_add(4 * width), pixels.wrapping_add(4 * S::SIZE));
+                }
+                if steps.len() % 4 > 0 {
+                    add_steps::<S, M, N, 2, 0>(&mut sums, weights, width, pixels, &offsets);
                 }
                 if !self.0.is_last {
                     return waiting.write_unaligned(sums);
@@ -415,11 +430,11 @@ impl<const M: usize, const N: usize> Work for Sized<'_, M, N> {
                 for (i, sums) in sums.iter().enumerate() {
                     let out = self.0.outputs.add(tile * M + i).read().add(self.0.within);
                     let mut bytes = [0; PANEL];
-                    let is_whole = panel.width == N * LANES;
+                    let is_whole = S::HAS_PARTS || width == N * S::LANES;
                     let to = if is_whole { out } else { bytes.as_mut_ptr() };
-                    requantise::<S, N>(sums, &scales, &ends, to);
+                    requantise::<S, N>(sums, &scales, &ends, to, width);
                     if !is_whole {
-                        out.copy_from_nonoverlapping(bytes.as_ptr(), panel.width);
+                        out.copy_from_nonoverlapping(bytes.as_ptr(), width);
                     }
                 }
             }
@@ -427,27 +442,29 @@ impl<const M: usize, const N: usize> Work for Sized<'_, M, N> {
     }
 }
 
-/// Adds the products of two steps of the pixels at these offsets.
+/// Adds the products of two or four steps, which lie together, of the pixels at these offsets; or of as many of them as go
+/// together in a vector, which is their part `PART`.
 ///
 /// # Safety
-/// In [`Work::run`]. The weights are good for `N` vectors, and each pixel for two steps.
+/// In [`Work::run`]. The weights are good for `N` vectors of a panel of this width, and each pixel for the steps.
 #[inline(always)]
-unsafe fn add_pair<S: Integers, const M: usize, const N: usize>(
+unsafe fn add_steps<S: Integers, const M: usize, const N: usize, const STEPS: usize, const PART: usize>(
     sums: &mut [[S::Sums; N]; M],
     weights: *const u8,
-    pixels: *const i16,
+    width: usize,
+    pixels: *const u8,
     offsets: &[usize; M],
 ) {
     // SAFETY: the caller's.
     unsafe {
-        let mut w = [S::weights(weights); N];
+        let mut w = [S::weights::<STEPS, PART>(weights, width); N];
         for (v, w) in w.iter_mut().enumerate().skip(1) {
-            *w = S::weights(weights.add(2 * LANES * v));
+            *w = S::weights::<STEPS, PART>(weights.add(STEPS * S::LANES * v), width);
         }
         for i in 0..M {
-            let x = S::pair(pixels.add(offsets[i]));
+            let x = S::steps::<STEPS>(pixels.add(offsets[i] + PART * S::DEPTH * S::SIZE));
             for v in 0..N {
-                sums[i][v] = S::add_products(sums[i][v], w[v], x);
+                sums[i][v] = S::add_products(sums[i][v], x, w[v]);
             }
         }
     }

@@ -32,11 +32,11 @@ impl QGemm {
     }
 
     const fn panels(&self) -> Panels {
-        Panels { groups: 1, filters: self.gemm.units, steps: self.gemm.inner, is_paired: self.is_paired() }
+        Panels { groups: 1, filters: self.gemm.units, steps: self.gemm.inner, in_fours: self.in_fours() }
     }
 
     /// As [`QGemm::as_conv`] has it: a convolution of one channel by one filter is a depthwise one.
-    const fn is_paired(&self) -> bool {
+    const fn in_fours(&self) -> bool {
         !self.gemm.as_conv().is_depthwise()
     }
 
@@ -58,7 +58,7 @@ impl QGemm {
         multipliers: &[f32],
         out: &mut [u8],
     ) {
-        self.panels().pack(weight, biases, multipliers, out);
+        self.panels().pack(self.zero_point, weight, biases, multipliers, out);
     }
 }
 
@@ -95,7 +95,6 @@ impl ElementKernel<u8, u8> for QGemm {
     ) {
         let (input, packed) = (&operands[0], constants[0].values());
         let (panels, shape) = (self.panels(), output.shape);
-        let pair = 1 + usize::from(self.is_paired());
         let last = shape.dims.rank - 1;
         shape.for_each(y, |index| {
             let unit = index[last];
@@ -108,11 +107,10 @@ impl ElementKernel<u8, u8> for QGemm {
             let mut at = *index;
             for k in 0..self.gemm.inner {
                 at[last] = k;
-                let x = i32::from(input.at(&at)) - i32::from(self.zero_point);
-                let weights =
-                    panel.weights()[k / pair * pair * panel.width + k % pair..].iter().step_by(pair);
-                for (sum, weight) in sums[..panel.width].iter_mut().zip(weights) {
-                    *sum = sum.wrapping_add(x * i32::from(weight.cast_signed()));
+                let x = i32::from(input.at(&at));
+                for (lane, sum) in sums[..panel.width].iter_mut().enumerate() {
+                    let weight = panel.weights()[panels.place(panel.width, lane, k)].cast_signed();
+                    *sum = sum.wrapping_add(x * i32::from(weight));
                 }
             }
             for (lane, &sum) in sums[..panel.width].iter().enumerate() {

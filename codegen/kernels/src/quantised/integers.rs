@@ -2,16 +2,19 @@
 
 use super::super::arch::{Isa, Kind, Portable};
 use super::Requantise;
-#[cfg(target_arch = "x86_64")]
-use super::avx2;
 #[cfg(target_arch = "aarch64")]
 use super::neon;
+#[cfg(target_arch = "x86_64")]
+use super::{avx2, avx512};
 
-/// Sums of a vector: half a panel.
+/// The fewest sums of a vector: half a panel.
 pub(crate) const LANES: usize = 8;
 
 /// The largest [`Integers::TILE`].
-pub(crate) const MOST_TILE: usize = 6;
+pub(crate) const MOST_TILE: usize = 12;
+
+/// The largest [`Integers::DEPTH`].
+pub(crate) const MOST_DEPTH: usize = 4;
 
 /// Work on integers written for any instruction set. `run` and all that it calls with `S` must be `#[inline(always)]`: only
 /// so does it become code of that instruction set.
@@ -20,7 +23,7 @@ pub(crate) trait Work {
     fn run<S: Integers>(self);
 }
 
-/// Does the work with these instructions. AVX2 serves also where there are longer vectors.
+/// Does the work with these instructions. AVX2 serves also where longer vectors have no products of bytes.
 #[inline]
 pub(crate) fn run<W: Work>(isa: Isa, work: W) {
     match isa.kind() {
@@ -29,6 +32,9 @@ pub(crate) fn run<W: Work>(isa: Isa, work: W) {
         #[cfg(target_arch = "x86_64")]
         Kind::Avx2 | Kind::Avx512 => unsafe { avx2::run(work) },
         // SAFETY: as above.
+        #[cfg(target_arch = "x86_64")]
+        Kind::Vnni => unsafe { avx512::run(work) },
+        // SAFETY: as above.
         #[cfg(target_arch = "aarch64")]
         Kind::Neon => unsafe { neon::run(work) },
     }
@@ -36,46 +42,58 @@ pub(crate) fn run<W: Work>(isa: Isa, work: W) {
 
 /// Vectors of integers and what micro-kernels do with them.
 ///
+/// Where lanes are counted, a vector of a panel need hold no more; what other lanes hold is not said. Unless the set
+/// [has parts](Integers::HAS_PARTS), pointers must be good for a whole vector all the same.
+///
 /// # Safety
 /// Implementors' methods may be called only on a processor that has their instructions, which is so within
 /// [`Work::run`]. Pointers must be good for what is said of them; they need no alignment.
 pub(crate) unsafe trait Integers: Copy + 'static {
-    /// As many integers of 32 bits as [`LANES`].
+    /// Integers of 32 bits.
     type Sums: Copy;
-    /// As many pairs of integers of 16 bits.
-    type Pairs: Copy;
+    /// For each of them, the factors of as many products as an instruction adds to it.
+    type Factors: Copy;
     /// As many floats.
     type Scales: Copy;
     /// What [`Requantise`] needs beside sums and scales.
     type Ends: Copy;
-    /// Most pixels of a tile of two vectors.
+    /// Sums of a vector: [`LANES`], or a panel.
+    const LANES: usize;
+    /// Whether a vector of the first lanes only is read and written as such.
+    const HAS_PARTS: bool;
+    /// Products that an instruction adds to a sum: 2 or 4.
+    const DEPTH: usize;
+    /// Bytes of a tensor's element that is gathered.
+    const SIZE: usize;
+    /// Most pixels of a tile of a panel.
     const TILE: usize;
 
     /// The numbers at `p`, the lowest byte of each first.
-    unsafe fn sums(p: *const u8) -> Self::Sums;
+    unsafe fn sums(p: *const u8, lanes: usize) -> Self::Sums;
     /// The floats at `p`, the lowest byte of each first.
-    unsafe fn scales(p: *const u8) -> Self::Scales;
-    /// Two signed bytes of each lane at `p`.
-    unsafe fn weights(p: *const u8) -> Self::Pairs;
-    /// The two numbers at `p`, in every lane.
-    unsafe fn pair(p: *const i16) -> Self::Pairs;
-    /// [`LANES`] bytes of each of up to two vectors.
-    type Bytes: Copy;
-    /// Those of `V` vectors at `p`.
-    unsafe fn bytes<const V: usize>(p: *const u8) -> Self::Bytes;
-    /// Each byte of the one with that of the other.
-    unsafe fn pairs<const V: usize>(upper: Self::Bytes, lower: Self::Bytes) -> [Self::Pairs; V];
-    /// Each byte with 0.
-    unsafe fn singles<const V: usize>(bytes: Self::Bytes) -> [Self::Pairs; V];
-    /// Each signed byte of `V` vectors of the one with that of the other.
-    unsafe fn weight_pairs<const V: usize>(upper: *const u8, lower: *const u8) -> [Self::Pairs; V];
-    /// Adds to each lane the two products of its pairs, which do not leave 32 bits together; the sum may (modulo 2^32).
-    unsafe fn add_products(sums: Self::Sums, a: Self::Pairs, b: Self::Pairs) -> Self::Sums;
+    unsafe fn scales(p: *const u8, lanes: usize) -> Self::Scales;
+    /// Of the `STEPS` signed bytes of each lane at `p`, 2 or 4, those that go together as part `PART`.
+    unsafe fn weights<const STEPS: usize, const PART: usize>(p: *const u8, lanes: usize) -> Self::Factors;
+    /// The next gathered elements of a pixel that go together, no more than `STEPS`, in every lane.
+    unsafe fn steps<const STEPS: usize>(p: *const u8) -> Self::Factors;
+    /// Bytes of `V` vectors from each of these rows, at most [`Integers::DEPTH`]. Those of missing rows are some number.
+    unsafe fn rows<const V: usize>(rows: &[*const u8], lanes: usize) -> [Self::Factors; V];
+    /// The same of signed bytes. Those of missing rows are 0.
+    unsafe fn weight_rows<const V: usize>(rows: &[*const u8], lanes: usize) -> [Self::Factors; V];
+    /// Adds to each lane the products of a tensor's elements and weights, whose sum does not leave 32 bits; the lane may
+    /// (modulo 2^32).
+    unsafe fn add_products(sums: Self::Sums, elements: Self::Factors, weights: Self::Factors) -> Self::Sums;
     /// What is needed of this.
     unsafe fn ends(how: Requantise) -> Self::Ends;
     /// Writes to `out` the elements that the sums become, a byte each.
-    unsafe fn requantise(sums: Self::Sums, scales: Self::Scales, ends: &Self::Ends, out: *mut u8);
-    /// The same of two vectors.
+    unsafe fn requantise(
+        sums: Self::Sums,
+        scales: Self::Scales,
+        ends: &Self::Ends,
+        out: *mut u8,
+        lanes: usize,
+    );
+    /// The same of two whole vectors.
     #[inline(always)]
     unsafe fn requantise_two(
         sums: [Self::Sums; 2],
@@ -85,26 +103,36 @@ pub(crate) unsafe trait Integers: Copy + 'static {
     ) {
         // SAFETY: the caller's.
         unsafe {
-            Self::requantise(sums[0], scales[0], ends, out);
-            Self::requantise(sums[1], scales[1], ends, out.add(LANES));
+            Self::requantise(sums[0], scales[0], ends, out, Self::LANES);
+            Self::requantise(sums[1], scales[1], ends, out.add(Self::LANES), Self::LANES);
         }
     }
     /// Does the work as a function of its own, compiled for this instruction set.
     unsafe fn call<W: Work>(work: W);
-    /// Writes the `count` bytes of so many `rows`, each less `zero_point`. A row begins as many elements after the last as is
-    /// said beside the first.
+    /// Gathers the `count` elements of so many `rows`. A row begins as many elements after the last as is said beside the
+    /// first.
     #[inline(always)]
-    unsafe fn widen(
+    unsafe fn gather(
         (from, between): (*const u8, usize),
-        (to, span): (*mut i16, usize),
+        (to, span): (*mut u8, usize),
         [rows, count]: [usize; 2],
-        zero_point: i16,
     ) {
         for row in 0..rows {
-            let (from, to) = (from.wrapping_add(row * between), to.wrapping_add(row * span));
+            let (from, to) = (from.wrapping_add(row * between), to.wrapping_add(row * span * Self::SIZE));
             for i in 0..count {
                 // SAFETY: the caller's.
-                unsafe { to.add(i).write(i16::from(*from.add(i)) - zero_point) }
+                unsafe { Self::fill(to.add(i * Self::SIZE), 1, *from.add(i)) }
+            }
+        }
+    }
+    /// Gathers `element` so many times.
+    #[inline(always)]
+    unsafe fn fill(to: *mut u8, count: usize, element: u8) {
+        // SAFETY: the caller's.
+        unsafe {
+            match Self::SIZE {
+                1 => to.write_bytes(element, count),
+                _ => (0..count).for_each(|i| to.cast::<i16>().add(i).write_unaligned(element.into())),
             }
         }
     }
@@ -113,89 +141,89 @@ pub(crate) unsafe trait Integers: Copy + 'static {
 /// Writes the elements that the sums of one or two vectors become.
 ///
 /// # Safety
-/// In [`Work::run`]; there is room for `V` vectors of them.
+/// In [`Work::run`]; there is room for `V` vectors of them, or for so many lanes where the set has parts.
 #[inline(always)]
 pub(crate) unsafe fn requantise<S: Integers, const V: usize>(
     sums: &[S::Sums; V],
     scales: &[S::Scales; V],
     ends: &S::Ends,
     out: *mut u8,
+    lanes: usize,
 ) {
     // SAFETY: the caller's.
     unsafe {
         match (&sums[..], &scales[..]) {
             (&[a, b], &[c, d]) => S::requantise_two([a, b], [c, d], ends, out),
-            _ => S::requantise(sums[0], scales[0], ends, out),
+            _ => S::requantise(sums[0], scales[0], ends, out, lanes),
         }
     }
+}
+
+/// Bytes of `V` portable vectors from each of these rows, each as such a number; those of missing rows are 0.
+///
+/// # Safety
+/// The rows are good for them.
+#[inline(always)]
+unsafe fn pairs<const V: usize>(rows: &[*const u8], number: impl Fn(u8) -> i16) -> [[[i16; 2]; LANES]; V] {
+    core::array::from_fn(|v| {
+        core::array::from_fn(|lane| {
+            // SAFETY: the caller's.
+            [0, 1].map(|i| rows.get(i).map_or(0, |row| number(unsafe { *row.add(v * LANES + lane) })))
+        })
+    })
 }
 
 // SAFETY: no instructions but those of the target.
 unsafe impl Integers for Portable {
     type Sums = [i32; LANES];
-    type Pairs = [[i16; 2]; LANES];
+    type Factors = [[i16; 2]; LANES];
     type Scales = [f32; LANES];
     type Ends = Requantise;
+    const LANES: usize = LANES;
+    const HAS_PARTS: bool = false;
+    const DEPTH: usize = 2;
+    const SIZE: usize = 2;
     const TILE: usize = 2;
 
     #[inline(always)]
-    unsafe fn sums(p: *const u8) -> Self::Sums {
+    unsafe fn sums(p: *const u8, _: usize) -> Self::Sums {
         // SAFETY: the caller's.
         unsafe { p.cast::<[[u8; 4]; LANES]>().read() }.map(i32::from_le_bytes)
     }
 
     #[inline(always)]
-    unsafe fn scales(p: *const u8) -> Self::Scales {
+    unsafe fn scales(p: *const u8, _: usize) -> Self::Scales {
         // SAFETY: the caller's.
         unsafe { p.cast::<[[u8; 4]; LANES]>().read() }.map(f32::from_le_bytes)
     }
 
     #[inline(always)]
-    unsafe fn weights(p: *const u8) -> Self::Pairs {
+    unsafe fn weights<const STEPS: usize, const PART: usize>(p: *const u8, _: usize) -> Self::Factors {
         // SAFETY: the caller's.
-        unsafe { p.cast::<[[i8; 2]; LANES]>().read() }.map(|pair| pair.map(i16::from))
+        unsafe { p.cast::<[[i8; STEPS]; LANES]>().read() }
+            .map(|steps| [2 * PART, 2 * PART + 1].map(|step| steps[step].into()))
     }
 
     #[inline(always)]
-    unsafe fn pair(p: *const i16) -> Self::Pairs {
+    unsafe fn steps<const STEPS: usize>(p: *const u8) -> Self::Factors {
         // SAFETY: the caller's.
         [unsafe { p.cast::<[i16; 2]>().read_unaligned() }; LANES]
     }
 
-    type Bytes = [u8; 2 * LANES];
-
     #[inline(always)]
-    unsafe fn bytes<const V: usize>(p: *const u8) -> Self::Bytes {
-        let mut bytes = [0; 2 * LANES];
+    unsafe fn rows<const V: usize>(rows: &[*const u8], _: usize) -> [Self::Factors; V] {
         // SAFETY: the caller's.
-        unsafe { bytes.as_mut_ptr().copy_from_nonoverlapping(p, V * LANES) }
-        bytes
+        unsafe { pairs(rows, i16::from) }
     }
 
     #[inline(always)]
-    unsafe fn pairs<const V: usize>(upper: Self::Bytes, lower: Self::Bytes) -> [Self::Pairs; V] {
-        core::array::from_fn(|v| {
-            core::array::from_fn(|i| [upper, lower].map(|bytes| bytes[v * LANES + i].into()))
-        })
-    }
-
-    #[inline(always)]
-    unsafe fn singles<const V: usize>(bytes: Self::Bytes) -> [Self::Pairs; V] {
+    unsafe fn weight_rows<const V: usize>(rows: &[*const u8], _: usize) -> [Self::Factors; V] {
         // SAFETY: the caller's.
-        unsafe { Self::pairs::<V>(bytes, [0; 2 * LANES]) }
+        unsafe { pairs(rows, |byte| byte.cast_signed().into()) }
     }
 
     #[inline(always)]
-    unsafe fn weight_pairs<const V: usize>(upper: *const u8, lower: *const u8) -> [Self::Pairs; V] {
-        // SAFETY: the caller's.
-        let [upper, lower] = unsafe { [Self::bytes::<V>(upper), Self::bytes::<V>(lower)] };
-        core::array::from_fn(|v| {
-            core::array::from_fn(|i| [upper, lower].map(|bytes| bytes[v * LANES + i].cast_signed().into()))
-        })
-    }
-
-    #[inline(always)]
-    unsafe fn add_products(mut sums: Self::Sums, a: Self::Pairs, b: Self::Pairs) -> Self::Sums {
+    unsafe fn add_products(mut sums: Self::Sums, a: Self::Factors, b: Self::Factors) -> Self::Sums {
         for ((sum, a), b) in sums.iter_mut().zip(a).zip(b) {
             let [first, second] = [0, 1].map(|i| i32::from(a[i]) * i32::from(b[i]));
             *sum = sum.wrapping_add(first.wrapping_add(second));
@@ -209,7 +237,7 @@ unsafe impl Integers for Portable {
     }
 
     #[inline(always)]
-    unsafe fn requantise(sums: Self::Sums, scales: Self::Scales, ends: &Self::Ends, out: *mut u8) {
+    unsafe fn requantise(sums: Self::Sums, scales: Self::Scales, ends: &Self::Ends, out: *mut u8, _: usize) {
         let mut bytes = [0; LANES];
         for ((byte, sum), scale) in bytes.iter_mut().zip(sums).zip(scales) {
             *byte = ends.apply(sum, scale);

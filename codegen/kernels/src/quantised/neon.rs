@@ -31,11 +31,17 @@ unsafe fn wide(bytes: uint8x8_t) -> int16x8_t {
     unsafe { vreinterpretq_s16_u16(vmovl_u8(bytes)) }
 }
 
-/// The same of vector `v` of two.
+/// The bytes of `V` vectors of a row, each as a number.
 #[inline(always)]
-unsafe fn wide_half(bytes: uint8x16_t, v: usize) -> int16x8_t {
-    // SAFETY: the caller's instructions.
-    unsafe { wide(if v == 0 { vget_low_u8(bytes) } else { vget_high_u8(bytes) }) }
+unsafe fn numbers<const V: usize>(p: *const u8) -> [int16x8_t; V] {
+    // SAFETY: the caller's.
+    unsafe {
+        let mut numbers = [wide(vld1_u8(p)); V];
+        if V == 2 {
+            numbers[1] = wide(vld1_u8(p.add(LANES)));
+        }
+        numbers
+    }
 }
 
 // SAFETY: each method is of instructions of the set, which its caller vouches for.
@@ -43,73 +49,71 @@ unsafe fn wide_half(bytes: uint8x16_t, v: usize) -> int16x8_t {
 unsafe impl Integers for Neon {
     type Sums = [int32x4_t; 2];
     /// The first numbers of all pairs, then the second.
-    type Pairs = [int16x8_t; 2];
+    type Factors = [int16x8_t; 2];
     type Scales = [float32x4_t; 2];
     type Ends = Ends;
-    type Bytes = uint8x16_t;
+    const LANES: usize = LANES;
+    const HAS_PARTS: bool = false;
+    const DEPTH: usize = 2;
+    const SIZE: usize = 2;
     const TILE: usize = 4;
 
     #[inline(always)]
-    unsafe fn sums(p: *const u8) -> Self::Sums {
+    unsafe fn sums(p: *const u8, _: usize) -> Self::Sums {
         // SAFETY: the caller's.
         unsafe { [vreinterpretq_s32_u8(vld1q_u8(p)), vreinterpretq_s32_u8(vld1q_u8(p.add(16)))] }
     }
 
     #[inline(always)]
-    unsafe fn scales(p: *const u8) -> Self::Scales {
+    unsafe fn scales(p: *const u8, _: usize) -> Self::Scales {
         // SAFETY: the caller's.
         unsafe { [vreinterpretq_f32_u8(vld1q_u8(p)), vreinterpretq_f32_u8(vld1q_u8(p.add(16)))] }
     }
 
     #[inline(always)]
-    unsafe fn weights(p: *const u8) -> Self::Pairs {
+    unsafe fn weights<const STEPS: usize, const PART: usize>(p: *const u8, _: usize) -> Self::Factors {
         // SAFETY: the caller's.
         unsafe {
-            let bytes = vld2_s8(p.cast());
-            [vmovl_s8(bytes.0), vmovl_s8(bytes.1)]
+            let [first, second] = match (STEPS, PART) {
+                (2, _) => {
+                    let bytes = vld2_s8(p.cast());
+                    [bytes.0, bytes.1]
+                }
+                (_, 0) => {
+                    let bytes = vld4_s8(p.cast());
+                    [bytes.0, bytes.1]
+                }
+                _ => {
+                    let bytes = vld4_s8(p.cast());
+                    [bytes.2, bytes.3]
+                }
+            };
+            [vmovl_s8(first), vmovl_s8(second)]
         }
     }
 
     #[inline(always)]
-    unsafe fn pair(p: *const i16) -> Self::Pairs {
+    unsafe fn steps<const STEPS: usize>(p: *const u8) -> Self::Factors {
+        let p = p.cast::<i16>();
         // SAFETY: the caller's.
-        unsafe { [vdupq_n_s16(*p), vdupq_n_s16(*p.add(1))] }
+        unsafe { [vdupq_n_s16(p.read_unaligned()), vdupq_n_s16(p.add(1).read_unaligned())] }
     }
 
     #[inline(always)]
-    unsafe fn bytes<const V: usize>(p: *const u8) -> Self::Bytes {
+    unsafe fn rows<const V: usize>(rows: &[*const u8], _: usize) -> [Self::Factors; V] {
         // SAFETY: the caller's.
         unsafe {
-            match V {
-                1 => vcombine_u8(vld1_u8(p), vdup_n_u8(0)),
-                _ => vld1q_u8(p),
-            }
+            let upper = numbers::<V>(rows[0]);
+            let lower = rows.get(1).map_or([vdupq_n_s16(0); V], |&row| numbers::<V>(row));
+            core::array::from_fn(|v| [upper[v], lower[v]])
         }
     }
 
     #[inline(always)]
-    unsafe fn pairs<const V: usize>(upper: Self::Bytes, lower: Self::Bytes) -> [Self::Pairs; V] {
+    unsafe fn weight_rows<const V: usize>(rows: &[*const u8], lanes: usize) -> [Self::Factors; V] {
         // SAFETY: the caller's.
         unsafe {
-            let mut pairs = [[wide_half(upper, 0), wide_half(lower, 0)]; V];
-            if V == 2 {
-                pairs[1] = [wide_half(upper, 1), wide_half(lower, 1)];
-            }
-            pairs
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn singles<const V: usize>(bytes: Self::Bytes) -> [Self::Pairs; V] {
-        // SAFETY: the caller's.
-        unsafe { Self::pairs::<V>(bytes, vdupq_n_u8(0)) }
-    }
-
-    #[inline(always)]
-    unsafe fn weight_pairs<const V: usize>(upper: *const u8, lower: *const u8) -> [Self::Pairs; V] {
-        // SAFETY: the caller's.
-        unsafe {
-            let mut pairs = Self::pairs::<V>(Self::bytes::<V>(upper), Self::bytes::<V>(lower));
+            let mut pairs = Self::rows::<V>(rows, lanes);
             for numbers in pairs.iter_mut().flatten() {
                 // The sign of the lower byte of each number.
                 *numbers = vshrq_n_s16::<8>(vshlq_n_s16::<8>(*numbers));
@@ -119,7 +123,7 @@ unsafe impl Integers for Neon {
     }
 
     #[inline(always)]
-    unsafe fn add_products(sums: Self::Sums, a: Self::Pairs, b: Self::Pairs) -> Self::Sums {
+    unsafe fn add_products(sums: Self::Sums, a: Self::Factors, b: Self::Factors) -> Self::Sums {
         let [mut low, mut high] = sums;
         // SAFETY: the caller's.
         unsafe {
@@ -144,7 +148,7 @@ unsafe impl Integers for Neon {
     }
 
     #[inline(always)]
-    unsafe fn requantise(sums: Self::Sums, scales: Self::Scales, ends: &Self::Ends, out: *mut u8) {
+    unsafe fn requantise(sums: Self::Sums, scales: Self::Scales, ends: &Self::Ends, out: *mut u8, _: usize) {
         // SAFETY: the caller's. What is too large for one type after the other stays the largest, so the bounds come last.
         unsafe {
             let a = vcvtnq_s32_f32(vmulq_f32(vcvtq_f32_s32(sums[0]), scales[0]));
@@ -156,28 +160,26 @@ unsafe impl Integers for Neon {
     }
 
     #[inline(always)]
-    unsafe fn widen(
+    unsafe fn gather(
         (from, between): (*const u8, usize),
-        (to, span): (*mut i16, usize),
+        (to, span): (*mut u8, usize),
         [rows, count]: [usize; 2],
-        zero_point: i16,
     ) {
         // SAFETY: the caller's. The last vector of a row ends with the last byte, after some that were there before.
         unsafe {
-            let zero = vdupq_n_s16(zero_point);
             for row in 0..rows {
-                let (from, to) = (from.add(row * between), to.add(row * span));
+                let (from, to) = (from.add(row * between), to.cast::<i16>().add(row * span));
                 let whole = count / LANES * LANES;
                 for at in (0..whole).step_by(LANES) {
-                    vst1q_s16(to.add(at), vsubq_s16(wide(vld1_u8(from.add(at))), zero));
+                    vst1q_s16(to.add(at), wide(vld1_u8(from.add(at))));
                 }
                 if whole == 0 {
                     for at in 0..count {
-                        to.add(at).write(i16::from(*from.add(at)) - zero_point);
+                        to.add(at).write_unaligned((*from.add(at)).into());
                     }
                 } else if whole < count {
                     let at = count - LANES;
-                    vst1q_s16(to.add(at), vsubq_s16(wide(vld1_u8(from.add(at))), zero));
+                    vst1q_s16(to.add(at), wide(vld1_u8(from.add(at))));
                 }
             }
         }

@@ -2,10 +2,11 @@
 //!
 //! Output channels are dealt into panels of 16. The last panel of a group has as many channels as are left. A panel
 //! holds the biases of its channels (32 bits each), their multipliers (floats), then their weights: for each step of the sum
-//! (tap and input channel) a byte of each channel; or, where steps go in pairs, for each pair two bytes of each channel, and
-//! a zero after the last of an odd number. Numbers are in the order of bytes that starts with the lowest. A vector that is
-//! longer than what is left of a narrow panel reads on into what follows, and the results are discarded. Zeros follow the
-//! last panel, so that there is something to read.
+//! (tap and input channel) a byte of each channel; or, where steps go in fours, for each four of them four bytes of each
+//! channel. The last one or two of these go as two, with a zero after an odd number. A bias is less what the input's zero
+//! point adds to the sum, so that sums are of the input's bytes as they are. Numbers are in the order of bytes that starts
+//! with the lowest. A vector that is longer than what is left of a narrow panel may read on into what follows, and the
+//! results are discarded. Zeros follow the last panel, so that there is something to read.
 
 use super::super::arch::PANEL;
 use super::integers::LANES;
@@ -20,8 +21,8 @@ pub(crate) struct Panels {
     /// Output channels of a group.
     pub filters: usize,
     pub steps: usize,
-    /// Whether steps go in pairs.
-    pub is_paired: bool,
+    /// Whether steps go in fours.
+    pub in_fours: bool,
 }
 
 impl Panels {
@@ -32,7 +33,18 @@ impl Panels {
 
     /// Steps that are stored.
     pub const fn stored_steps(&self) -> usize {
-        if self.is_paired { self.steps.next_multiple_of(2) } else { self.steps }
+        if self.in_fours { self.steps.next_multiple_of(2) } else { self.steps }
+    }
+
+    /// Where the weight of a step and a channel lies among those of a panel of so many channels.
+    #[inline(always)]
+    pub const fn place(&self, width: usize, lane: usize, step: usize) -> usize {
+        if !self.in_fours {
+            return step * width + lane;
+        }
+        let first = step / 4 * 4;
+        let together = if first + 4 <= self.stored_steps() { 4 } else { 2 };
+        first * width + lane * together + step % 4
     }
 
     /// Bytes of an output channel: bias, multiplier, weights. As many times the channels before it precede a panel.
@@ -51,12 +63,14 @@ impl Panels {
         (self.groups - 1) * self.filters * self.each() + self.reach(self.filters)
     }
 
-    /// Fills `out` with `weight(filter, step)`, filters counted over all groups. Empty `biases` are zeros.
+    /// Fills `out` with `weight(filter, step)`, filters counted over all groups, for an input of this zero point. Empty
+    /// `biases` are zeros.
     ///
     /// # Panics
     /// If `out` is not [`Panels::len`] long, or `biases` or `multipliers` are too short.
     pub fn pack(
         &self,
+        zero_point: u8,
         weight: impl Fn(usize, usize) -> i8,
         biases: &[i32],
         multipliers: &[f32],
@@ -71,16 +85,14 @@ impl Panels {
             let (sums, scales) = numbers.split_at_mut(NUMBER * width);
             for lane in 0..width {
                 let filter = next + lane;
-                let bias = if biases.is_empty() { 0 } else { biases[filter] };
+                let mut bias = if biases.is_empty() { 0 } else { biases[filter] };
+                for step in 0..self.stored_steps() {
+                    let weight = if step < self.steps { weight(filter, step) } else { 0 };
+                    bias = bias.wrapping_sub(i32::from(zero_point) * i32::from(weight));
+                    weights[self.place(width, lane, step)] = weight.cast_unsigned();
+                }
                 sums[NUMBER * lane..][..NUMBER].copy_from_slice(&bias.to_le_bytes());
                 scales[NUMBER * lane..][..NUMBER].copy_from_slice(&multipliers[filter].to_le_bytes());
-                for step in 0..self.stored_steps() {
-                    let at = match self.is_paired {
-                        true => (step / 2 * width + lane) * 2 + step % 2,
-                        false => step * width + lane,
-                    };
-                    weights[at] = if step < self.steps { weight(filter, step).cast_unsigned() } else { 0 };
-                }
             }
             (next, rest) = (next + width, after);
         }
@@ -105,7 +117,7 @@ impl<'a> Panel<'a> {
         Panel { width, bytes: &packed[first * panels.each()..][..panels.reach(width)] }
     }
 
-    /// The bias of a channel.
+    /// The bias of a channel, less what the zero point adds.
     #[inline(always)]
     pub fn bias(&self, lane: usize) -> i32 {
         i32::from_le_bytes(self.number(lane))

@@ -38,7 +38,8 @@ fn combined(p: &QBinary, a: u8, b: u8) -> u8 {
     }
     let ra = rounded(sa / sy);
     let rb = if p.function == QFunction::Sum { rounded(sb / sy) } else { -rounded(sb / sy) };
-    let zeros = rounded(rounded(ra * f64::from(za)) + rounded(rb * f64::from(zb)));
+    // The left one of these products is not rounded before the sum.
+    let zeros = rounded(ra * f64::from(za) + rounded(rb * f64::from(zb)));
     let fixed = rounded(f64::from(zy) - zeros);
     let left = rounded(fixed + rounded(ra * f64::from(a)));
     element(rounded(left + rounded(rb * f64::from(b))), how)

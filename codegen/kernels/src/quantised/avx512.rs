@@ -1,0 +1,196 @@
+//! Integers by AVX-512 with its products of bytes (VNNI). An instruction adds four products of a byte and a signed byte to
+//! each of 16 sums, none of which saturates, so elements are never widened. Vectors are as long as a panel.
+
+use core::arch::x86_64::*;
+
+use super::super::arch::{Avx512, PANEL};
+use super::Requantise;
+use super::integers::{Integers, Work};
+
+/// Does the work with these instructions.
+///
+/// # Safety
+/// The processor has them.
+#[inline(never)]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
+pub(crate) unsafe fn run<W: Work>(work: W) {
+    work.run::<Avx512>();
+}
+
+/// The first lanes of a vector.
+#[inline(always)]
+fn first(lanes: usize) -> __mmask16 {
+    if lanes < PANEL { (1 << lanes) - 1 } else { !0 }
+}
+
+/// The first bytes of a vector of 64.
+#[inline(always)]
+fn first_bytes(count: usize) -> __mmask64 {
+    if count < BYTES { (1 << count) - 1 } else { !0 }
+}
+
+/// Bytes of a vector.
+const BYTES: usize = 64;
+
+/// Which fours of bytes go to each quarter: quarter `i` of the result has the fours `i` of all quarters.
+static QUARTERS: [i32; PANEL] = [0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15];
+
+/// Which byte of its quarter goes to each byte: four `i` of the result has the bytes `i` of all fours.
+static FOURS: [u8; BYTES] = {
+    let mut places = [0; BYTES];
+    let mut i = 0;
+    while i < BYTES {
+        places[i] = (i % 4 * 4 + i / 4 % 4) as u8;
+        i += 1;
+    }
+    places
+};
+
+/// The largest element, counted from the zero point; the zero point; the smallest element.
+#[derive(Clone, Copy)]
+pub(crate) struct Ends {
+    high: __m512,
+    zero_point: __m512i,
+    low: __m512i,
+}
+
+// SAFETY: each method is of instructions of the set, which its caller vouches for. Masked lanes are neither read nor written.
+#[allow(unused_unsafe, reason = "some of these functions became safe where their instructions are enabled")]
+unsafe impl Integers for Avx512 {
+    type Sums = __m512i;
+    /// Fours of bytes.
+    type Factors = __m512i;
+    type Scales = __m512;
+    type Ends = Ends;
+    const LANES: usize = PANEL;
+    const HAS_PARTS: bool = true;
+    const DEPTH: usize = 4;
+    const SIZE: usize = 1;
+    const TILE: usize = 12;
+
+    #[inline(always)]
+    unsafe fn sums(p: *const u8, lanes: usize) -> Self::Sums {
+        // SAFETY: the caller's.
+        unsafe { _mm512_maskz_loadu_epi32(first(lanes), p.cast()) }
+    }
+
+    #[inline(always)]
+    unsafe fn scales(p: *const u8, lanes: usize) -> Self::Scales {
+        // SAFETY: the caller's.
+        unsafe { _mm512_maskz_loadu_ps(first(lanes), p.cast()) }
+    }
+
+    #[inline(always)]
+    unsafe fn weights<const STEPS: usize, const PART: usize>(p: *const u8, lanes: usize) -> Self::Factors {
+        // SAFETY: the caller's.
+        unsafe {
+            match STEPS {
+                2 => _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(first(lanes), p.cast())),
+                _ => _mm512_maskz_loadu_epi32(first(lanes), p.cast()),
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn steps<const STEPS: usize>(p: *const u8) -> Self::Factors {
+        // SAFETY: the caller's.
+        unsafe {
+            match STEPS {
+                2 => _mm512_set1_epi32(p.cast::<u16>().read_unaligned().into()),
+                _ => _mm512_set1_epi32(p.cast::<i32>().read_unaligned()),
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn rows<const V: usize>(rows: &[*const u8], lanes: usize) -> [Self::Factors; V] {
+        // SAFETY: the caller's.
+        unsafe {
+            let row = |i: usize| match rows.get(i) {
+                Some(&row) => _mm_maskz_loadu_epi8(first(lanes), row.cast()),
+                None => _mm_setzero_si128(),
+            };
+            // A row in each quarter.
+            let mut all = _mm512_zextsi128_si512(row(0));
+            if rows.len() > 1 {
+                all = _mm512_inserti32x4::<1>(all, row(1));
+            }
+            if rows.len() > 2 {
+                all = _mm512_inserti32x4::<2>(all, row(2));
+            }
+            if rows.len() > 3 {
+                all = _mm512_inserti32x4::<3>(all, row(3));
+            }
+            let fours = _mm512_permutexvar_epi32(_mm512_loadu_si512(QUARTERS.as_ptr().cast()), all);
+            [_mm512_shuffle_epi8(fours, _mm512_loadu_si512(FOURS.as_ptr().cast())); V]
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn weight_rows<const V: usize>(rows: &[*const u8], lanes: usize) -> [Self::Factors; V] {
+        // SAFETY: the caller's.
+        unsafe { Self::rows(rows, lanes) }
+    }
+
+    #[inline(always)]
+    unsafe fn add_products(sums: Self::Sums, elements: Self::Factors, weights: Self::Factors) -> Self::Sums {
+        // SAFETY: the caller's.
+        unsafe { _mm512_dpbusd_epi32(sums, elements, weights) }
+    }
+
+    #[inline(always)]
+    unsafe fn ends(how: Requantise) -> Self::Ends {
+        let [_, high] = how.bounds();
+        // SAFETY: the caller's.
+        unsafe {
+            Ends {
+                high: _mm512_set1_ps(high),
+                zero_point: _mm512_set1_epi32(how.zero_point.into()),
+                low: _mm512_set1_epi32(how.low.into()),
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn requantise(
+        sums: Self::Sums,
+        scales: Self::Scales,
+        ends: &Self::Ends,
+        out: *mut u8,
+        lanes: usize,
+    ) {
+        // SAFETY: the caller's.
+        unsafe {
+            let x = _mm512_min_ps(_mm512_mul_ps(_mm512_cvtepi32_ps(sums), scales), ends.high);
+            // What is below all elements stays so, also the least integer, which stands for all that are smaller.
+            let counted = _mm512_add_epi32(_mm512_cvtps_epi32(x), ends.zero_point);
+            let bytes = _mm512_cvtepi32_epi8(_mm512_max_epi32(counted, ends.low));
+            _mm_mask_storeu_epi8(out.cast(), first(lanes), bytes);
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn gather(
+        (from, between): (*const u8, usize),
+        (to, span): (*mut u8, usize),
+        [rows, count]: [usize; 2],
+    ) {
+        // SAFETY: the caller's.
+        unsafe {
+            for row in 0..rows {
+                let (from, to) = (from.add(row * between), to.add(row * span));
+                for at in (0..count).step_by(BYTES) {
+                    let some = first_bytes(count - at);
+                    let bytes = _mm512_maskz_loadu_epi8(some, from.add(at).cast());
+                    _mm512_mask_storeu_epi8(to.add(at).cast(), some, bytes);
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn call<W: Work>(work: W) {
+        // SAFETY: the caller's.
+        unsafe { run(work) }
+    }
+}
