@@ -32,8 +32,6 @@ static WIDE: Places = Places::new(2, 0);
 /// Each of the first 8 bytes as 32 bits, and each of the others.
 static FIRST: Places = Places::new(4, 0);
 static SECOND: Places = Places::new(4, 8);
-/// The first two bytes of each four as the upper halves of 16 bits, and the last two.
-static UPPER: [Places; 2] = [Places::twos(0), Places::twos(2)];
 
 impl Places {
     /// Byte after byte, counted from `first`, each as so many.
@@ -42,17 +40,6 @@ impl Places {
         let mut i = 0;
         while i < 32 / size {
             places[i * size] = first + i as u8;
-            i += 1;
-        }
-        Places(places)
-    }
-
-    /// Two bytes of each four, counted from `first`, each above a zero.
-    const fn twos(first: u8) -> Self {
-        let mut places = [0x80; 32];
-        let mut i = 0;
-        while i < 16 {
-            places[2 * i + 1] = (i as u8 / 2 * 4) % 16 + first + i as u8 % 2;
             i += 1;
         }
         Places(places)
@@ -145,12 +132,11 @@ unsafe impl Integers for Avx2 {
     unsafe fn weights<const STEPS: usize, const PART: usize>(p: *const u8, _: usize) -> Self::Factors {
         // SAFETY: the caller's.
         unsafe {
-            match STEPS {
-                2 => _mm256_cvtepi8_epi16(_mm_loadu_si128(p.cast())),
-                _ => {
-                    let upper = _mm256_shuffle_epi8(_mm256_loadu_si256(p.cast()), UPPER[PART].vector());
-                    _mm256_srai_epi16::<8>(upper)
-                }
+            match (STEPS, PART) {
+                (2, _) => _mm256_cvtepi8_epi16(_mm_loadu_si128(p.cast())),
+                // The lower bytes of all numbers, and the upper ones.
+                (_, 0) => _mm256_srai_epi16::<8>(_mm256_slli_epi16::<8>(_mm256_loadu_si256(p.cast()))),
+                _ => _mm256_srai_epi16::<8>(_mm256_loadu_si256(p.cast())),
             }
         }
     }

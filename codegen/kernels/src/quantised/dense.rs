@@ -415,14 +415,11 @@ impl<const M: usize, const N: usize> Work for Sized<'_, M, N> {
                     waiting.read_unaligned()
                 };
                 for _ in 0..fours {
-                    add_steps::<S, M, N, 4, 0>(&mut sums, weights, width, pixels, &offsets);
-                    if const { S::DEPTH < 4 } {
-                        add_steps::<S, M, N, 4, 1>(&mut sums, weights, width, pixels, &offsets);
-                    }
+                    add_steps::<S, M, N, 4>(&mut sums, weights, width, pixels, &offsets);
                     (weights, pixels) = (weights.wrapping_add(4 * width), pixels.wrapping_add(4 * S::SIZE));
                 }
                 if steps.len() % 4 > 0 {
-                    add_steps::<S, M, N, 2, 0>(&mut sums, weights, width, pixels, &offsets);
+                    add_steps::<S, M, N, 2>(&mut sums, weights, width, pixels, &offsets);
                 }
                 if !self.0.is_last {
                     return waiting.write_unaligned(sums);
@@ -442,29 +439,39 @@ impl<const M: usize, const N: usize> Work for Sized<'_, M, N> {
     }
 }
 
-/// Adds the products of two or four steps, which lie together, of the pixels at these offsets; or of as many of them as go
-/// together in a vector, which is their part `PART`.
+/// Adds the products of two or four steps, which lie together, of the pixels at these offsets.
 ///
 /// # Safety
 /// In [`Work::run`]. The weights are good for `N` vectors of a panel of this width, and each pixel for the steps.
 #[inline(always)]
-unsafe fn add_steps<S: Integers, const M: usize, const N: usize, const STEPS: usize, const PART: usize>(
+unsafe fn add_steps<S: Integers, const M: usize, const N: usize, const STEPS: usize>(
     sums: &mut [[S::Sums; N]; M],
     weights: *const u8,
     width: usize,
     pixels: *const u8,
     offsets: &[usize; M],
 ) {
+    let in_two = const { S::DEPTH < STEPS };
     // SAFETY: the caller's.
     unsafe {
-        let mut w = [S::weights::<STEPS, PART>(weights, width); N];
-        for (v, w) in w.iter_mut().enumerate().skip(1) {
-            *w = S::weights::<STEPS, PART>(weights.add(STEPS * S::LANES * v), width);
+        let mut first = [S::weights::<STEPS, 0>(weights, width); N];
+        let mut second = first;
+        for v in 0..N {
+            let weights = weights.add(STEPS * S::LANES * v);
+            first[v] = S::weights::<STEPS, 0>(weights, width);
+            if in_two {
+                second[v] = S::weights::<STEPS, 1>(weights, width);
+            }
         }
         for i in 0..M {
-            let x = S::steps::<STEPS>(pixels.add(offsets[i] + PART * S::DEPTH * S::SIZE));
+            let pixel = pixels.add(offsets[i]);
+            let x = S::steps::<STEPS>(pixel);
+            let y = if in_two { S::steps::<STEPS>(pixel.add(S::DEPTH * S::SIZE)) } else { x };
             for v in 0..N {
-                sums[i][v] = S::add_products(sums[i][v], x, w[v]);
+                sums[i][v] = S::add_products(sums[i][v], x, first[v]);
+                if in_two {
+                    sums[i][v] = S::add_products(sums[i][v], y, second[v]);
+                }
             }
         }
     }

@@ -201,7 +201,7 @@ unsafe impl Integers for Portable {
     unsafe fn weights<const STEPS: usize, const PART: usize>(p: *const u8, _: usize) -> Self::Factors {
         // SAFETY: the caller's.
         unsafe { p.cast::<[[i8; STEPS]; LANES]>().read() }
-            .map(|steps| [2 * PART, 2 * PART + 1].map(|step| steps[step].into()))
+            .map(|steps| [0, 1].map(|i| steps[PART + i * (STEPS / 2)].into()))
     }
 
     #[inline(always)]

@@ -81,11 +81,11 @@ unsafe impl Integers for Neon {
                 }
                 (_, 0) => {
                     let bytes = vld4_s8(p.cast());
-                    [bytes.0, bytes.1]
+                    [bytes.0, bytes.2]
                 }
                 _ => {
                     let bytes = vld4_s8(p.cast());
-                    [bytes.2, bytes.3]
+                    [bytes.1, bytes.3]
                 }
             };
             [vmovl_s8(first), vmovl_s8(second)]

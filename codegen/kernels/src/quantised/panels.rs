@@ -3,7 +3,8 @@
 //! Output channels are dealt into panels of 16. The last panel of a group has as many channels as are left. A panel
 //! holds the biases of its channels (32 bits each), their multipliers (floats), then their weights: for each step of the sum
 //! (tap and input channel) a byte of each channel; or, where steps go in fours, for each four of them four bytes of each
-//! channel. The last one or two of these go as two, with a zero after an odd number. A bias is less what the input's zero
+//! channel, in the order 0, 2, 1, 3, so that numbers of 16 bits hold two after each other in their lower bytes and two in
+//! their upper ones. The last one or two of these go as two, with a zero after an odd number. A bias is less what the input's zero
 //! point adds to the sum, so that sums are of the input's bytes as they are. Numbers are in the order of bytes that starts
 //! with the lowest. A vector that is longer than what is left of a narrow panel may read on into what follows, and the
 //! results are discarded. Zeros follow the last panel, so that there is something to read.
@@ -43,8 +44,10 @@ impl Panels {
             return step * width + lane;
         }
         let first = step / 4 * 4;
-        let together = if first + 4 <= self.stored_steps() { 4 } else { 2 };
-        first * width + lane * together + step % 4
+        match first + 4 <= self.stored_steps() {
+            true => first * width + lane * 4 + [0, 2, 1, 3][step % 4],
+            false => first * width + lane * 2 + step % 4,
+        }
     }
 
     /// Bytes of an output channel: bias, multiplier, weights. As many times the channels before it precede a panel.
