@@ -100,13 +100,21 @@ pub(super) fn deliver(input: &Input, shape: &Shape, value: &Value, y: usize, row
         return;
     };
     let (height, width, channels) = (shape.rows(), shape.dims[column], shape.channels());
+    if let Data::F32(values) = &value.data {
+        if !channels_first {
+            return row.copy_from_slice(&values[y * row.len()..][..row.len()]);
+        }
+        for c in 0..channels {
+            let plane = &values[(c * height + y) * width..][..width];
+            row.chunks_exact_mut(channels).zip(plane).for_each(|(pixel, &x)| pixel[c] = x);
+        }
+        return;
+    }
     let planar = |c: usize, x: usize| (c * height + y) * width + x;
     let interleaved = |c: usize, x: usize| (y * width + x) * channels + c;
     for (x, pixel) in row.chunks_exact_mut(channels).enumerate() {
         for (c, to) in pixel.iter_mut().enumerate() {
             *to = match (&value.data, &input.camera) {
-                (Data::F32(values), _) if channels_first => values[planar(c, x)],
-                (Data::F32(values), _) => values[interleaved(c, x)],
                 (Data::U8(bytes), Some(camera)) => {
                     let colour = match camera.order {
                         ColourOrder::Rgb => c,
@@ -120,7 +128,7 @@ pub(super) fn deliver(input: &Input, shape: &Shape, value: &Value, y: usize, row
                 }
                 (Data::U8(bytes), None) if channels_first => f32::from(bytes[planar(c, x)]),
                 (Data::U8(bytes), None) => f32::from(bytes[interleaved(c, x)]),
-                (Data::I64(_), _) => 0.0,
+                (Data::F32(_) | Data::I64(_), _) => 0.0,
             };
         }
     }

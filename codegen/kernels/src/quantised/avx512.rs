@@ -19,7 +19,7 @@ pub(crate) unsafe fn run<W: Work>(work: W) {
 
 /// The first lanes of a vector.
 #[inline(always)]
-fn first(lanes: usize) -> __mmask16 {
+fn first_lanes(lanes: usize) -> __mmask16 {
     if lanes < PANEL { (1 << lanes) - 1 } else { !0 }
 }
 
@@ -65,6 +65,13 @@ pub(crate) struct Ends {
     low: __m512i,
 }
 
+/// Integers that sums become, counted from the zero point. What is below all elements stays so.
+#[inline(always)]
+unsafe fn rounded(sums: __m512i, scales: __m512, high: __m512) -> __m512i {
+    // SAFETY: the caller's instructions.
+    unsafe { _mm512_cvtps_epi32(_mm512_min_ps(_mm512_mul_ps(_mm512_cvtepi32_ps(sums), scales), high)) }
+}
+
 // SAFETY: each method is of instructions of the set, which its caller vouches for. Masked lanes are neither read nor written.
 #[allow(unused_unsafe, reason = "some of these functions became safe where their instructions are enabled")]
 unsafe impl Integers for Avx512 {
@@ -82,13 +89,13 @@ unsafe impl Integers for Avx512 {
     #[inline(always)]
     unsafe fn sums(p: *const u8, lanes: usize) -> Self::Sums {
         // SAFETY: the caller's.
-        unsafe { _mm512_maskz_loadu_epi32(first(lanes), p.cast()) }
+        unsafe { _mm512_maskz_loadu_epi32(first_lanes(lanes), p.cast()) }
     }
 
     #[inline(always)]
     unsafe fn scales(p: *const u8, lanes: usize) -> Self::Scales {
         // SAFETY: the caller's.
-        unsafe { _mm512_maskz_loadu_ps(first(lanes), p.cast()) }
+        unsafe { _mm512_maskz_loadu_ps(first_lanes(lanes), p.cast()) }
     }
 
     #[inline(always)]
@@ -96,9 +103,9 @@ unsafe impl Integers for Avx512 {
         // SAFETY: the caller's.
         unsafe {
             match STEPS {
-                2 => _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(first(lanes), p.cast())),
+                2 => _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(first_lanes(lanes), p.cast())),
                 _ => {
-                    let fours = _mm512_maskz_loadu_epi32(first(lanes), p.cast());
+                    let fours = _mm512_maskz_loadu_epi32(first_lanes(lanes), p.cast());
                     _mm512_shuffle_epi8(fours, _mm512_loadu_si512(STEPS_IN_ORDER.as_ptr().cast()))
                 }
             }
@@ -121,7 +128,7 @@ unsafe impl Integers for Avx512 {
         // SAFETY: the caller's.
         unsafe {
             let row = |i: usize| match rows.get(i) {
-                Some(&row) => _mm_maskz_loadu_epi8(first(lanes), row.cast()),
+                Some(&row) => _mm_maskz_loadu_epi8(first_lanes(lanes), row.cast()),
                 None => _mm_setzero_si128(),
             };
             // A row in each quarter.
@@ -159,8 +166,8 @@ unsafe impl Integers for Avx512 {
         unsafe {
             Ends {
                 high: _mm512_set1_ps(high),
-                zero_point: _mm512_set1_epi32(how.zero_point.into()),
-                low: _mm512_set1_epi32(how.low.into()),
+                zero_point: _mm512_set1_epi16(how.zero_point.into()),
+                low: _mm512_set1_epi8(how.low.cast_signed()),
             }
         }
     }
@@ -173,13 +180,34 @@ unsafe impl Integers for Avx512 {
         out: *mut u8,
         lanes: usize,
     ) {
+        // SAFETY: the caller's. The same four times costs no more than once.
+        unsafe { Self::requantise_four([sums; 4], scales, ends, [out; 4], lanes) }
+    }
+
+    #[inline(always)]
+    unsafe fn requantise_four(
+        sums: [Self::Sums; 4],
+        scales: Self::Scales,
+        ends: &Self::Ends,
+        out: [*mut u8; 4],
+        lanes: usize,
+    ) {
         // SAFETY: the caller's.
         unsafe {
-            let x = _mm512_min_ps(_mm512_mul_ps(_mm512_cvtepi32_ps(sums), scales), ends.high);
-            // What is below all elements stays so, also the least integer, which stands for all that are smaller.
-            let counted = _mm512_add_epi32(_mm512_cvtps_epi32(x), ends.zero_point);
-            let bytes = _mm512_cvtepi32_epi8(_mm512_max_epi32(counted, ends.low));
-            _mm_mask_storeu_epi8(out.cast(), first(lanes), bytes);
+            let first = rounded(sums[0], scales, ends.high);
+            let second = rounded(sums[1], scales, ends.high);
+            let third = rounded(sums[2], scales, ends.high);
+            let fourth = rounded(sums[3], scales, ends.high);
+            let a = _mm512_adds_epi16(_mm512_packs_epi32(first, second), ends.zero_point);
+            let b = _mm512_adds_epi16(_mm512_packs_epi32(third, fourth), ends.zero_point);
+            // Each quarter has four elements of each vector.
+            let mixed = _mm512_max_epu8(_mm512_packus_epi16(a, b), ends.low);
+            let bytes = _mm512_permutexvar_epi32(_mm512_loadu_si512(QUARTERS.as_ptr().cast()), mixed);
+            let mask = first_lanes(lanes);
+            _mm_mask_storeu_epi8(out[0].cast(), mask, _mm512_castsi512_si128(bytes));
+            _mm_mask_storeu_epi8(out[1].cast(), mask, _mm512_extracti32x4_epi32::<1>(bytes));
+            _mm_mask_storeu_epi8(out[2].cast(), mask, _mm512_extracti32x4_epi32::<2>(bytes));
+            _mm_mask_storeu_epi8(out[3].cast(), mask, _mm512_extracti32x4_epi32::<3>(bytes));
         }
     }
 

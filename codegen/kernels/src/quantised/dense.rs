@@ -424,15 +424,16 @@ impl<const M: usize, const N: usize> Work for Sized<'_, M, N> {
                 if !self.0.is_last {
                     return waiting.write_unaligned(sums);
                 }
-                for (i, sums) in sums.iter().enumerate() {
-                    let out = self.0.outputs.add(tile * M + i).read().add(self.0.within);
-                    let mut bytes = [0; PANEL];
-                    let is_whole = S::HAS_PARTS || width == N * S::LANES;
-                    let to = if is_whole { out } else { bytes.as_mut_ptr() };
-                    requantise::<S, N>(sums, &scales, &ends, to, width);
-                    if !is_whole {
-                        out.copy_from_nonoverlapping(bytes.as_ptr(), width);
-                    }
+                let out = |i: usize| self.0.outputs.add(tile * M + i).read().add(self.0.within);
+                if S::HAS_PARTS || width == N * S::LANES {
+                    requantise::<S, N, M>(&sums, &scales, &ends, width, out);
+                    continue;
+                }
+                let mut bytes = [[0; PANEL]; M];
+                let first = bytes.as_mut_ptr();
+                requantise::<S, N, M>(&sums, &scales, &ends, width, |i| first.add(i).cast());
+                for (i, bytes) in bytes.iter().enumerate() {
+                    out(i).copy_from_nonoverlapping(bytes.as_ptr(), width);
                 }
             }
         }

@@ -260,15 +260,18 @@ impl<const V: usize, const P: usize, const K: usize, const STRIDE: usize> Work
                             if x < input.shape.width { place.wrapping_add(x * step) } else { zeros.as_ptr() }
                         })
                     };
-                    for (m, sums) in sums.iter().enumerate() {
-                        let to = out.wrapping_add((x + m) * q.conv.filters);
-                        requantise::<S, V>(sums, &filters.scales, &filters.ends, to, filters.lanes);
-                    }
+                    let first = out.wrapping_add(x * q.conv.filters);
+                    requantise::<S, V, P>(&sums, &filters.scales, &filters.ends, filters.lanes, |m| {
+                        first.wrapping_add(m * q.conv.filters)
+                    });
                 }
             }
         }
     }
 }
+
+/// The most columns of windows that [`Filters::sums`] takes.
+const MOST_COLUMNS: usize = 17;
 
 impl<S: Integers, const V: usize> Filters<S, V> {
     /// The sums of `P` pixels, whose windows' rows and columns are at these places.
@@ -280,27 +283,57 @@ impl<S: Integers, const V: usize> Filters<S, V> {
         &self,
         place: impl Fn(usize, usize) -> *const u8,
     ) -> [[S::Sums; V]; P] {
+        const { assert!((P - 1) * STRIDE + K <= MOST_COLUMNS) };
         let mut sums = [self.biases; P];
         for (group, weights) in self.weights[..K.div_ceil(S::DEPTH) * K].chunks_exact(K).enumerate() {
-            let first = group * S::DEPTH;
-            for column in 0..(P - 1) * STRIDE + K {
-                let rows: [_; MOST_DEPTH] = core::array::from_fn(|i| place((first + i).min(K - 1), column));
-                // SAFETY: the caller's.
-                unsafe {
-                    let taps = S::rows::<V>(&rows[..S::DEPTH.min(K - first)], self.lanes);
-                    for (m, sums) in sums.iter_mut().enumerate() {
-                        let kx = column.wrapping_sub(m * STRIDE);
-                        if kx < K {
-                            let weights = weights[kx].assume_init_ref();
-                            for v in 0..V {
-                                sums[v] = S::add_products(sums[v], taps[v], weights[v]);
-                            }
+            let (first, count) = (group * S::DEPTH, S::DEPTH.min(K - group * S::DEPTH));
+            // Column by column, each as code of its own, so that the sums stay in registers.
+            macro_rules! columns {
+                ($($column:literal)*) => {
+                    $(if const { $column < (P - 1) * STRIDE + K } {
+                        let rows = [0, 1, 2, 3].map(|i| place((first + i).min(K - 1), $column));
+                        // SAFETY: the caller's.
+                        unsafe {
+                            let taps = S::rows::<V>(&rows[..count], self.lanes);
+                            add_column::<S, V, P, K, STRIDE, $column>(&mut sums, &taps, weights);
                         }
-                    }
+                    })*
+                };
+            }
+            columns!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16);
+        }
+        sums
+    }
+}
+
+/// Adds what a column's taps add to the pixels in whose windows it lies.
+///
+/// # Safety
+/// In [`Work::run`]; there are `K` weights.
+#[inline(always)]
+unsafe fn add_column<
+    S: Integers,
+    const V: usize,
+    const P: usize,
+    const K: usize,
+    const STRIDE: usize,
+    const COLUMN: usize,
+>(
+    sums: &mut [[S::Sums; V]; P],
+    taps: &[S::Factors; V],
+    weights: &[MaybeUninit<[S::Factors; V]>],
+) {
+    for (m, sums) in sums.iter_mut().enumerate() {
+        let kx = COLUMN.wrapping_sub(m * STRIDE);
+        if kx < K {
+            // SAFETY: the caller's.
+            unsafe {
+                let weights = weights[kx].assume_init_ref();
+                for v in 0..V {
+                    sums[v] = S::add_products(sums[v], taps[v], weights[v]);
                 }
             }
         }
-        sums
     }
 }
 
@@ -352,7 +385,7 @@ unsafe fn edge<S: Integers, const V: usize, const PART: bool>(
             let to = out.wrapping_add(x * q.conv.filters);
             let mut room = [0; PANEL];
             let made = if PART { room.as_mut_ptr() } else { to };
-            requantise::<S, V>(&sums, &filters.scales, &filters.ends, made, filters.lanes);
+            requantise::<S, V, 1>(&[sums], &filters.scales, &filters.ends, filters.lanes, |_| made);
             if PART {
                 to.copy_from_nonoverlapping(room.as_ptr(), filters.lanes);
             }

@@ -107,6 +107,24 @@ pub(crate) unsafe trait Integers: Copy + 'static {
             Self::requantise(sums[1], scales[1], ends, out.add(Self::LANES), Self::LANES);
         }
     }
+    /// The same of vectors of four pixels.
+    #[inline(always)]
+    unsafe fn requantise_four(
+        sums: [Self::Sums; 4],
+        scales: Self::Scales,
+        ends: &Self::Ends,
+        out: [*mut u8; 4],
+        lanes: usize,
+    ) {
+        let [a, b, c, d] = out;
+        // SAFETY: the caller's.
+        unsafe {
+            Self::requantise(sums[0], scales, ends, a, lanes);
+            Self::requantise(sums[1], scales, ends, b, lanes);
+            Self::requantise(sums[2], scales, ends, c, lanes);
+            Self::requantise(sums[3], scales, ends, d, lanes);
+        }
+    }
     /// Does the work as a function of its own, compiled for this instruction set.
     unsafe fn call<W: Work>(work: W);
     /// Gathers the `count` elements of so many `rows`. A row begins as many elements after the last as is said beside the
@@ -138,23 +156,37 @@ pub(crate) unsafe trait Integers: Copy + 'static {
     }
 }
 
-/// Writes the elements that the sums of one or two vectors become.
+/// Writes the elements that the sums of one or two vectors of each pixel become, of pixel `i` to `out(i)`.
 ///
 /// # Safety
-/// In [`Work::run`]; there is room for `V` vectors of them, or for so many lanes where the set has parts.
+/// In [`Work::run`]; there is room for `V` vectors of each, or for so many lanes where the set has parts.
 #[inline(always)]
-pub(crate) unsafe fn requantise<S: Integers, const V: usize>(
-    sums: &[S::Sums; V],
+pub(crate) unsafe fn requantise<S: Integers, const V: usize, const M: usize>(
+    sums: &[[S::Sums; V]; M],
     scales: &[S::Scales; V],
     ends: &S::Ends,
-    out: *mut u8,
     lanes: usize,
+    out: impl Fn(usize) -> *mut u8,
 ) {
     // SAFETY: the caller's.
     unsafe {
-        match (&sums[..], &scales[..]) {
-            (&[a, b], &[c, d]) => S::requantise_two([a, b], [c, d], ends, out),
-            _ => S::requantise(sums[0], scales[0], ends, out, lanes),
+        if let &[c, d] = &scales[..] {
+            for (i, sums) in sums.iter().enumerate() {
+                S::requantise_two([sums[0], sums[1]], [c, d], ends, out(i));
+            }
+            return;
+        }
+        let mut next = 0;
+        while next < M {
+            // Of fewer than four pixels, the last again. (No closures that core calls: they are not of the instruction set.)
+            let [a, b, c, d] = [next, next + 1, next + 2, next + 3].map(|i| i.min(M - 1));
+            if a == d {
+                S::requantise(sums[a][0], scales[0], ends, out(a), lanes);
+            } else {
+                let four = [sums[a][0], sums[b][0], sums[c][0], sums[d][0]];
+                S::requantise_four(four, scales[0], ends, [out(a), out(b), out(c), out(d)], lanes);
+            }
+            next += 4;
         }
     }
 }
