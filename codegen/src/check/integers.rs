@@ -92,8 +92,8 @@ fn channels_and_biases(operator: &Operator) -> Option<[u64; 2]> {
 }
 
 /// Bytes that a layer keeps of its parameters, by the rule that the kernels' module `quantised::panels` states: of each
-/// output channel a bias, a multiplier and its weights, which a convolution but a depthwise one, and a matrix product,
-/// keep in pairs; as many zeros as vectors of 8 multipliers read beyond those of a group; rounded up to 64. A function of
+/// output channel a bias, a multiplier and its weights, of which a convolution but a depthwise one, and a matrix product,
+/// keep an even number; as many zeros as vectors of 8 multipliers read beyond those of a group; rounded up to 64. A function of
 /// one element is a table of 256 bytes. Other constants are a byte for each element.
 pub(super) fn stored(operator: &Operator, inputs: &[&Shape]) -> Option<u64> {
     let even = |steps: usize| steps.checked_next_multiple_of(2);
