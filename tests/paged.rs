@@ -68,6 +68,42 @@ fn weights_that_do_not_fit_are_paged() {
     assert!(roomy.store.is_none() && roomy.cnns[0].bytes_read.is_none());
 }
 
+/// The plan is as fast as by either simple rule: that no weight stays, or as many as fit beside the smallest plan, the
+/// largest first. In between, it is faster.
+#[test]
+#[cfg_attr(debug_assertions, ignore = "takes minutes without optimisation: `.ci/run` runs it in release")]
+fn what_stays_is_worth_its_room() {
+    let of = |weights: WeightsPlace, goal: MemoryGoal, resident: &[String]| {
+        let mut opened = csdfc_tests::app("mobilenet_v2.ron");
+        (opened.spec.weights, opened.spec.constraints.memory) = (weights, Some(goal));
+        opened.spec.resident = resident.to_vec();
+        plan(&opened.resolve().unwrap())
+    };
+    let least = of(WeightsPlace::Paged, MemoryGoal::Min, &[]);
+    let mut layers: Vec<_> = least.cnns[0].layers.iter().filter(|layer| layer.paged.is_some()).collect();
+    layers.sort_by_key(|layer| std::cmp::Reverse(layer.parameters));
+    for limit in [2_000_000, 6_000_000, 10_000_000] {
+        let mut room = limit - least.memory.total;
+        let mut resident = Vec::new();
+        for layer in &layers {
+            if layer.parameters <= room {
+                room -= layer.parameters;
+                resident.push(layer.name.clone());
+            }
+        }
+        let [none, most] = [&[][..], &resident].map(|resident| {
+            let plan = of(WeightsPlace::Paged, MemoryGoal::Bytes(limit), resident);
+            assert!(plan.constraints.met);
+            plan.cnns[0].fps
+        });
+        let chosen = of(WeightsPlace::Auto, MemoryGoal::Bytes(limit), &[]);
+        assert!(chosen.constraints.met && chosen.memory.total <= limit);
+        let fps = chosen.cnns[0].fps;
+        assert!(fps >= none.max(most), "{limit}: {fps}, {none} where none stays, {most} where most do");
+        assert!(fps > 1.03 * most, "{limit}: {fps}, {most} where most stay");
+    }
+}
+
 /// What is named stays in memory, and the rest is paged.
 #[test]
 fn layers_stay_resident_by_name() {
