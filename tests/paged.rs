@@ -1,10 +1,16 @@
 //! Networks whose weights are read from a store.
 
 use csdfc::app::open::Opened;
+use csdfc::app::resolve::{Application, Paged, RowsChoice};
 use csdfc::app::spec::WeightsPlace;
 use csdfc::app::{Origin, spec};
+use csdfc::network::{Network, NetworkOutput};
+use csdfc::operators::output_shape;
 use csdfc::units::MemoryGoal;
-use csdfc_tests::{application, plan};
+use csdfc_codegen::operator::{Conv, Gemm, Operator};
+use csdfc_codegen::plan::StorageModel;
+use csdfc_codegen::shape::Shape;
+use csdfc_tests::{application, generate, plan, rates, sliced};
 use std::path::PathBuf;
 
 /// A few percent of what the weights alone take, in bytes, and every weight read once a frame.
@@ -123,6 +129,50 @@ fn layers_stay_resident_by_name() {
     let kept: u64 = (4 * (84 * 121 + 12) as u64).next_multiple_of(64);
     assert_eq!(but.memory.parameters_resident, Some(kept));
     assert!((kept..kept + 64 * 6).contains(&bytes), "{bytes}");
+}
+
+/// One filter of one channel would be a depthwise convolution: such layers are read whole, however large they are.
+#[test]
+fn filters_of_one_channel_come_in_one_piece() {
+    let of = |x: Shape, operator: Operator| {
+        let mut network = Network::default();
+        let x = generate::input(&mut network, x);
+        let shape = output_shape(&operator, std::slice::from_ref(&x.shape)).unwrap();
+        let operand = generate::add(&mut network, operator, vec![x], shape);
+        network.outputs.push(NetworkOutput { name: "y".into(), operand });
+        network
+    };
+    let conv = |channels: usize| {
+        let conv = Conv {
+            filters: 3000,
+            kernel: [3, 3],
+            stride: [1; 2],
+            dilation: [1; 2],
+            pads: [0; 4],
+            groups: 1,
+            bias: true,
+            pre: None,
+            residual: false,
+            activation: None,
+        };
+        of(Shape::image(channels, 3, 3), Operator::Conv(conv))
+    };
+    let gemm = |inner: usize| {
+        let gemm = Gemm { inner, units: 3000, transposed: true, bias: true, activation: None };
+        of(Shape::new([1, inner]), Operator::Gemm(gemm))
+    };
+    let slices = |network: Network| {
+        let application = generate::of_one(network, StorageModel::Tensors, RowsChoice::None);
+        let plan = plan(&Application { paged: Some(Paged::default()), ..application });
+        let paged = plan.cnns[0].layers.iter().filter_map(|layer| layer.paged.as_ref());
+        let slices: Vec<usize> = paged.map(|paged| rates(&paged.slices).len()).collect();
+        slices[0]
+    };
+    let integers = |network: Network| sliced::of_integers(&network);
+    assert_eq!([slices(conv(1)), slices(integers(conv(1))), slices(integers(gemm(1)))], [1; 3]);
+    for network in [conv(2), integers(conv(2)), gemm(2), integers(gemm(2))] {
+        assert!(slices(network) > 1);
+    }
 }
 
 #[test]
