@@ -1,14 +1,18 @@
 //! Networks whose weights are read from a store.
 
 use csdfc::app::open::Opened;
-use csdfc::app::resolve::{Application, Paged, RowsChoice};
+use csdfc::app::resolve::{Application, Constraints, Paged, RowsChoice};
 use csdfc::app::spec::WeightsPlace;
 use csdfc::app::{Origin, spec};
+use csdfc::builtin;
 use csdfc::network::{Network, NetworkOutput};
 use csdfc::operators::output_shape;
+use csdfc::pass;
+use csdfc::quantise::{Options, quantise};
 use csdfc::units::MemoryGoal;
 use csdfc_codegen::operator::{Conv, Gemm, Operator};
 use csdfc_codegen::plan::StorageModel;
+use csdfc_codegen::run::{Data, Value};
 use csdfc_codegen::shape::Shape;
 use csdfc_tests::{application, generate, plan, rates, sliced};
 use std::path::PathBuf;
@@ -39,6 +43,21 @@ fn networks_take_a_fraction_of_their_weights() {
             "{name}"
         );
     }
+}
+
+/// The same of integers, whose tensors take a quarter too.
+#[test]
+#[cfg_attr(debug_assertions, ignore = "takes minutes without optimisation: `.ci/run` runs it in release")]
+fn integers_take_a_fraction_of_their_weights() {
+    let network = builtin::network("mobilenet_v2").unwrap();
+    let pixels = generate::sixteenths(1).take(3 * 224 * 224).collect();
+    let frame = Value { dims: vec![1, 3, 224, 224], data: Data::F32(pixels) };
+    let quantised = quantise(network, &[vec![frame]], Options::default()).unwrap();
+    let network = pass::normalise(quantised.network, pass::Fusion::Full);
+    let application = generate::of_one(network, StorageModel::Tensors, RowsChoice::Default);
+    let constraints = Constraints { memory: Some(MemoryGoal::Min), ..Constraints::default() };
+    let plan = plan(&Application { paged: Some(Paged::default()), constraints, ..application });
+    assert!(plan.memory.total <= 165_000, "{}", plan.memory.total);
 }
 
 /// Where weights do not fit, some are paged, and no more than must be. Loads overlap computing.

@@ -57,15 +57,26 @@ fn push(network: &mut Network, operator: Operator, x: Operand) -> Operand {
 
 /// The same of 8-bit integers, whose range is about that of the numbers.
 pub fn of_integers(network: &Network) -> Network {
-    // Elements of inputs and weights are evenly spread from −1 to 1.
-    let spread = 1.0 / 3.0_f64.sqrt();
-    let mut spreads: Vec<f64> = Vec::new();
+    // Mean and deviation of each tensor. Inputs and weights are sixteenths from −1 to 15/16, evenly spread.
+    let drawn = [-1.0 / 32.0, 1.0 / 3.0_f64.sqrt()];
+    let mut all: Vec<[f64; 2]> = Vec::new();
     for layer in &network.layers {
-        let read = layer.inputs.first().map_or(1.0, |operand| spreads[operand.layer.0]);
-        let terms = layer.parameters.first().map_or(1, |weights| weights.elements() / layer.shape.channels());
-        spreads.push(read * spread * (terms as f64).sqrt());
+        let Some(x) = layer.inputs.first() else {
+            all.push(drawn);
+            continue;
+        };
+        let terms = (layer.parameters[0].elements() / layer.shape.channels()) as f64;
+        let ([mean, deviation], [of_weights, spread]) = (all[x.layer.0], drawn);
+        let [mean, deviation] = [terms * mean * of_weights, spread * terms.sqrt() * mean.hypot(deviation)];
+        all.push(match layer.operator.activation() {
+            // About what is left of a normal distribution, where it is positive.
+            Some(_) => [mean.max(0.0) + 0.4 * deviation, 0.6 * deviation],
+            None => [mean, deviation],
+        });
     }
-    let to: Vec<Option<Quantisation>> =
-        spreads.iter().map(|spread| Some(quantisation([-2.5 * spread, 2.5 * spread]))).collect();
-    integers(quantised(network, &to))
+    let to = |[mean, deviation]: &[f64; 2]| {
+        let ends = [mean - 2.0 * deviation, mean + 2.0 * deviation];
+        Some::<Quantisation>(quantisation(ends))
+    };
+    integers(quantised(network, &all.iter().map(to).collect::<Vec<_>>()))
 }
