@@ -47,7 +47,6 @@ fn networks_take_a_fraction_of_their_weights() {
 
 /// The same of integers, whose tensors take a quarter too.
 #[test]
-#[cfg_attr(debug_assertions, ignore = "takes minutes without optimisation: `.ci/run` runs it in release")]
 fn integers_take_a_fraction_of_their_weights() {
     let network = builtin::network("mobilenet_v2").unwrap();
     let pixels = generate::sixteenths(1).take(3 * 224 * 224).collect();
