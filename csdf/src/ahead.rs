@@ -1,11 +1,11 @@
 //! Actors that run ahead of demand, so that what they read is released earlier.
 
 use crate::expand::State;
-use crate::{Error, Execution, Expanded};
+use crate::{ActorId, Error, Execution, Expanded};
 
 impl Expanded<'_> {
     /// The firings of an execution in another order, within its capacities. Before an actor fires for the first time, those that
-    /// have begun and `run_ahead`, by actor, fire as often as there are tokens and space for them. All other firings stay in
+    /// have begun and that `runs_ahead` names fire as often as there are tokens and space for them. All other firings stay in
     /// their order.
     ///
     /// Storage that must be there from the first firing of an actor on is then needed when more has been released elsewhere. At
@@ -13,11 +13,18 @@ impl Expanded<'_> {
     ///
     /// # Errors
     /// Those of [`Expanded::replay`]. There are none if `execution` is one of this graph.
-    pub fn ahead(&self, execution: &Execution, run_ahead: &[bool]) -> Result<Execution, Error> {
+    ///
+    /// # Panics
+    /// If `execution` is one of a graph of more actors or fewer channels.
+    pub fn ahead(
+        &self,
+        execution: &Execution,
+        runs_ahead: impl Fn(ActorId) -> bool,
+    ) -> Result<Execution, Error> {
         let capacities: Vec<Option<u64>> = execution.capacities.iter().copied().map(Some).collect();
         let mut state = State::new(self);
         let mut firings = Vec::with_capacity(execution.firings.len());
-        let mut due = vec![0u64; run_ahead.len()];
+        let mut due = vec![0u64; self.graph.actors().len()];
         // Those that may run ahead, in the order in which they began.
         let mut begun = Vec::new();
         for &id in &execution.firings {
@@ -38,7 +45,7 @@ impl Expanded<'_> {
                     state.fire(of);
                     firings.push(id);
                 }
-                if run_ahead[actor] {
+                if runs_ahead(id) {
                     begun.push((actor, id));
                 }
             }
@@ -60,9 +67,7 @@ mod tests {
         let segments: Vec<Vec<ActorId>> =
             segments.iter().map(|segment| segment.iter().map(|&actor| ActorId(actor)).collect()).collect();
         let on_demand = expanded.sequential(&segments).unwrap();
-        let run_ahead: Vec<bool> =
-            (0..graph.actors().len() as u32).map(|actor| !stays.contains(&actor)).collect();
-        let ahead = expanded.ahead(&on_demand, &run_ahead).unwrap();
+        let ahead = expanded.ahead(&on_demand, |actor| !stays.contains(&(actor.index() as u32))).unwrap();
         let steps = compress(&ahead.firings);
         assert_eq!(notation(&steps, &graph.actor_names()), expected, "{text}");
         assert_eq!(ahead.capacities, on_demand.capacities, "{text}");

@@ -95,7 +95,8 @@ pub fn execute(
             execution = tighter;
         }
         if rings != Rings::OnDemand && may_run_ahead(task) && partition.steps.is_none() {
-            execution = expanded.ahead(&execution, &wrapping(network, &lowering, &execution))?;
+            let wrapping = wrapping(network, &lowering, &execution);
+            execution = expanded.ahead(&execution, |actor| wrapping[actor.index()])?;
         }
         for (origin, capacity) in lowering.channels.iter().zip(&execution.capacities) {
             capacities.insert((origin.tensor, origin.consumer), *capacity);
