@@ -83,7 +83,9 @@ fn check_turns(plan: &Plan, runner: &mut Runner<'_>, folder: &std::path::Path) {
         }
     }
     let all = folder.join("turns");
-    let ran = program.args(["--turns", &turns, "--output"]).arg(&all).output().expect("the program");
+    program.args(["--turns", &turns, "--output"]).arg(&all);
+    // The store of paged weights is there.
+    let ran = program.current_dir(folder).output().expect("the program");
     assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
     for (c, cnn) in plan.cnns.iter().enumerate() {
         for (output, expected) in cnn.outputs.iter().zip(runner.infer(c, &inputs(cnn)).expect("a frame")) {
@@ -110,7 +112,8 @@ fn check_cnn(plan: &Plan, runner: &mut Runner<'_>, c: usize, cnn: &Cnn, folder: 
         program.arg(file);
     }
     let all = folder.join("outputs");
-    let ran = program.args(["--frames", &FRAMES.to_string(), "--output"]).arg(&all).output();
+    program.args(["--frames", &FRAMES.to_string(), "--output"]).arg(&all);
+    let ran = program.current_dir(folder).output();
     let outputs = if plan.cnns.len() > 1 { all.join(file_name(&cnn.name)) } else { all };
     let ran = ran.expect("the program");
     assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
@@ -148,6 +151,15 @@ fn of_models(name: &str, files: &[&str], more: &str) -> Option<Application> {
 #[test]
 fn optical_character_recognition() {
     if let Some(application) = of_models("ocr", &["ocr_det", "ocr_cls", "ocr_rec"], "") {
+        check(&application);
+    }
+}
+
+/// Two networks that share the arena read their weights from one store.
+#[test]
+fn optical_character_recognition_with_paged_weights() {
+    let more = "weights: paged, constraints: (memory: min)";
+    if let Some(application) = of_models("ocr", &["ocr_cls", "ocr_rec"], more) {
         check(&application);
     }
 }

@@ -70,6 +70,7 @@
 //! # Ok::<(), csdf::Error>(())
 //! ```
 
+mod ahead;
 mod budget;
 mod certificate;
 mod error;

@@ -1,8 +1,9 @@
 //! Corruptions of weights that are read from a store: slices, blocks, and when loads may start.
 
-use csdfc_codegen::plan::{FiringName, PagedWeights, Plan, Ring};
+use csdfc::app::resolve::{Application, Paged, RowsChoice};
+use csdfc_codegen::plan::{FiringName, PagedWeights, Plan, Ring, StorageModel};
 use csdfc_tests::together::settle;
-use csdfc_tests::{application, plan, rates};
+use csdfc_tests::{application, generate, plan, random, rates, sliced};
 use rand::RngExt;
 
 use super::{Edit, Random, pick};
@@ -41,7 +42,15 @@ pub fn subjects() -> Vec<(String, Plan)> {
         ("pipeline", piped.into()),
     ];
     let paged = |text: String| plan(&application(&format!("({text}, weights: paged)")));
-    list.into_iter().map(|(name, text)| (name.into(), paged(text))).collect()
+    let mut all: Vec<(String, Plan)> =
+        list.into_iter().map(|(name, text)| (name.into(), paged(text))).collect();
+    for stream in 0..3 {
+        let network = sliced::of_integers(&sliced::network(&mut random(stream)));
+        let application = generate::of_one(network, StorageModel::Tensors, RowsChoice::None);
+        let application = Application { paged: Some(Paged::default()), ..application };
+        all.push((format!("integers, {stream}"), plan(&application)));
+    }
+    all
 }
 
 /// The paged layers, CNN and index.

@@ -1,11 +1,12 @@
 //! Emitted crates whose weights are read from a store, and what becomes of a store that fails.
 
-use csdfc::app::resolve::Application;
+use csdfc::app::resolve::{Application, Paged, RowsChoice};
 use csdfc_codegen::emit;
-use csdfc_tests::application;
+use csdfc_codegen::plan::StorageModel;
 use csdfc_tests::crates::{COUNTING, thread_sanitizer};
+use csdfc_tests::{application, generate, random, sliced};
 
-use super::{Emitted, cargo, check};
+use super::{Emitted, cargo, check, check_crate};
 
 pub fn paged(model: &str, more: &str) -> Application {
     application(&format!("(cnns: [(model: \"builtin:{model}\")], weights: paged, {more})"))
@@ -26,6 +27,20 @@ fn of_half_and_mixed_precision() {
         let cnn = format!("(model: \"builtin:mobilenet_v1_0.25\", precision: {precision})");
         check(&application(&format!("(cnns: [{cnn}], weights: paged, rows: none)")));
     }
+}
+
+/// Slices of 8-bit integers, whose layers lie among others.
+#[test]
+fn of_integers() {
+    let network = sliced::of_integers(&sliced::network(&mut random(1)));
+    let application = generate::of_one(network, StorageModel::Tensors, RowsChoice::None);
+    let application = Application { paged: Some(Paged::default()), ..application };
+    let emitted = Emitted::new(&application);
+    let is_sliced = |layer: &csdfc_codegen::plan::Layer| {
+        layer.primitive.contains("int8") && layer.paged.as_ref().is_some_and(|paged| paged.filters.is_some())
+    };
+    assert!(emitted.plan.cnns[0].layers.iter().filter(|layer| is_sliced(layer)).count() > 1);
+    check_crate(&emitted);
 }
 
 /// Some weights stay, and what two CNNs read from one store goes into the same bytes.

@@ -7,7 +7,6 @@ mod replay;
 
 use std::collections::BTreeSet;
 
-use csdfc::app::partition::Partition;
 use csdfc::app::resolve::{Application, Paged, RowsChoice};
 use csdfc::app::spec::{Method, RowsSpec};
 use csdfc::network::{Network, NetworkOutput};
@@ -23,6 +22,7 @@ use csdfc_codegen::plan::{
 use csdfc_codegen::shape::Shape;
 use csdfc_tests::generate::{self, application};
 use csdfc_tests::quantised::quantised;
+use csdfc_tests::sliced;
 use csdfc_tests::together::pushed;
 use csdfc_tests::{app, outcome, root};
 use rand::{RngExt, SeedableRng};
@@ -261,11 +261,7 @@ fn every_primitive_is_as_the_page_says() {
                 _ => legalise(network),
             };
             assert!(network.layers.iter().any(|layer| layer.primitive() == primitive), "{name}");
-            let (layers, processor) = (network.ids().collect(), "cpu".into());
-            let whole = Partition { name: "p".into(), layers, processor, schedule: None };
-            let cnns = vec![generate::of_network("cnn", network, vec![whole])];
-            let parallel = vec![vec!["p".into()]];
-            let application = generate::of_cnns(cnns, parallel, StorageModel::Tensors, RowsChoice::All);
+            let application = generate::of_one(network, StorageModel::Tensors, RowsChoice::All);
             let (replayed, checked) = verdicts(&outcome(&application).plan);
             assert_eq!((replayed.map(|_| ()), checked), (Ok(()), Ok(())), "{name}");
         }
@@ -364,9 +360,34 @@ fn with_other_bytes(plan: &Plan, random: &mut ChaCha8Rng) -> Plan {
     plan
 }
 
+fn is_sliced(layer: &Layer) -> bool {
+    layer.paged.as_ref().is_some_and(|paged| paged.filters.is_some())
+}
+
+/// The plan with a slice of other bytes, or slices of other channels, or of another layer.
+fn sliced_otherwise(plan: &Plan, random: &mut ChaCha8Rng) -> Option<Plan> {
+    let mut plan = plan.clone();
+    let layers = &mut plan.cnns[0].layers;
+    let count = layers.len();
+    let layer = &mut layers[random.random_range(0..count)];
+    let paged = layer.paged.as_mut()?;
+    match random.random_range(0..4) {
+        0 => paged.filters = Some(16 * random.random_range(1..8)),
+        1 => paged.filters = Some(random.random_range(0..80)),
+        2 => paged.filters = None,
+        _ => {
+            let mut slices = csdfc_tests::rates(&paged.slices);
+            let last = slices.len() - 1;
+            slices[last] += 64 * random.random_range(0..2);
+            paged.slices = slices.iter().map(u64::to_string).collect::<Vec<_>>().join(",");
+        }
+    }
+    Some(plan)
+}
+
 #[test]
 fn the_replay_and_the_checker_agree() {
-    let (mut accepted, mut refused, mut of_integers, mut of_mixed) = (0, 0, 0, 0);
+    let (mut accepted, mut refused, mut of_integers, mut of_mixed, mut sliced) = (0, 0, 0, 0, 0);
     for seed in 0..250 {
         for storage in [StorageModel::Tensors, StorageModel::Edges] {
             let mut random = ChaCha8Rng::seed_from_u64(seed);
@@ -379,10 +400,7 @@ fn the_replay_and_the_checker_agree() {
                 let to = |layer: &csdfc::network::Layer| Some(to).filter(|_| !layer.operator.makes_indices());
                 let to: Vec<_> = network.layers.iter().map(to).collect();
                 let network = integers(quantised(network, &to));
-                let (layers, processor) = (network.ids().collect(), "cpu".into());
-                let whole = Partition { name: "p".into(), layers, processor, schedule: None };
-                let cnns = vec![generate::of_network("cnn", network, vec![whole])];
-                let application = generate::of_cnns(cnns, vec![vec!["p".into()]], storage, RowsChoice::All);
+                let application = generate::of_one(network, storage, RowsChoice::All);
                 let plan = outcome(&application).plan;
                 of_integers += 1;
                 plans.extend((0..3).map(|_| requantised(&plan, &mut random)));
@@ -391,13 +409,21 @@ fn the_replay_and_the_checker_agree() {
             if drawn.cnns.len() == 1 && drawn.cnns[0].partitions.len() == 1 && seed % 2 == 1 {
                 let network = in_precisions(network.clone(), &vec![Precision::Mixed; network.layers.len()]);
                 of_mixed += network.layers.iter().filter(|layer| layer.primitive().is_mixed()).count();
-                let (layers, processor) = (network.ids().collect(), "cpu".into());
-                let whole = Partition { name: "p".into(), layers, processor, schedule: None };
-                let cnns = vec![generate::of_network("cnn", network, vec![whole])];
-                let application = generate::of_cnns(cnns, vec![vec!["p".into()]], storage, RowsChoice::All);
+                let application = generate::of_one(network, storage, RowsChoice::All);
                 let plan = outcome(&application).plan;
                 plans.extend((0..3).map(|_| broken(&plan, &mut random)));
                 plans.push(with_other_bytes(&plan, &mut random));
+                plans.push(plan);
+            }
+            if storage == StorageModel::Tensors && seed % 10 == 0 {
+                let network = sliced::network(&mut random);
+                let network = if seed % 20 == 0 { sliced::of_integers(&network) } else { network };
+                let application = generate::of_one(network, storage, RowsChoice::None);
+                let plan = outcome(&Application { paged: Some(Paged::default()), ..application }).plan;
+                let layers = plan.cnns[0].layers.iter();
+                sliced += layers.filter(|layer| is_sliced(layer)).count();
+                plans.extend((0..3).map(|_| broken(&plan, &mut random)));
+                plans.extend((0..5).filter_map(|_| sliced_otherwise(&plan, &mut random)));
                 plans.push(plan);
             }
             if storage == StorageModel::Tensors {
@@ -425,7 +451,7 @@ fn the_replay_and_the_checker_agree() {
     }
     println!("{accepted} plans accepted, {refused} refused");
     assert!(accepted > 500 && refused > 500, "{accepted}, {refused}");
-    assert!(of_integers > 50 && of_mixed > 50, "{of_integers}, {of_mixed}");
+    assert!(of_integers > 50 && of_mixed > 50 && sliced > 50, "{of_integers}, {of_mixed}, {sliced}");
 }
 
 /// CNN `b` runs beside the middle one of three partitions. What the first of them makes for the last is then not b's.

@@ -5,7 +5,6 @@
 //! 2nd edition, inequality 3.5). A bias is a term more, a division by the number of terms two. That an error is small
 //! beside the largest element of a tensor says nothing of an element whose terms cancel; this does.
 
-use csdfc::app::partition::Partition;
 use csdfc::app::resolve::{Application, RowsChoice};
 use csdfc::network::weights::{WeightSource, Weights};
 use csdfc::network::{Network, NetworkOutput};
@@ -146,13 +145,9 @@ fn what_is_left_of_sums_that_cancel() {
         });
         let roundings = (terms + 2) as f64 * ROUNDING;
         let model = roundings / (1.0 - roundings);
-        let layers = network.ids().collect();
-        let whole = Partition { name: "p".into(), layers, processor: "cpu".into(), schedule: None };
-        let cnn = generate::of_network("a", network, vec![whole]);
         let frame = Value { dims: input.dims.clone(), data: Data::F32(values) };
         for (threads, rows) in [(1, RowsChoice::None), (3, RowsChoice::None), (1, RowsChoice::All)] {
-            let application =
-                generate::of_cnns(vec![cnn.clone()], vec![vec!["p".into()]], StorageModel::Tensors, rows);
+            let application = generate::of_one(network.clone(), StorageModel::Tensors, rows);
             let application = Application { threads, ..application };
             let parameters = |_: usize, layer: usize, parameter: usize| {
                 let layers = &application.cnns[0].network.layers;

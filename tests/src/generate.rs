@@ -465,6 +465,13 @@ pub fn dealt(bytes: &[u8], storage: StorageModel) -> Application {
     application
 }
 
+/// The application of a network in one partition.
+pub fn of_one(network: Network, storage: StorageModel, rows: RowsChoice) -> Application {
+    let layers = network.ids().collect();
+    let whole = Partition { name: "p".into(), layers, processor: "cpu".into(), schedule: None };
+    of_cnns(vec![of_network("cnn", network, vec![whole])], vec![vec!["p".into()]], storage, rows)
+}
+
 /// The application of these CNNs.
 pub fn of_cnns(
     cnns: Vec<Cnn>,

@@ -8,6 +8,7 @@ pub mod generate;
 pub mod hostile;
 pub mod moments;
 pub mod quantised;
+pub mod sliced;
 pub mod together;
 
 use std::io::Write;

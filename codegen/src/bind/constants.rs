@@ -147,6 +147,20 @@ impl Packing {
         }
     }
 
+    /// How the same parameters of so many output channels are packed, if they are in panels that may be dealt out.
+    pub(super) fn of_filters(&self, filters: usize) -> Option<Packing> {
+        let mut part = self.clone();
+        match &mut part {
+            Packing::Conv { conv, .. } => conv.filters = filters,
+            Packing::Gemm { gemm, .. } => gemm.units = filters,
+            Packing::Mixed(panels) => **panels = panels.of_filters(filters)?,
+            Packing::Integers(Integers::Conv { conv, .. }) => conv.conv.filters = filters,
+            Packing::Integers(Integers::Gemm { gemm, .. }) => gemm.gemm.units = filters,
+            _ => return None,
+        }
+        Some(part)
+    }
+
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -91,6 +91,15 @@ impl Integers {
         }
     }
 
+    /// The convolution whose panels these are, or the one that a matrix product is.
+    pub fn conv(&self) -> Option<QConv> {
+        match self {
+            Integers::Conv { conv, .. } => Some(*conv),
+            Integers::Gemm { gemm, .. } => Some(gemm.as_conv()),
+            Integers::Constant { .. } | Integers::Table { .. } => None,
+        }
+    }
+
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -9,37 +9,36 @@ use std::ops::Range;
 use csdfc_kernels::conv::Conv;
 use csdfc_kernels::conv::mixed::MixedConv;
 use csdfc_kernels::element::F16;
+use csdfc_kernels::quantised::conv::QConv;
 
 use crate::bytes::LINE;
-use crate::format::Element;
+use crate::format::{Element, Quantisation};
 use crate::operator::{Function, Operator};
 use crate::shape::Shape;
 
 use super::constants::Packing;
-use super::kernel::{Call, Constant, Form, Kernel, RowCall, Site};
+use super::kernel::{Call, Constant, Form, Kernel, Operand, RowCall, Site};
 use super::primitive::Primitive;
+use super::typed::ByRows;
 
-/// The primitives whose kernels are a [`Conv`] of panels.
-const SLICED: [&str; 6] = [
+/// The primitives whose kernels are a convolution of panels.
+const SLICED: [&str; 8] = [
     "indirect-gemm-hwc-hwc",
     "indirect-gemm-half-hwc-hwc",
     "indirect-gemm-mixed-hwc-hwc",
+    "indirect-gemm-int8-hwc-hwc",
     "gemm-panels-hwc-hwc",
     "gemm-panels-half-hwc-hwc",
     "gemm-panels-mixed-hwc-hwc",
+    "gemm-panels-int8-hwc-hwc",
 ];
 
 /// How the output channels of a layer may be dealt into slices: as many at a time as are wanted, in whole panels.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Slicing {
     /// Output channels of the layer.
     pub filters: u64,
-    /// Bytes that one takes.
-    each: u64,
-    /// Bytes that every slice has beside them.
-    beside: u64,
-    /// Bytes of a weight.
-    weight: u64,
+    panels: Panels,
 }
 
 impl Slicing {
@@ -57,25 +56,26 @@ impl Slicing {
         if !SLICED.contains(&primitive.name()) {
             return None;
         }
-        let elements = primitive.elements();
-        let site = Site { elements, ..Site::whole(operator, operands.iter().copied(), output) };
+        let site = Site::whole(operator, operands.iter().copied(), output);
+        // How long panels are does not depend on what integers stand for.
+        let quantisation = Some(Quantisation { scale: 1.0, zero_point: 0 });
+        let inputs = site.inputs.iter().map(|operand| Operand { quantisation, ..*operand }).collect();
+        let site = Site { elements: primitive.elements(), inputs, quantisation, ..site };
         let call = super::bind(primitive, &site).ok()?;
         call.slice(operator, 1)?;
-        let Packed { conv, each, beside, weight, .. } = Packed::of(&call)?;
-        let [filters, each, beside, weight] = [conv.filters, each, beside, weight].map(|count| count as u64);
-        Some(Slicing { filters, each, beside, weight })
+        let panels = Panels::of(&call)?;
+        Some(Slicing { filters: panels.conv().filters as u64, panels })
     }
 
     /// Bytes of a slice of so many output channels.
     pub fn bytes(&self, filters: u64) -> u64 {
-        let zeros = filters.next_multiple_of(Self::PANEL) - filters;
-        (filters * self.each + zeros * self.weight + self.beside).next_multiple_of(LINE as u64)
+        self.panels.of_filters(filters as usize).len().next_multiple_of(LINE) as u64
     }
 
     /// The most output channels, in whole panels, whose slice has no more bytes than this; a panel at least.
     pub fn within(&self, bytes: u64) -> u64 {
-        let panel = Self::PANEL * self.each;
-        let most = bytes.saturating_sub(self.beside) / panel.max(1) * Self::PANEL;
+        let [each, beside] = [self.panels.each(), self.panels.beside()].map(|count| count as u64);
+        let most = bytes.saturating_sub(beside) / (Self::PANEL * each).max(1) * Self::PANEL;
         let most = if self.bytes(self.filters) <= bytes { self.filters } else { most };
         let mut filters = most.clamp(Self::PANEL, self.filters.max(Self::PANEL)).min(self.filters);
         while filters > Self::PANEL && self.bytes(filters) > bytes {
@@ -94,32 +94,22 @@ impl Call {
         if self.slopes || matches!(operator.activation(), Some(Function::PRelu { .. })) {
             return None;
         }
-        let (panels, is_mixed) = match packing {
-            Packing::Mixed(panels) => (&**panels, true),
-            panels => (panels, false),
+        let panels = Panels::of(self)?;
+        let is_one = match (operator, panels) {
+            // A filter of one channel alone would be a depthwise convolution, whose panels of integers are others.
+            (Operator::Conv(_), _) | (_, Panels::Integers(_)) if panels.conv().channels == 1 => false,
+            (Operator::Conv(_), _) => panels.conv().groups == 1,
+            (Operator::Gemm(_), _) => true,
+            _ => false,
         };
-        let (kernel, packing) = match (panels, operator) {
-            (Packing::Conv { conv, bias }, Operator::Conv(_)) if conv.groups == 1 && !conv.is_depthwise() => {
-                let conv = Conv { filters, ..*conv };
-                (conv, Packing::Conv { conv, bias: *bias })
-            }
-            (Packing::Gemm { gemm, transposed, bias, image }, Operator::Gemm(_)) => {
-                let gemm = csdfc_kernels::gemm::Gemm { units: filters, ..*gemm };
-                let (transposed, bias, image) = (*transposed, *bias, *image);
-                (gemm.as_conv(), Packing::Gemm { gemm, transposed, bias, image })
-            }
-            _ => return None,
-        };
-        let kernel = match [call.kernel.reads, call.kernel.makes] {
-            [Element::F32, Element::F32] => Kernel::rows::<f32, f32>(kernel),
-            [Element::F16, Element::F16] if is_mixed => Kernel::rows::<F16, F16>(MixedConv { conv: kernel }),
-            [Element::F16, Element::F16] => Kernel::rows::<F16, F16>(kernel),
-            _ => return None,
-        };
-        let packing = if is_mixed { Packing::Mixed(Box::new(packing)) } else { packing };
-        let range = 0..packing.len() * call.kernel.reads.bytes() as usize;
+        if !is_one {
+            return None;
+        }
+        let panels = panels.of_filters(filters);
+        let (packing, range) = (packing.of_filters(filters)?, 0..panels.len());
         let constants = vec![Constant { packing, parameters: parameters.clone(), range }];
-        Some(Call { form: Form::Rows(RowCall { kernel, ..call.clone() }), constants, slopes: false })
+        let form = Form::Rows(RowCall { kernel: panels.kernel(), ..call.clone() });
+        Some(Call { form, constants, slopes: false })
     }
 
     /// Whether a slice reads only its own channels of an operand: what is added to the sums.
@@ -136,37 +126,95 @@ impl Call {
     }
 }
 
-/// The panels of a layer, in bytes.
-struct Packed {
-    conv: Conv,
-    /// Of an output channel, of what lies beside them, and of all.
-    each: usize,
-    beside: usize,
-    all: usize,
-    /// Of a weight.
-    weight: usize,
+/// The convolution that reads the panels of a layer.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Panels {
+    /// Of 32-bit floats.
+    Single(Conv),
+    /// Of 16-bit floats.
+    Half(Conv),
+    /// Of 8-bit integers beside 16-bit floats.
+    Mixed(MixedConv),
+    /// Of 8-bit integers.
+    Integers(QConv),
 }
 
-impl Packed {
-    fn of(call: &Call) -> Option<Packed> {
+impl Panels {
+    fn of(call: &Call) -> Option<Panels> {
         let [Constant { packing, .. }] = call.constants.as_slice() else { return None };
-        let conv = packing.conv()?;
-        let bare = Conv { pre: None, ..conv };
-        if matches!(packing, Packing::Mixed(_)) {
-            let [mixed, bare] = [conv, bare].map(|conv| MixedConv { conv });
-            let (each, all) = (mixed.packed_each(), mixed.packed_len());
-            return Some(Packed { conv, each, beside: all - bare.packed_len(), all, weight: 1 });
+        Some(match (packing, call.elements()) {
+            (Packing::Integers(integers), _) => Panels::Integers(integers.conv()?),
+            (Packing::Mixed(panels), _) => Panels::Mixed(MixedConv { conv: panels.conv()? }),
+            (panels, [Element::F32, Element::F32]) => Panels::Single(panels.conv()?),
+            (panels, [Element::F16, Element::F16]) => Panels::Half(panels.conv()?),
+            _ => return None,
+        })
+    }
+
+    /// The convolution.
+    fn conv(&self) -> &Conv {
+        match self {
+            Panels::Single(conv) | Panels::Half(conv) => conv,
+            Panels::Mixed(mixed) => &mixed.conv,
+            Panels::Integers(integers) => &integers.conv,
         }
-        let weight = call.elements()[0].bytes() as usize;
-        let [each, all, bare] =
-            [conv.packed_each(), conv.packed_len(), bare.packed_len()].map(|count| count * weight);
-        Some(Packed { conv, each, beside: all - bare, all, weight })
+    }
+
+    /// The same of another convolution.
+    fn with(mut self, other: Conv) -> Self {
+        match &mut self {
+            Panels::Single(conv) | Panels::Half(conv) => *conv = other,
+            Panels::Mixed(mixed) => mixed.conv = other,
+            Panels::Integers(integers) => integers.conv = other,
+        }
+        self
+    }
+
+    /// The panels of so many output channels.
+    fn of_filters(self, filters: usize) -> Self {
+        self.with(Conv { filters, ..*self.conv() })
+    }
+
+    /// What computes these output channels.
+    fn kernel(self) -> Kernel<ByRows> {
+        match self {
+            Panels::Single(conv) => Kernel::rows::<f32, f32>(conv),
+            Panels::Half(conv) => Kernel::rows::<F16, F16>(conv),
+            Panels::Mixed(mixed) => Kernel::rows::<F16, F16>(mixed),
+            Panels::Integers(integers) => Kernel::rows::<u8, u8>(integers),
+        }
+    }
+
+    /// Bytes of an output channel.
+    fn each(self) -> usize {
+        match self {
+            Panels::Single(conv) => conv.packed_each() * size_of::<f32>(),
+            Panels::Half(conv) => conv.packed_each() * size_of::<F16>(),
+            Panels::Mixed(mixed) => mixed.packed_each(),
+            Panels::Integers(integers) => integers.packed_each(),
+        }
+    }
+
+    /// Bytes of all panels, of zeros that follow them, and of what lies beside them.
+    fn len(self) -> usize {
+        match self {
+            Panels::Single(conv) => conv.packed_len() * size_of::<f32>(),
+            Panels::Half(conv) => conv.packed_len() * size_of::<F16>(),
+            Panels::Mixed(mixed) => mixed.packed_len(),
+            Panels::Integers(integers) => integers.packed_len(),
+        }
+    }
+
+    /// Bytes of what lies beside the panels.
+    fn beside(self) -> usize {
+        self.len() - self.with(Conv { pre: None, ..*self.conv() }).len()
     }
 }
 
 /// Where the packed parameters of some output channels are among those of the whole layer, in bytes: those of the
 /// channels, and what every slice has beside them. Between the two, a slice has zeros.
 pub(crate) fn packed(call: &Call, filters: Range<usize>) -> Option<[Range<usize>; 2]> {
-    let Packed { each, beside, all, .. } = Packed::of(call)?;
-    Some([filters.start * each..filters.end * each, all - beside..all])
+    let panels = Panels::of(call)?;
+    let (each, all) = (panels.each(), panels.len());
+    Some([filters.start * each..filters.end * each, all - panels.beside()..all])
 }

@@ -8,18 +8,21 @@ use crate::plan::{Layer, PagedWeights, StorageModel};
 use crate::shape::Shape;
 
 use super::index::{CnnIndex, Index};
+use super::parameters::channels;
 use super::rates::compare;
 use super::store::{Begin, Kind, Store};
 use super::{Findings, Violation, primitives};
 
 /// Primitives that can make some output channels of a layer, in whole panels.
-const SLICED: [&str; 6] = [
+const SLICED: [&str; 8] = [
     "indirect-gemm-hwc-hwc",
     "indirect-gemm-half-hwc-hwc",
     "indirect-gemm-mixed-hwc-hwc",
+    "indirect-gemm-int8-hwc-hwc",
     "gemm-panels-hwc-hwc",
     "gemm-panels-half-hwc-hwc",
     "gemm-panels-mixed-hwc-hwc",
+    "gemm-panels-int8-hwc-hwc",
 ];
 
 /// Output channels of a panel.
@@ -45,10 +48,9 @@ fn stored(layer: &Layer, inputs: &[&Shape], filters: Option<u64>) -> Option<u64>
 fn sliceable(layer: &Layer, inputs: &[&Shape]) -> Option<u64> {
     let filters = match &layer.operator {
         // A depthwise convolution of one channel has one filter.
-        Operator::Conv(conv) if conv.groups == 1 && inputs.first().is_some_and(|x| x.channels() > 1) => {
-            conv.filters
-        }
-        Operator::Gemm(gemm) => gemm.units,
+        Operator::Conv(conv) if conv.groups == 1 && channels(&layer.operator, inputs)? > 1 => conv.filters,
+        // As one of integers, it would be such a convolution too.
+        Operator::Gemm(gemm) if gemm.inner > 1 || !layer.primitive.contains("-int8-") => gemm.units,
         _ => return None,
     };
     let has_slopes = matches!(layer.operator.activation(), Some(Function::PRelu { .. }));

@@ -157,7 +157,7 @@ fn stored_elements(operator: &Operator, inputs: &[&Shape]) -> Option<u64> {
 }
 
 /// Channels of what an operator reads: of a convolution, those of all parts of its image.
-fn channels(operator: &Operator, inputs: &[&Shape]) -> Option<usize> {
+pub(super) fn channels(operator: &Operator, inputs: &[&Shape]) -> Option<usize> {
     let read = match (operator, inputs) {
         (Operator::Conv(conv), [parts @ .., _]) if conv.residual => parts,
         (Operator::Conv(_), parts) => parts,

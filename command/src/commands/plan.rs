@@ -67,7 +67,7 @@ pub fn plan(args: &PlanArgs) -> Result<Ending, Error> {
     };
     let planned = driver::plan_from(&start, &application, &device, paths, &watch, &driver::judge);
     watcher.done();
-    let driver::Planned { plan, shortfall, refused } = planned?;
+    let driver::Planned { plan, shortfall, refused, .. } = planned?;
     if let Some(why) = refused {
         let path = file.unwrap_or(Path::new(REFUSED_PLAN));
         output::write(path, &plan.to_json())?;

@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 
 use csdfc::suggest;
 use csdfc::units::{self, grouped};
+use csdfc::words::flight::{self, Flight};
 use csdfc::words::limits;
 use csdfc::words::table::table;
 use csdfc_codegen::operator::Operator;
 use csdfc_codegen::plan::{Layer, PagedWeights, Plan, StorageModel, TimeBasis};
+use csdfc_codegen::timeline::timeline;
 
 /// Points of the front that the table shows.
 const FRONT_LINES: usize = 8;
@@ -127,7 +129,8 @@ fn cnn_table(plan: &Plan) -> String {
         ]);
     }
     let mut text = table(&rows, &[1, 2, 3, 4, 5]);
-    for (cnn, read) in plan.cnns.iter().filter_map(|cnn| Some((cnn, cnn.bytes_read?))) {
+    let paged = plan.cnns.iter().enumerate().filter_map(|(c, cnn)| Some((c, cnn, cnn.bytes_read?)));
+    for (c, cnn, read) in paged {
         text += &format!("each frame of {} reads {} of weights from the store", cnn.name, units::bytes(read));
         let bandwidth = plan.store.as_ref().and_then(|store| store.bytes_per_second);
         text += &match (cnn.read_ns, bandwidth) {
@@ -147,8 +150,22 @@ fn cnn_table(plan: &Plan) -> String {
             }
             _ => "; the times above do not count that, since the device's profile has no store\n".into(),
         };
+        text += &in_flight(plan, c);
     }
     text + &primitives(plan)
+}
+
+/// What room for more slices is worth: as many as help, and the two least numbers.
+fn in_flight(plan: &Plan, cnn: usize) -> String {
+    let flights = timeline(plan).map(|timeline| flight::flights(plan, &timeline, cnn)).unwrap_or_default();
+    let [fewer @ .., most] = flights.as_slice() else { return String::new() };
+    let time = |flight: &Flight| format!("; with {} it would take {}", flight.slices, units::time(flight.ns));
+    format!(
+        "with room for {} slices of weights at a time a frame would take {}, and no less with more{}\n",
+        most.slices,
+        units::time(most.ns),
+        fewer.iter().take(2).map(time).collect::<String>()
+    )
 }
 
 /// Where the times of layers come from: what a frame rate is called.

@@ -241,7 +241,7 @@ fn planned(opened: &Opened, application: &Application, folder: &Path) -> Result<
     let device = DeviceProfile::find(&application.device, &opened.folder).map_err(Error::from)?;
     let paths = application.cnns.iter().map(|cnn| identity::path_from(folder, &cnn.model)).collect();
     let watch = Watch::unwatched();
-    let Planned { plan, shortfall, refused } =
+    let Planned { plan, shortfall, refused, .. } =
         driver::plan_from(&Start::default(), application, &device, paths, &watch, &driver::judge)?;
     if let Some(why) = refused {
         return Err(BuildError::Failed(Error::Bug(why)));

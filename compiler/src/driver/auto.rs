@@ -1,69 +1,126 @@
 //! Weights that are paged only because memory has too little room for them.
 //!
-//! With all weights paged, the smallest plan says how much room is left. As many weights stay in it as fit: small ones first, each
-//! of which saves the latency of a read, and then the largest.
+//! With all weights paged, the smallest plan says how much room is left. Weights that stay in memory take some of it: they
+//! need no reading. Blocks take the rest: what is read into them early is read while other layers are computed, and the
+//! room is used again within a frame. Which of the two a byte serves better depends on the network and on the store. So
+//! several shares of the room are given to weights that stay, and the best plan is taken.
+//!
+//! Two orders say which weights stay. Small ones are first in both, each of which saves the latency of a read. Then come
+//! either the largest, or those whose reading makes the frame longest for each of their bytes, when all are paged.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tracing::info;
 
-use super::Planned;
+use super::better::{better, order};
 use super::primitives::Plan;
-use crate::app::resolve::{Application, Paged};
+use super::{LayerOf, Planned};
+use crate::app::resolve::{Application, Cnn, Paged};
 use crate::error::Error;
 use crate::frame::task;
+use crate::search::code;
 use crate::search::known::Start;
 use crate::units::MemoryGoal;
 
 /// Weights of no more bytes than this are small.
 const SMALL: u64 = 64 * 1024;
 
-/// Percent of the room that is left for which weights are taken, one after another until the plan fits.
-const SHARES: [u64; 5] = [100, 90, 75, 50, 0];
+/// Percent of the room that is left for which weights are taken.
+const SHARES: [u64; 6] = [100, 90, 75, 50, 25, 10];
 
-/// Searches, at most: for the smallest plan, and with what stays in the room.
-pub(super) const SEARCHES: usize = 1 + SHARES.len();
+/// Of how many sets of weights that stay a plan is searched for. The others are planned with the choices of one front.
+const SEARCHED: usize = 2;
 
-/// A plan that meets the constraints with some weights paged, if one is found.
+/// Searches, at most: for the smallest plan, for one with all the room for blocks, and with the sets that do best.
+pub(super) const SEARCHES: usize = 2 + SEARCHED;
+
+/// The best plan with some weights paged, if one meets the constraints.
 pub(super) fn paged(
     application: &Application,
     may_be_paged: &Paged,
     limit: u64,
     plan: Plan<'_>,
 ) -> Result<Option<Planned>, Error> {
-    let with = |resident: BTreeSet<(usize, String)>| Application {
-        paged: Some(Paged { resident }),
+    let with = |resident: &BTreeSet<LayerOf>| Application {
+        paged: Some(Paged { resident: resident.clone() }),
         may_be_paged: None,
         ..application.clone()
     };
-    let all = with(may_be_paged.resident.clone());
+    let all = with(&may_be_paged.resident);
     let mut least = all.clone();
     least.constraints.memory = Some(MemoryGoal::Min);
-    let least = plan(&Start::default(), &least)?.plan.memory.total;
-    let Some(room) = limit.checked_sub(least) else { return Ok(None) };
-    let mut layers = Vec::new();
-    for (c, task) in task::tasks(&all).iter().enumerate() {
-        for id in task.network.ids() {
-            layers.extend(
-                task.paging(id).map(|paging| (paging.stored, c, task.network.layer(id).name.clone())),
-            );
-        }
-    }
-    layers.sort_by_key(|(bytes, ..)| if *bytes <= SMALL { (0, *bytes) } else { (1, u64::MAX - *bytes) });
-    for share in SHARES {
-        let mut left = room / 100 * share;
-        let mut resident = may_be_paged.resident.clone();
-        for (bytes, c, name) in &layers {
-            if *bytes <= left {
-                left -= bytes;
-                resident.insert((*c, name.clone()));
+    let least = plan(&Start::default(), &least)?.plan;
+    let Some(room) = limit.checked_sub(least.memory.total) else { return Ok(None) };
+    let mut best = plan(&Start::default(), &all)?;
+    let mut sketches: Vec<(Planned, BTreeSet<LayerOf>)> = Vec::new();
+    for layers in orders(&all, &best.exposed) {
+        for share in SHARES {
+            let mut left = room / 100 * share;
+            let mut resident = may_be_paged.resident.clone();
+            for (bytes, layer) in &layers {
+                if *bytes <= left {
+                    left -= bytes;
+                    resident.insert(layer.clone());
+                }
             }
-        }
-        info!(resident = resident.len(), layers = layers.len(), "pages weights");
-        let planned = plan(&Start::default(), &with(resident))?;
-        if planned.plan.constraints.met {
-            return Ok(Some(planned));
+            let kept = room / 100 * share - left;
+            if kept == 0 || sketches.iter().any(|(_, sketched)| *sketched == resident) {
+                continue;
+            }
+            let application = with(&resident);
+            let mut sketch: Option<Planned> = None;
+            for start in starts(&least, &application, limit - kept) {
+                let planned = plan(&start, &application)?;
+                sketch = Some(match sketch {
+                    Some(sketch) => better(sketch, planned, &application),
+                    None => planned,
+                });
+            }
+            sketches.extend(sketch.map(|sketch| (sketch, resident)));
         }
     }
-    Ok(None)
+    // Stable, so that of equals the first stays first.
+    sketches.sort_by(|(a, _), (b, _)| order(a, b, application));
+    for (rank, (sketch, resident)) in sketches.into_iter().enumerate() {
+        if rank < SEARCHED {
+            best = better(best, plan(&Start::default(), &with(&resident))?, application);
+        }
+        let fps = sketch.plan.cnns.iter().map(|cnn| cnn.fps).collect::<Vec<f64>>();
+        info!(resident = resident.len(), ?fps, total = sketch.plan.memory.total, "pages the rest");
+        best = better(best, sketch, application);
+    }
+    Ok(best.plan.constraints.met.then_some(best))
+}
+
+/// Choices with which to plan in about so many bytes: the fastest of a front that fits them, and the smallest. A search, if
+/// the choices are for other layers.
+fn starts(front: &csdfc_codegen::plan::Plan, application: &Application, bytes: u64) -> Vec<Start> {
+    let fitting = front.pareto.iter().find(|point| point.memory <= bytes);
+    let points = [fitting.map(|point| &point.choices), Some(&front.search.choices)];
+    let choice = |choices: &BTreeMap<String, String>, cnn: &Cnn| {
+        code::read(choices.get(&cnn.name)?, &cnn.network).ok()
+    };
+    let picked = |choices: &BTreeMap<String, String>| {
+        application.cnns.iter().map(|cnn| choice(choices, cnn)).collect::<Option<_>>().map(Start::Picked)
+    };
+    let mut starts: Vec<Start> = points.into_iter().flatten().filter_map(picked).collect();
+    starts.dedup();
+    if starts.is_empty() { vec![Start::default()] } else { starts }
+}
+
+/// The layers whose weights may stay, with the bytes of these, in both orders.
+fn orders(application: &Application, exposed: &BTreeMap<LayerOf, f64>) -> [Vec<(u64, LayerOf)>; 2] {
+    let mut layers = Vec::new();
+    for (cnn, task) in task::tasks(application).iter().enumerate() {
+        let layer = |id| Some((task.paging(id)?.stored, (cnn, task.network.layer(id).name.clone())));
+        layers.extend(task.network.ids().filter_map(layer));
+    }
+    // Small ones, the smallest first, then the others, the largest first.
+    layers.sort_by_key(|(bytes, _)| if *bytes <= SMALL { (0, *bytes) } else { (1, u64::MAX - *bytes) });
+    let large = layers.partition_point(|(bytes, _)| *bytes <= SMALL);
+    let mut by_exposure = layers.clone();
+    let each =
+        |(bytes, layer): &(u64, LayerOf)| exposed.get(layer).map_or(0.0, |ns| ns.max(0.0)) / *bytes as f64;
+    by_exposure[large..].sort_by(|a, b| each(b).total_cmp(&each(a)));
+    [layers, by_exposure]
 }

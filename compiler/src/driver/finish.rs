@@ -1,10 +1,12 @@
 //! The last step: places the rings of what was found, with patience, and writes the plan.
 
-use csdfc_codegen::plan::{self, Plan};
+use std::collections::BTreeMap;
+
+use csdfc_codegen::plan;
 use tracing::{info, info_span};
 
 use super::assemble::{self, Parts};
-use super::blocks;
+use super::{Planned, blocks, loads};
 use crate::app::spec::Method;
 use crate::cost::DeviceProfile;
 use crate::search::subject::Subject;
@@ -23,8 +25,8 @@ pub(super) struct Finish<'a> {
 }
 
 impl Finish<'_> {
-    /// Places the rings of what was found. Returns the plan and, if the constraints are not met, what can be reached.
-    pub(super) fn finish(&self, found: Found) -> (Plan, Option<Shortfall>) {
+    /// Places the rings of what was found, and writes the plan. Nobody has judged it yet.
+    pub(super) fn finish(&self, found: Found) -> Planned {
         let Finish { subject, device, method, limit, .. } = *self;
         let Subject { application, tasks, timings, elements, .. } = *subject;
         info!(evaluations = found.evaluations, "searched");
@@ -32,14 +34,17 @@ impl Finish<'_> {
         let mut variants = found.variants;
         let storage = Storage { executions: variants.iter().map(|v| &v.execution).collect(), elements };
         let mut arrangement = info_span!("arrange").in_scope(|| subject.arrange(&storage, Effort::Final));
+        let mut exposed = BTreeMap::new();
         if application.paged.is_some() {
             arrangement = info_span!("blocks").in_scope(|| blocks::grow(subject, &mut variants, arrangement));
             let room = limit.map(|limit| limit.saturating_sub(subject.parameters));
             let budget = room.unwrap_or(0).max(arrangement.bytes);
             arrangement = blocks::overlap(subject, &mut variants, arrangement, budget);
-            for ((variant, task), timing) in variants.iter_mut().zip(tasks).zip(timings) {
+            for (cnn, ((variant, task), timing)) in variants.iter_mut().zip(tasks).zip(timings).enumerate() {
                 let frame = blocks::frame(task, timing, &variant.execution);
                 (variant.period_ns, variant.latency_ns) = (frame.period_ns, frame.latency_ns);
+                let each = task.network.layers.iter().zip(loads::exposed(task, timing, &variant.execution));
+                exposed.extend(each.map(|(layer, ns)| ((cnn, layer.name.clone()), ns)));
             }
         }
         let storage = Storage { executions: variants.iter().map(|v| &v.execution).collect(), elements };
@@ -79,8 +84,8 @@ impl Finish<'_> {
                 rates_in_memory: limit.map(|_| rates().collect()),
                 best_rates: rates().collect(),
             };
-            return (plan, Some(shortfall));
+            return Planned { plan, shortfall: Some(shortfall), refused: None, exposed };
         }
-        (plan, shortfall)
+        Planned { plan, shortfall, refused: None, exposed }
     }
 }

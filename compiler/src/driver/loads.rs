@@ -32,6 +32,28 @@ fn blocks(execution: &Execution, id: LayerId) -> Vec<usize> {
 /// Simulates a frame of a CNN whose partitions follow each other. `None` if some of them run at the same time, or the store
 /// is not known.
 pub(super) fn simulated(task: &CnnTask<'_>, timing: &Timing<'_>, execution: &Execution) -> Option<Simulated> {
+    simulated_without(None, task, timing, execution)
+}
+
+/// By layer, how much shorter the frame were if its weights need not be read, in nanoseconds. Empty if that is not known.
+pub(super) fn exposed(task: &CnnTask<'_>, timing: &Timing<'_>, execution: &Execution) -> Vec<f64> {
+    let Some(frame) = simulated(task, timing, execution) else { return Vec::new() };
+    let without = |id: LayerId| match task.paging(id) {
+        Some(_) => {
+            simulated_without(Some(id), task, timing, execution).map_or(0.0, |less| frame.ns - less.ns)
+        }
+        None => 0.0,
+    };
+    task.network.ids().map(without).collect()
+}
+
+/// The same where the weights of a layer need not be read.
+fn simulated_without(
+    kept: Option<LayerId>,
+    task: &CnnTask<'_>,
+    timing: &Timing<'_>,
+    execution: &Execution,
+) -> Option<Simulated> {
     if task.together.iter().flatten().any(|together| *together) || !timing.has_store() {
         return None;
     }
@@ -44,7 +66,7 @@ pub(super) fn simulated(task: &CnnTask<'_>, timing: &Timing<'_>, execution: &Exe
             let rows = execution.rows[id.0];
             let firings = (task.network.layer(id).rows() as u64).div_ceil(rows.max(1)).max(1);
             let ns = timing.layer_ns(task, p, id, rows, execution.goes_one_by_one(id)) / firings as f64;
-            let own = if fired[id.0] == 0 { blocks(execution, id) } else { Vec::new() };
+            let own = if fired[id.0] == 0 && kept != Some(id) { blocks(execution, id) } else { Vec::new() };
             fired[id.0] += 1;
             let Some(first) = own.first() else {
                 now += ns;

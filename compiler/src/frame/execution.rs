@@ -8,7 +8,7 @@ use csdf::ActorId;
 use csdfc_codegen::plan::StorageModel;
 
 use super::choice::Choice;
-use super::lower::{self, RateTable};
+use super::lower::{self, Lowering, RateTable};
 use super::occupancy::{self, AddressSharing};
 use super::request::{FiringOrder, Request, RequestBuilder};
 use super::task::{CnnTask, PartitionTask};
@@ -53,7 +53,11 @@ impl Execution {
 pub enum Rings {
     /// On demand: at once, and mostly the best there is.
     OnDemand,
-    /// On demand, and by search where that gives fewer bytes. Schedules that the application gives stay.
+    /// On demand, but where weights are paged, layers run ahead of it before another layer begins. Its block begins to live
+    /// then, and it is worth while to release rows of whole rings first. Rings have as many rows, and no more bytes are in use
+    /// at any time.
+    Ahead,
+    /// The same, and by search where that gives fewer bytes. Schedules that the application gives stay.
     Smallest,
 }
 
@@ -82,12 +86,17 @@ pub fn execute(
             .iter()
             .map(|step| step.iter().filter_map(|id| lowering.actors[id.0]).collect())
             .collect();
-        let mut execution = csdf::sequential(&lowering.graph, &steps)?;
+        let expanded = csdf::Expanded::new(&lowering.graph)?;
+        let mut execution = expanded.sequential(&steps)?;
         if rings == Rings::Smallest
             && partition.steps.is_none()
             && let Some(tighter) = tighten(&lowering.graph, &steps, &execution)?
         {
             execution = tighter;
+        }
+        if rings != Rings::OnDemand && may_run_ahead(task) && partition.steps.is_none() {
+            let wrapping = wrapping(network, &lowering, &execution);
+            execution = expanded.ahead(&execution, |actor| wrapping[actor.index()])?;
         }
         for (origin, capacity) in lowering.channels.iter().zip(&execution.capacities) {
             capacities.insert((origin.tensor, origin.consumer), *capacity);
@@ -112,6 +121,25 @@ pub fn execute(
     let is_chosen = |layer: &LayerId| choice.one_by_one.as_ref().is_some_and(|chosen| chosen.contains(layer));
     let one_by_one = sharing.costly.iter().map(|costly| costly.layer).filter(is_chosen).collect();
     Ok(Execution { rows: rows.to_vec(), barriers, orders, windows, requests, sharing, one_by_one })
+}
+
+/// Whether layers may run ahead of demand. Partitions that run at the same time wait for each other's rows, and keep their order.
+fn may_run_ahead(task: &CnnTask<'_>) -> bool {
+    !task.paging.is_empty() && !task.together.iter().flatten().any(|together| *together)
+}
+
+/// By actor, whether all rows that it makes go into a ring that wraps. Such a ring is in use as a whole from the first of them
+/// on, so that rows made early take no more bytes.
+fn wrapping(network: &Network, lowering: &Lowering, execution: &csdf::Execution) -> Vec<bool> {
+    let mut wrapping = vec![false; lowering.layers.len()];
+    let readers = network.readers();
+    for (origin, capacity) in lowering.channels.iter().zip(&execution.capacities) {
+        let is_local = readers[origin.tensor.0].iter().all(|reader| lowering.actors[reader.0].is_some());
+        if let Some(actor) = lowering.actors[origin.tensor.0] {
+            wrapping[actor.index()] = is_local && *capacity < network.layer(origin.tensor).rows() as u64;
+        }
+    }
+    wrapping
 }
 
 /// Layers of one given step live together (main paper, section 2.3): each spans the whole step.

@@ -24,7 +24,7 @@ pub struct CnnTask<'a> {
 }
 
 /// How the weights of a layer are read from a store.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Paging {
     /// Bytes of all of them.
     pub stored: u64,

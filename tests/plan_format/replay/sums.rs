@@ -233,8 +233,7 @@ fn parameter_bytes(plan: &Plan<'_>, layer: &Layer) -> Result<u64, Refusal> {
 }
 
 /// Bytes that a layer of integers keeps.
-fn stored_integers(plan: &Plan<'_>, layer: &Layer) -> Result<u64, Refusal> {
-    let a = &layer.attributes;
+fn stored_integers(plan: &Plan<'_>, layer: &Layer, a: &Value) -> Result<u64, Refusal> {
     let pairs = |count: u64| count.next_multiple_of(2);
     let sums = |groups: u64, filters: u64, products: u64| {
         groups * filters * (products + 8) + 4 * (filters.next_multiple_of(8) - filters)
@@ -289,11 +288,13 @@ fn check_paged(plan: &Plan<'_>) -> Result<u64, Refusal> {
                     let is_conv =
                         layer.op == "conv" && layer.attributes["groups"] == 1 && channels(layer) > 1;
                     let of_panels = ["indirect-gemm", "gemm-panels"].iter().any(|family| {
-                        ["-hwc-hwc", "-half-hwc-hwc", "-mixed-hwc-hwc"]
+                        ["-hwc-hwc", "-half-hwc-hwc", "-mixed-hwc-hwc", "-int8-hwc-hwc"]
                             .iter()
                             .any(|end| layer.primitive == format!("{family}{end}"))
                     });
-                    let fits = of_panels && (is_conv || layer.op == "gemm") && layer.firings == 1;
+                    let is_gemm = layer.op == "gemm"
+                        && (!is_of_integers(layer) || number(&layer.attributes, "inner")? > 1);
+                    let fits = of_panels && (is_conv || is_gemm) && layer.firings == 1;
                     if !fits || slopes(layer)?.is_some() || each == 0 || each % 16 != 0 || each >= all {
                         return Err(format!("{} is not sliced so", layer.name));
                     }
@@ -338,7 +339,7 @@ fn of_attributes(plan: &Plan<'_>, layer: &Layer, a: &Value) -> Result<u64, Refus
         return Ok(bytes);
     }
     if is_of_integers(layer) {
-        return stored_integers(plan, layer);
+        return stored_integers(plan, layer, a);
     }
     if layer.primitive.starts_with("winograd") {
         let Tiles { high, v, .. } = tiles(&layer.primitive)?;

@@ -44,6 +44,11 @@ impl QConv {
         self.panels().len()
     }
 
+    /// Bytes of an output channel among the packed ones: bias, multiplier and weights.
+    pub const fn packed_each(&self) -> usize {
+        self.panels().each()
+    }
+
     /// Packs `weights` (`[filters, channels / groups, kernel_y, kernel_x]`), `biases` (`[filters]`, or empty) in units of the
     /// input's scale times that of the filter, and `multipliers` (`[filters]`), these units divided by the output's scale, into
     /// `out`, which holds [`QConv::packed_len`] bytes.

@@ -124,13 +124,16 @@ impl Block<'_, '_> {
     fn places(&mut self, segments: Segments<'_, '_>) {
         let Dense { q, ref output, .. } = *self.dense;
         let filters = q.conv.filters;
+        // More than there are filters, if these are some of a layer's.
+        let between = output.pixel(0, 1);
         let mut places = self.outputs.iter_mut();
         for (y, columns) in segments {
             let start = output.pixel(output.start(y), columns.start);
             let first = self.group * (filters / q.conv.groups);
-            let all = output.pointer(start, columns.len() * filters).wrapping_add(first);
+            let reach = (columns.len() - 1) * between + filters;
+            let all = output.pointer(start, reach).wrapping_add(first);
             for (i, place) in places.by_ref().take(columns.len()).enumerate() {
-                *place = all.wrapping_add(i * filters);
+                *place = all.wrapping_add(i * between);
             }
         }
     }

@@ -1,6 +1,7 @@
 //! What the program needs beside its models: arguments, `.npy` files, and the measurement of time and memory.
 
-use std::io::Write;
+use std::fs::File;
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -97,13 +98,13 @@ pub enum Layout {
 }
 
 impl Layout {
-    /// The element of the file at which each element of the frame lies.
+    /// Of each element of the file, the element of the frame.
     fn places(self, elements: usize) -> impl Iterator<Item = usize> {
         (0..elements).map(move |i| match self {
             Layout::Plain => i,
             Layout::Rows { height, width, channels } => {
-                let (pixel, channel) = (i / channels, i % channels);
-                channel * height * width + pixel
+                let (channel, pixel) = (i / (height * width), i % (height * width));
+                pixel * channels + channel
             }
         })
     }
@@ -117,8 +118,8 @@ pub trait Element: Copy + Default {
     const BYTES: usize;
     /// From little-endian bytes.
     fn read(bytes: &[u8]) -> Self;
-    /// To little-endian bytes.
-    fn write(self, bytes: &mut Vec<u8>);
+    /// As little-endian bytes.
+    fn write(self, file: &mut impl Write) -> std::io::Result<()>;
 }
 
 impl Element for f32 {
@@ -129,8 +130,8 @@ impl Element for f32 {
         bytes.first_chunk().map_or(0.0, |bytes| f32::from_le_bytes(*bytes))
     }
 
-    fn write(self, bytes: &mut Vec<u8>) {
-        bytes.extend(self.to_le_bytes());
+    fn write(self, file: &mut impl Write) -> std::io::Result<()> {
+        file.write_all(&self.to_le_bytes())
     }
 }
 
@@ -142,8 +143,8 @@ impl Element for u8 {
         bytes.first().copied().unwrap_or(0)
     }
 
-    fn write(self, bytes: &mut Vec<u8>) {
-        bytes.push(self);
+    fn write(self, file: &mut impl Write) -> std::io::Result<()> {
+        file.write_all(&[self])
     }
 }
 
@@ -155,8 +156,8 @@ impl Element for i64 {
         bytes.first_chunk().map_or(0, |bytes| i64::from_le_bytes(*bytes))
     }
 
-    fn write(self, bytes: &mut Vec<u8>) {
-        bytes.extend(self.to_le_bytes());
+    fn write(self, file: &mut impl Write) -> std::io::Result<()> {
+        file.write_all(&self.to_le_bytes())
     }
 }
 
@@ -195,8 +196,8 @@ pub fn read<T: Element, const N: usize>(path: &str, layout: Layout) -> Result<Bo
         return Err(wrong(&format!("it has {} bytes of data, not {}", data.len(), N * T::BYTES)));
     }
     let mut frame = room::<T, N>()?;
-    for (element, place) in frame.iter_mut().zip(layout.places(N)) {
-        *element = T::read(&data[place * T::BYTES..]);
+    for (bytes, place) in data.chunks_exact(T::BYTES).zip(layout.places(N)) {
+        frame[place] = T::read(bytes);
     }
     Ok(frame)
 }
@@ -216,15 +217,16 @@ pub fn write<T: Element>(path: &Path, dims: &[usize], layout: Layout, frame: &[T
         header.push(' ');
     }
     header.push('\n');
-    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
-    bytes.extend((header.len() as u16).to_le_bytes());
-    bytes.extend(header.as_bytes());
-    let mut values = vec![T::default(); frame.len()];
-    for (element, place) in frame.iter().zip(layout.places(frame.len())) {
-        values[place] = *element;
-    }
-    values.into_iter().for_each(|value| value.write(&mut bytes));
-    std::fs::write(path, bytes).map_err(|error| format!("{}: {error}", path.display()))
+    // Element by element: a copy of the frame would be memory that no plan counts.
+    let written = || {
+        let mut file = BufWriter::new(File::create(path)?);
+        file.write_all(b"\x93NUMPY\x01\x00")?;
+        file.write_all(&(header.len() as u16).to_le_bytes())?;
+        file.write_all(header.as_bytes())?;
+        layout.places(frame.len()).try_for_each(|place| frame[place].write(&mut file))?;
+        file.flush()
+    };
+    written().map_err(|error: std::io::Error| format!("{}: {error}", path.display()))
 }
 
 /// Runs frames of a model, whose name is told if there is one, and tells how long they took and how much memory the

@@ -7,11 +7,11 @@ use csdfc_codegen::shape::Shape;
 use csdfc_select::{Problem, instance};
 use serde::Serialize;
 
-use super::{Candidate, better, with};
+use super::{Candidate, with};
 use crate::app::resolve::{Application, Cnn};
 use crate::app::spec::Primitives;
 use crate::cost::{DeviceProfile, Seat, measured};
-use crate::driver::{Planned, limit, plan_as_is};
+use crate::driver::{better, limit, plan_as_is};
 use crate::error::Error;
 use crate::network::{Layer, LayerId};
 use crate::profile::alternatives;
@@ -79,10 +79,7 @@ pub fn explain(
     let Some(partition) = partition.filter(|_| !of.is_input()) else { return Ok(None) };
     let seat = Seat::alone(device.processor(&partition.processor)?, application.threads);
     let conversions = Conversions::of(application, &planned, c, layer, device)?;
-    let base = Candidate {
-        application: planned.clone(),
-        planned: Planned { plan: plan.clone(), shortfall: None, refused: None },
-    };
+    let base = Candidate { application: planned.clone(), planned: plan.clone().into() };
     let own = of.primitive();
     let at = |primitive: Primitive| -> Option<Alternative> {
         let by = Layer { primitive: Some(primitive), ..of.clone() };

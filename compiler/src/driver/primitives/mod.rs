@@ -15,7 +15,6 @@
 //! So a plan is never worse than by 1, 2 or 3. What is exact: the table's time optimum; the offers, for the prices that are
 //! tried; and of every plan the memory and time. That no other plan is better is not proven.
 
-mod better;
 pub mod explain;
 mod layouts;
 mod named;
@@ -28,7 +27,6 @@ use csdfc_codegen::bind::Primitive;
 use csdfc_codegen::plan::StorageModel;
 use tracing::info;
 
-use self::better::{better, is_better};
 pub(super) use self::named::named;
 use super::assemble::parameters_resident;
 use super::{Planned, limit};
@@ -36,6 +34,7 @@ use crate::app::resolve::{Application, Cnn, RowsChoice};
 use crate::app::spec::{Method, Primitives};
 use crate::cost::measured::fastest;
 use crate::cost::{DeviceProfile, Seat};
+use crate::driver::better::{better, is_better};
 use crate::error::Error;
 use crate::frame::choice::Choice;
 use crate::frame::task;

@@ -5,11 +5,11 @@ use std::time::Instant;
 use csdfc_codegen::bind::Primitive;
 
 use super::super::limit;
-use super::better::{is_better, wants_least};
 use super::{Candidate, Plan, with};
 use crate::app::resolve::Application;
 use crate::cost::DeviceProfile;
 use crate::cost::timing::Timing;
+use crate::driver::better::{is_better, wants_least};
 use crate::error::Error;
 use crate::frame::choice::Choice;
 use crate::frame::task;

@@ -5,11 +5,11 @@
 //! many as fit, then as many of the others as fit in what is left. Whether some fit is known exactly: they are planned.
 
 use super::super::limit;
-use super::better::{is_better, wants_least};
 use super::{Candidate, Plan, with};
 use crate::app::resolve::{Application, Cnn};
 use crate::cost::measured::{self, alternatives};
 use crate::cost::{DeviceProfile, Seat};
+use crate::driver::better::{is_better, wants_least};
 use crate::error::Error;
 use crate::network::LayerId;
 use crate::search::known::Start;

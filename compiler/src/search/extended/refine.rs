@@ -22,17 +22,35 @@ const CHANGES: usize = 64;
 /// # Errors
 /// Those of the dataflow analyses.
 pub(super) fn refined(evaluator: &Evaluator<'_>, smallest: &Variant) -> Result<Option<Variant>, csdf::Error> {
-    let mut choice = Choice { one_by_one: None, ..smallest.choice() };
-    if choice.barriers.is_none() || evaluator.task.partitions.len() > 1 {
+    let start = Choice { one_by_one: None, ..smallest.choice() };
+    if start.barriers.is_none() || evaluator.task.partitions.len() > 1 {
         return Ok(None);
     }
-    let mut execution = evaluator.execute(&choice, Rings::OnDemand)?;
+    // Layers that run ahead never take more, but where the peak is depends on it, and so does where the walk ends.
+    let mut best: Option<(u64, Choice)> = None;
+    for rings in [Rings::OnDemand, Rings::Ahead] {
+        let choice = walk(evaluator, start.clone(), rings)?;
+        let bytes = evaluator.bound(&evaluator.execute(&choice, Rings::Ahead)?);
+        if best.as_ref().is_none_or(|(least, _)| bytes < *least) {
+            best = Some((bytes, choice));
+        }
+    }
+    let Some((_, choice)) = best.filter(|(bytes, _)| *bytes < smallest.buffers) else { return Ok(None) };
+    let execution = evaluator.execute(&choice, Rings::Smallest)?;
+    let all = execution.costly();
+    let variant = ways::placed(evaluator, &choice, &execution, &all, Rings::Smallest, Effort::Final)?;
+    Ok((variant.buffers < smallest.buffers).then_some(variant))
+}
+
+/// Changes a choice as long as the best change takes fewer bytes.
+fn walk(evaluator: &Evaluator<'_>, mut choice: Choice, rings: Rings) -> Result<Choice, csdf::Error> {
+    let mut execution = evaluator.execute(&choice, rings)?;
     for _ in 0..CHANGES {
         let (bytes, layer) = peak(evaluator, &execution);
         let Some(layer) = layer else { break };
         let changed = changes(evaluator, &choice, layer);
         let tried = changed.into_par_iter().map(|choice| {
-            let execution = evaluator.execute(&choice, Rings::OnDemand)?;
+            let execution = evaluator.execute(&choice, rings)?;
             Ok((evaluator.bound(&execution), choice, execution))
         });
         let tried: Vec<(u64, Choice, Execution)> = tried.collect::<Result<_, csdf::Error>>()?;
@@ -43,13 +61,7 @@ pub(super) fn refined(evaluator: &Evaluator<'_>, smallest: &Variant) -> Result<O
         };
         (_, choice, execution) = best;
     }
-    if evaluator.bound(&execution) >= smallest.buffers {
-        return Ok(None);
-    }
-    let execution = evaluator.execute(&choice, Rings::Smallest)?;
-    let all = execution.costly();
-    let variant = ways::placed(evaluator, &choice, &execution, &all, Rings::Smallest, Effort::Final)?;
-    Ok((variant.buffers < smallest.buffers).then_some(variant))
+    Ok(choice)
 }
 
 /// The most bytes of an execution that are in use at once, and the layer that fires then.

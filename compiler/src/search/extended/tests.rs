@@ -13,8 +13,8 @@ use super::*;
 use crate::builtin::{self, Builder, ConvOptions};
 use crate::cost::DeviceProfile;
 use crate::cost::timing::Timing;
-use crate::frame::execution::Rings;
-use crate::frame::task::PartitionTask;
+use crate::frame::execution::{Execution, Rings};
+use crate::frame::task::{Paging, PartitionTask};
 use crate::network::{Network, Operand};
 use crate::pass;
 use crate::search::Variant;
@@ -124,6 +124,40 @@ fn changed_genomes_stay_in_the_family() {
         seen.insert((choice.rows, choice.barriers));
     }
     assert!(seen.len() > 1500, "{}", seen.len());
+}
+
+/// Layers that run ahead have the rings that they had, and never more bytes are in use at once.
+#[test]
+fn running_ahead_takes_no_more() {
+    let device = DeviceProfile::find("generic", Path::new("")).unwrap();
+    let timing = Timing::alone(device.processor("cpu").unwrap(), 1);
+    let mut random = ChaCha8Rng::seed_from_u64(1);
+    let mut less = 0;
+    for name in ["resnet8", "squeezenet1_0", "mobilenet_v1_0.25"] {
+        let network = pass::normalise(builtin::network(name).unwrap(), pass::Fusion::Paper);
+        let paging = |layer: &crate::network::Layer| {
+            let stored = 4 * layer.parameter_elements();
+            (stored > 0).then_some(Paging { stored, slicing: None })
+        };
+        let task = CnnTask { paging: network.layers.iter().map(paging).collect(), ..task(&network) };
+        let evaluator = Evaluator::new(&task, &timing, StorageModel::Tensors);
+        let family = Family::new(&task);
+        let mut genome = family.steady(1);
+        for _ in 0..100 {
+            family.mutate(&mut genome, &mut random);
+            let choice = family.choice(&genome);
+            let of = |rings| evaluator.execute(&choice, rings).unwrap();
+            let [on_demand, ahead] = [Rings::OnDemand, Rings::Ahead].map(of);
+            let rows = |execution: &Execution| -> Vec<u64> {
+                execution.requests.iter().map(|request| request.ring_rows).collect()
+            };
+            assert_eq!(rows(&on_demand), rows(&ahead), "{name}: {choice:?}");
+            let [before, after] = [&on_demand, &ahead].map(|execution| evaluator.bound(execution));
+            assert!(after <= before, "{name}: {after}, not {before}: {choice:?}");
+            less += usize::from(after < before);
+        }
+    }
+    assert!(less > 30, "{less}");
 }
 
 /// A search that knows what a longer one found ends with nothing worse; without, so short a one does not.

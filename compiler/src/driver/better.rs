@@ -1,5 +1,7 @@
 //! Which of two plans is better.
 
+use std::cmp::Ordering;
+
 use crate::app::resolve::Application;
 use crate::app::spec::Prefer;
 use crate::driver::{Planned, limit};
@@ -13,6 +15,11 @@ pub(super) fn better(first: Planned, other: Planned, application: &Application) 
 
 /// Whether one plan is better than another.
 pub(super) fn is_better(one: &Planned, than: &Planned, application: &Application) -> bool {
+    order(one, than, application) == Ordering::Less
+}
+
+/// The order of two plans, the better one first.
+pub(super) fn order(one: &Planned, other: &Planned, application: &Application) -> Ordering {
     let limit = limit(application).unwrap_or(u64::MAX);
     let rank = |planned: &Planned| {
         let memory = planned.plan.memory.total;
@@ -21,7 +28,9 @@ pub(super) fn is_better(one: &Planned, than: &Planned, application: &Application
         let worth = if wants_least(application) { (memory as f64, -rates) } else { (-rates, memory as f64) };
         (is_unmet, worth)
     };
-    rank(one) < rank(than)
+    let ((unmet, worth), (others_unmet, others_worth)) = (rank(one), rank(other));
+    let by_worth = worth.0.total_cmp(&others_worth.0).then(worth.1.total_cmp(&others_worth.1));
+    unmet.cmp(&others_unmet).then(by_worth)
 }
 
 /// Whether the least memory is asked for.
@@ -47,7 +56,7 @@ mod tests {
             let mut plan = plan.clone();
             plan.application = name.into();
             (plan.memory.total, plan.cnns[0].fps) = (memory, fps);
-            Planned { plan, shortfall: None, refused }
+            Planned { refused, ..plan.into() }
         };
         let cases = [
             ((100, 5.0), (90, 5.0), [true, true]),

@@ -1,0 +1,58 @@
+//! Layers whose weights are read in slices, executed: the same bytes as with all weights in memory, of floats of 32 and of
+//! 16 bits, of integers beside these, and of integers alone.
+
+use std::collections::BTreeMap;
+
+use csdfc::app::resolve::{Application, Constraints, Paged, RowsChoice};
+use csdfc::pass::{Precision, in_precisions};
+use csdfc::units::MemoryGoal;
+use csdfc_codegen::plan::StorageModel;
+use csdfc_tests::{plan, random, rates, sliced};
+
+use super::layouts::application;
+use super::{bits, run_plan};
+
+/// Networks drawn.
+const NETWORKS: u64 = 25;
+
+#[test]
+fn slices_change_no_byte() {
+    let families = ["indirect-gemm", "gemm-panels"];
+    let kinds = ["", "-half", "-mixed", "-int8"];
+    let names = families.iter().flat_map(|family| kinds.map(|kind| format!("{family}{kind}-hwc-hwc")));
+    let mut executed: BTreeMap<String, u64> = names.map(|name| (name, 0)).collect();
+    // Slices of one panel and of several, and those of a layer that are not alike.
+    let mut sizes = [0; 3];
+    for stream in 0..NETWORKS {
+        let drawn = sliced::network(&mut random(stream));
+        let of = |precision| in_precisions(drawn.clone(), &vec![precision; drawn.layers.len()]);
+        let [half, mixed] = [Precision::Half, Precision::Mixed].map(of);
+        for network in [drawn.clone(), half, mixed, sliced::of_integers(&drawn)] {
+            let resident = application(&network, false, StorageModel::Tensors, RowsChoice::None);
+            let expected = bits(&run_plan(&resident, &plan(&resident)).unwrap());
+            // Slices that were taken for each other would show.
+            let mut distinct = expected[0].clone();
+            distinct.sort_unstable();
+            distinct.dedup();
+            assert!(distinct.len() > expected[0].len() / 4, "stream {stream}: {distinct:?}");
+            for (memory, threads) in [(None, 1), (Some(MemoryGoal::Min), 1), (Some(MemoryGoal::Min), 3)] {
+                let constraints = Constraints { memory, ..Constraints::default() };
+                let paged = Some(Paged::default());
+                let paged = Application { paged, constraints, threads, ..resident.clone() };
+                let plan = plan(&paged);
+                let layers = plan.cnns[0].layers.iter();
+                for (layer, paged) in layers.filter_map(|layer| Some((layer, layer.paged.as_ref()?))) {
+                    let Some(filters) = paged.filters else { continue };
+                    *executed.entry(layer.primitive.clone()).or_default() += 1;
+                    let slices = rates(&paged.slices);
+                    sizes[usize::from(filters > 16)] += 1;
+                    sizes[2] += u64::from(slices.first() != slices.last());
+                }
+                let found = bits(&run_plan(&paged, &plan).unwrap());
+                assert_eq!(expected, found, "stream {stream}, {:?}, {threads} workers", paged.constraints);
+            }
+        }
+    }
+    assert!(executed.values().all(|count| *count > 10) && executed.len() == 8, "{executed:?}");
+    assert!(sizes.iter().all(|count| *count > 10), "{sizes:?}");
+}
