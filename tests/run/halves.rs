@@ -83,7 +83,12 @@ fn halves_are_the_same_however_they_are_planned() {
         .map(|p| (p.name(), 0))
         .collect();
     let mut compared = 0;
-    for stream in 0..NETWORKS {
+    let is_rare = |executed: &BTreeMap<&str, u64>| executed.values().any(|count| *count <= 10);
+    // What is rare with one seed may take some networks more.
+    for stream in 0..4 * NETWORKS {
+        if stream >= NETWORKS && !is_rare(&executed) {
+            break;
+        }
         let random = &mut random(stream);
         let drawn = drawn(random);
         let all = random.random_range(0..2) == 0;
@@ -118,6 +123,6 @@ fn halves_are_the_same_however_they_are_planned() {
             }
         }
     }
-    assert!(executed.values().all(|count| *count > 10), "{executed:?}");
+    assert!(!is_rare(&executed), "{executed:?}");
     assert!(compared > 10, "{compared}");
 }

@@ -58,7 +58,12 @@ fn counts() -> BTreeMap<&'static str, u64> {
 #[test]
 fn integers_are_the_same_however_they_are_planned() {
     let mut executed = counts();
-    for stream in 0..NETWORKS {
+    let is_rare = |executed: &BTreeMap<&str, u64>| executed.values().any(|count| *count <= 2);
+    // What is rare with one seed may take some networks more.
+    for stream in 0..4 * NETWORKS {
+        if stream >= NETWORKS && !is_rare(&executed) {
+            break;
+        }
         let random = &mut random(stream);
         let drawn = drawn(random);
         let mut quantisations = quantisations(&drawn, random);
@@ -75,7 +80,7 @@ fn integers_are_the_same_however_they_are_planned() {
             assert_eq!(bits(&outputs[0]), bits(found), "stream {stream}, plan {i}");
         }
     }
-    assert!(executed.values().all(|count| *count > 2), "{executed:?}");
+    assert!(!is_rare(&executed), "{executed:?}");
 }
 
 /// A network of this layer alone, which reads inputs of the shapes in which it sees its operands.

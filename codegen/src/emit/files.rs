@@ -319,7 +319,8 @@ impl Crate<'_> {
              the process, and writes the outputs of the last frame{folders}. A file has its output's name, in which `%2F`\n\
              stands for `/`, and so on for all but letters, digits and `._-`.\n\n\
              Built with `--features trace` it has `--trace FILE`, which writes when each layer fired, for\n\
-             <https://ui.perfetto.dev>.\n\n\
+             <https://ui.perfetto.dev>. Built with `RUSTFLAGS=\"-C target-feature=+crt-static\"` on Linux it is linked\n\
+             statically, and takes about 1 MB less memory.\n\n\
              ## On a Jetson, or another 64-bit Arm\n\n\
              On the PC, with Debian's or Ubuntu's `gcc-aarch64-linux-gnu` as the linker:\n\n    \
              rustup target add aarch64-unknown-linux-gnu\n    \
