@@ -98,7 +98,8 @@ def main():
     resident = planned("resident", None)
     crates = {store: emitted(args.csdfc, at(f"paged-{store}.json"), at(f"paged-{store}")) for store in bandwidths}
     whole = emitted(args.csdfc, at("resident.json"), at("resident"))
-    frame = frame_of(next(t for t in resident["tensors"] if t["name"] == resident["cnns"][0]["layers"][0]["name"]), at("frame.npy"))
+    first = resident["cnns"][0]["layers"][0]["output"]
+    frame = frame_of(next(tensor for tensor in resident["tensors"] if tensor["name"] == first), at("frame.npy"))
 
     times = {name: [] for name in ["resident", *bandwidths]}
     for _ in range(args.rounds):

@@ -35,7 +35,7 @@ pub(super) fn simulated(task: &CnnTask<'_>, timing: &Timing<'_>, execution: &Exe
     simulated_without(None, task, timing, execution)
 }
 
-/// By layer, how much shorter the frame were if its weights need not be read, in nanoseconds. Empty if that is not known.
+/// By layer, how much shorter the frame would be if its weights were in memory, in nanoseconds. Empty if that is not known.
 pub(super) fn exposed(task: &CnnTask<'_>, timing: &Timing<'_>, execution: &Execution) -> Vec<f64> {
     let Some(frame) = simulated(task, timing, execution) else { return Vec::new() };
     let without = |id: LayerId| match task.paging(id) {
@@ -47,7 +47,7 @@ pub(super) fn exposed(task: &CnnTask<'_>, timing: &Timing<'_>, execution: &Execu
     task.network.ids().map(without).collect()
 }
 
-/// The same where the weights of a layer need not be read.
+/// A frame as [`simulated`] has it, where the weights of the layer `kept` are in memory.
 fn simulated_without(
     kept: Option<LayerId>,
     task: &CnnTask<'_>,

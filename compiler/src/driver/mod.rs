@@ -54,7 +54,7 @@ pub struct Planned {
     pub shortfall: Option<Shortfall>,
     /// Why the plan is refused, where none that is not was left.
     pub refused: Option<String>,
-    /// Of layers whose weights are read from a store, how much shorter the frame were if they need not be, in nanoseconds.
+    /// Of layers whose weights are read from a store, how much shorter the frame would be if they were in memory, in nanoseconds.
     exposed: BTreeMap<LayerOf, f64>,
 }
 
