@@ -18,6 +18,7 @@ use csdfc_codegen::format::Layout;
 use csdfc_codegen::operator::Operator;
 use csdfc_codegen::shape::Shape;
 use csdfc_select::instance::{self, Conversion, Edge, Kind, PrimitiveOption};
+use csdfc_select::problem::Selection;
 use csdfc_select::{Answer, Instance, Method, Problem, Quantity, Query, answer};
 use serde::Serialize;
 
@@ -115,7 +116,7 @@ pub fn cost_table(
     Ok(CostTable { instance, modelled })
 }
 
-/// A CNN with the optimum of its table of costs.
+/// A CNN with a selection of its table of costs.
 #[derive(Debug, Clone)]
 pub struct Selected {
     /// The CNN, with conversions where layouts meet.
@@ -131,16 +132,11 @@ impl CostTable {
     /// `None` if some edge has no conversion.
     pub fn optimum(&self, cnn: &Cnn, price: f64) -> Option<Selected> {
         let network = &cnn.network;
-        let stored = |id: LayerId, primitive: Primitive| {
-            let layer = network.layer(id);
-            let shapes: Vec<&Shape> = layer.inputs.iter().map(|operand| &operand.shape).collect();
-            primitive.stored_bytes(&layer.operator, &shapes, layer.parameter_elements())
-        };
         let mut instance = self.instance.clone();
         for id in network.ids() {
             for option in &mut instance.layers[id.0].options {
                 // An input has no primitive that the table of primitives names.
-                let bytes = Primitive::find(&option.primitive).map_or(0, |primitive| stored(id, primitive));
+                let bytes = Primitive::find(&option.primitive).map_or(0, |primitive| stored(network, id, primitive));
                 option.time += price * bytes as f64 / MICROSECOND;
             }
         }
@@ -149,20 +145,34 @@ impl CostTable {
         // The table is ours and contradicts itself nowhere; and no integer program is asked for.
         let problem = Problem::new(&instance, false).ok()?;
         let Answer::Met(chosen) = answer(&problem, &query).ok()? else { return None };
+        Some(self.selected(cnn, &problem, &chosen.selection))
+    }
+
+    /// The CNN, whose table this is, with the primitives of a selection. `problem` is that of the table, at any price.
+    pub fn selected(&self, cnn: &Cnn, problem: &Problem<'_>, selection: &Selection) -> Selected {
+        let network = &cnn.network;
         let mut selected = Selected { cnn: cnn.clone(), stored: 0, is_other: false };
         for id in network.ids().filter(|id| !network.layer(*id).is_input()) {
-            let taken = problem.taken(&chosen.selection, id.0).option;
+            let taken = problem.taken(selection, id.0).option;
             let own = network.layer(id).primitive();
-            let primitive = Primitive::find(&instance.layers[id.0].options[taken].primitive).unwrap_or(own);
-            selected.stored += stored(id, primitive);
+            let primitive =
+                Primitive::find(&self.instance.layers[id.0].options[taken].primitive).unwrap_or(own);
+            selected.stored += stored(network, id, primitive);
             if primitive != own {
                 selected.cnn.network.layers[id.0].primitive = Some(primitive);
                 selected.is_other = true;
             }
         }
         selected.cnn = legalised(selected.cnn);
-        Some(selected)
+        selected
     }
+}
+
+/// Bytes that a layer stores of its parameters if this primitive computes it.
+fn stored(network: &Network, id: LayerId, primitive: Primitive) -> u64 {
+    let layer = network.layer(id);
+    let shapes: Vec<&Shape> = layer.inputs.iter().map(|operand| &operand.shape).collect();
+    primitive.stored_bytes(&layer.operator, &shapes, layer.parameter_elements())
 }
 
 /// The CNN with conversions where its primitives read other layouts than their operands have. A conversion is in the

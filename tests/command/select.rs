@@ -227,3 +227,48 @@ fn networks_are_taken_from_a_model_and_a_profile() {
     let error = fails(folder, &["select", "--instance", "costs.json", "--device", "generic"]);
     assert!(error.contains("--device"), "{error}");
 }
+
+/// The plan of a selection computes each layer as was selected, in one firing, and makes the same numbers as any other.
+#[test]
+fn a_selection_is_planned_and_run() {
+    let folder = folder();
+    let folder = folder.path();
+    std::fs::write(folder.join("app.ron"), "(cnns: [(model: \"builtin:resnet8\")], storage: edges)").unwrap();
+    let ok = |args: &[&str]| {
+        let ended = run(folder, args);
+        assert_eq!(ended.code, 0, "{args:?}: {}", ended.stderr);
+        ended.stdout
+    };
+    let json = |args: &[&str]| serde_json::from_str::<Value>(&ok(args)).unwrap();
+    ok(&["profile", "app.ron", "--rounds", "1", "--only", "direct", "--device-out", "board.ron", "-q"]);
+    ok(&["plan", "app.ron", "-o", "first.json"]);
+    ok(&["run", "first.json", "--random", "1", "--output", "reference"]);
+    let file = std::fs::read_dir(folder.join("reference")).unwrap().next().unwrap().unwrap().path();
+    let output = file.file_stem().unwrap().to_str().unwrap();
+    let compare = format!("{output}={}", file.display());
+    let mut primitives = Vec::new();
+    for method in ["sum2d", "local-optimal", "families", "greedy", "exact"] {
+        let select = ["select", "app.ron", "--device", "board.ron", "--method", method, "--format", "json"];
+        let selected = json(&[&select[..], &["--plan-out", "plan.json"]].concat());
+        ok(&["check", "plan.json"]);
+        let ran = ["run", "plan.json", "--random", "1", "--profile", "--format", "json", "--compare", &compare];
+        let ran = json(&ran);
+        let mut of_method = Vec::new();
+        for layer in ran["cnns"][0]["profile"].as_array().unwrap() {
+            let chosen = &selected["choice"][layer["layer"].as_str().unwrap()];
+            let is_chosen = layer["operator"] != json!("convert") && layer["operator"] != json!("input");
+            assert!(!is_chosen || *chosen == layer["primitive"], "{method}: {chosen} {layer}");
+            assert_eq!(layer["firings"], json!(1), "{layer}");
+            of_method.push(layer["primitive"].as_str().unwrap().to_owned());
+        }
+        // All but the output, which no primitive computes, and perhaps conversions.
+        assert!(of_method.len() + 1 >= selected["choice"].as_object().unwrap().len(), "{of_method:?}");
+        primitives.push(of_method);
+    }
+    let is_sum2d = |name: &&String| name.contains("sum2d");
+    assert_eq!(primitives[0].iter().filter(is_sum2d).count(), 9, "{:?}", primitives[0]);
+    assert_ne!(primitives[0], primitives[4]);
+
+    let error = fails(folder, &["select", "app.ron", "--device", "board.ron", "--front", "--plan-out", "p.json"]);
+    assert!(error.contains("--front") && error.contains("--plan-out"), "{error}");
+}

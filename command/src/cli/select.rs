@@ -12,8 +12,8 @@ use csdfc_select::{Method, Quantity};
 use super::{Format, LoadArgs, values};
 
 /// What makes no sense with a table of costs.
-const OF_APPLICATIONS: [&str; 7] =
-    ["cnn", "device", "threads", "max_error", "no_fuse", "shapes", "instance_out"];
+const OF_APPLICATIONS: [&str; 8] =
+    ["cnn", "device", "threads", "max_error", "no_fuse", "shapes", "instance_out", "plan_out"];
 
 /// Arguments of `csdfc select`.
 #[derive(Debug, Clone, Args)]
@@ -43,6 +43,9 @@ pub struct SelectArgs {
     /// Write the application's table of costs to this file, `-` for standard output, and select nothing
     #[arg(long, value_name = "FILE.json")]
     pub instance_out: Option<PathBuf>,
+    /// Write a plan that runs the selection to this file, each layer in one firing
+    #[arg(long, value_name = "FILE.json", conflicts_with_all = ["front", "pass_converts", "instance_out"])]
+    pub plan_out: Option<PathBuf>,
     /// What is minimised
     #[arg(long, value_parser = values::objective(), default_value = "time")]
     pub objective: Quantity,

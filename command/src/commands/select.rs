@@ -3,10 +3,17 @@
 use std::path::Path;
 
 use csdfc::app::open;
+use csdfc::app::resolve::{Application, Cnn, RowsChoice};
+use csdfc::app::spec::Primitives;
 use csdfc::cost::DeviceProfile;
+use csdfc::driver;
 use csdfc::error::{Ending, Error};
+use csdfc::saved::identity;
+use csdfc::search::known::Start;
+use csdfc::search::watch::Watch;
 use csdfc::selection::{CostTable, Modelled, cost_table};
 use csdfc::suggest;
+use csdfc_codegen::plan::{Plan, StorageModel};
 use csdfc_select::{
     Answer, Instance, InstanceError, Method, Problem, ProgramError, Quantity, Query, answer, front,
 };
@@ -36,35 +43,38 @@ pub fn select(args: &SelectArgs) -> Result<Ending, Error> {
             help: Some("leave --objective out, and give --mem or --workspace".into()),
         });
     }
-    let (instance, modelled, name) = match (&args.app, &args.instance) {
+    let (table, subject, name) = match (&args.app, &args.instance) {
         (Some(app), _) => {
-            let CostTable { instance, modelled } = table(args, app)?;
-            (instance, modelled, app.clone())
+            let subject = subject(args, app)?;
+            let Subject { application, cnn, device } = &subject;
+            (cost_table(application, &application.cnns[*cnn], device)?, Some(subject), app.clone())
         }
         (None, Some(file)) => {
             let (text, name) = read::read_text(file, "give an instance in JSON")?;
             let name = name.display().to_string();
-            (Instance::parse(&text).map_err(|error| wrong(&name, &error))?, Modelled::default(), name)
+            let instance = Instance::parse(&text).map_err(|error| wrong(&name, &error))?;
+            (CostTable { instance, modelled: Modelled::default() }, None, name)
         }
         (None, None) => return Err(Error::Bug("neither an application nor a table of costs".into())),
     };
     if let Some(path) = &args.instance_out {
-        let json = instance.to_json().map_err(|error| wrong(&name, &error))?;
+        let json = table.instance.to_json().map_err(|error| wrong(&name, &error))?;
         output::write(path, &json)?;
         return Ok(Ending::Yes);
     }
-    let problem = Problem::new(&instance, args.pass_converts).map_err(|error| wrong(&name, &error))?;
-    let query = query(args, &instance);
+    let instance = &table.instance;
+    let problem = Problem::new(instance, args.pass_converts).map_err(|error| wrong(&name, &error))?;
+    let query = query(args, instance);
     let _span = tracing::info_span!("select").entered();
     if args.front {
         match front(&problem, &query) {
             Ok(front) => {
                 let mut report = report::FrontReport::new(&problem, &query, &front);
-                report.modelled = modelled;
+                report.modelled = table.modelled;
                 deliver(args, &report, report::front_text)?;
                 return Ok(Ending::Yes);
             }
-            Err(why) => return told(args, &problem, &query, &why, modelled),
+            Err(why) => return told(args, &problem, &query, &why, table.modelled),
         }
     }
     let answer = answer(&problem, &query).map_err(|error| match error {
@@ -76,34 +86,74 @@ pub fn select(args: &SelectArgs) -> Result<Ending, Error> {
             help: Some("`--method exact` needs no integer program".into()),
         },
     })?;
-    told(args, &problem, &query, &answer, modelled)
+    if let (Some(path), Some(subject), Answer::Met(chosen)) = (&args.plan_out, subject, &answer) {
+        let cnn = &subject.application.cnns[subject.cnn];
+        let selected = table.selected(cnn, &problem, &chosen.selection).cnn;
+        output::write(path, &planned(subject, selected, path)?.to_json())?;
+    }
+    told(args, &problem, &query, &answer, table.modelled)
 }
 
 fn wrong(name: &str, error: &InstanceError) -> Error {
     Error::Input { message: format!("{name}: {error}"), help: Some(error.help().into()) }
 }
 
-/// The table of costs of an application's CNN.
-fn table(args: &SelectArgs, app: &str) -> Result<CostTable, Error> {
+/// What a selection is for.
+struct Subject {
+    application: Application,
+    /// Which of its CNNs.
+    cnn: usize,
+    device: DeviceProfile,
+}
+
+/// The plan of an application whose CNN has the primitives of a selection, and conversions. Each layer fires once, as
+/// selections count it. So that layouts may change, storage model `tensors` is planned.
+fn planned(subject: Subject, selected: Cnn, path: &Path) -> Result<Plan, Error> {
+    let Subject { mut application, cnn, device } = subject;
+    application.cnns[cnn] = selected;
+    let application = Application {
+        rows: RowsChoice::None,
+        storage: StorageModel::Tensors,
+        primitives: Primitives::Fixed,
+        paged: None,
+        may_be_paged: None,
+        ..application
+    };
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let models = application.cnns.iter().map(|cnn| identity::path_from(folder, &cnn.model)).collect();
+    let watch = Watch::unwatched();
+    let planned =
+        driver::plan_from(&Start::default(), &application, &device, models, &watch, &driver::judge)?;
+    match planned.refused {
+        Some(why) => Err(Error::Bug(why)),
+        None => Ok(planned.plan),
+    }
+}
+
+/// The application, its device, and the CNN that is meant.
+fn subject(args: &SelectArgs, app: &str) -> Result<Subject, Error> {
     let mut opened = open::open(app)?;
     args.apply(&mut opened.spec, &mut opened.origin)?;
     let application = opened.resolve()?;
     let device = DeviceProfile::find(&application.device, &opened.folder)?;
     let names = || application.cnns.iter().map(|cnn| cnn.name.as_str());
     let cnn = match (&args.cnn, application.cnns.as_slice()) {
-        (None, [cnn]) => cnn,
+        (None, [_]) => 0,
         (None, _) => {
             return Err(Error::Input {
                 message: "the application has several CNNs, and a selection is of one".into(),
                 help: Some(format!("name it with --cnn: {}", names().collect::<Vec<_>>().join(", "))),
             });
         }
-        (Some(name), cnns) => cnns.iter().find(|cnn| cnn.name == *name).ok_or_else(|| Error::Input {
-            message: format!("--cnn: the application has no CNN `{}`", suggest::clip(name)),
-            help: Some(suggest::help(name, "its CNNs", names())),
-        })?,
+        (Some(name), cnns) => {
+            let place = cnns.iter().position(|cnn| cnn.name == *name);
+            place.ok_or_else(|| Error::Input {
+                message: format!("--cnn: the application has no CNN `{}`", suggest::clip(name)),
+                help: Some(suggest::help(name, "its CNNs", names())),
+            })?
+        }
     };
-    Ok(cost_table(&application, cnn, &device)?)
+    Ok(Subject { application, cnn, device })
 }
 
 /// What the arguments and the instance ask.

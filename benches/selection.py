@@ -1,0 +1,156 @@
+"""Selections of primitives, predicted and run: PBQP's optimum, the papers' baselines, and ONNX Runtime, on one thread.
+
+    python selection.py OUT --csdfc PATH [--only NAME,NAME] [--rounds N]
+
+For each built-in network, csdfc measures all primitives on this machine, into OUT/NAME.ron (which takes minutes, and is kept), and
+selects by each method. The plans run in turn, round after round, beside ONNX Runtime on the same network. It needs numpy and
+onnxruntime. Nothing else should run on the machine.
+"""
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+
+import numpy
+import onnxruntime
+
+# How csdfc calls the methods, and what a table does.
+METHODS = {
+    "sum2d": "sum2d everywhere",
+    "families": "best family",
+    "local-optimal": "CHW only",
+    "exact": "PBQP optimum",
+}
+# Frames of a round take about so many milliseconds, and are so many at most.
+ROUND_MS = 1500
+MOST_FRAMES = 30
+
+
+def run(*argv):
+    done = subprocess.run(argv, capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(argv)}\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def frames_of(milliseconds):
+    return max(1, min(MOST_FRAMES, round(ROUND_MS / milliseconds)))
+
+
+def selected(csdfc, app, at, method):
+    """Selects by a method. Returns the predicted milliseconds and the primitives by layer; None if nothing is selected."""
+    argv = [csdfc, "select", app, "--device", at("ron"), "--threads", "1", "--method", method, "--format", "json"]
+    done = subprocess.run([*argv, "--plan-out", at(f"{method}.json")], capture_output=True, text=True)
+    if done.returncode == 2:
+        return None
+    if done.returncode != 0:
+        sys.exit(done.stderr)
+    answer = json.loads(done.stdout)
+    return {"predicted_ms": answer["time"] / 1e3, "choice": answer["choice"], "optimal": answer["optimal"]}
+
+
+def ran(csdfc, plan, frames):
+    """Runs a plan. Returns the median milliseconds of a frame."""
+    # A single frame has no median, but the times of its layers.
+    how = ["--frames", str(frames)] if frames > 1 else ["--profile"]
+    cnn = json.loads(run(csdfc, "run", plan, "--random", "1", *how, "--format", "json"))["cnns"][0]
+    return cnn["milliseconds"] if frames > 1 else sum(layer["milliseconds"] for layer in cnn["profile"])
+
+
+def counted(csdfc, plan):
+    """Runs a frame of a plan. Returns the primitive that fired for each layer but inputs, as `run` counts it."""
+    text = run(csdfc, "run", plan, "--random", "1", "--profile", "--format", "json")
+    layers = json.loads(text)["cnns"][0]["profile"]
+    return {layer["layer"]: layer["primitive"] for layer in layers if layer["operator"] != "input" and layer["firings"]}
+
+
+def session(model):
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    made = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    feeds = {
+        tensor.name: numpy.random.default_rng(1).uniform(-1, 1, tensor.shape).astype(numpy.float32)
+        for tensor in made.get_inputs()
+    }
+
+    def frame():
+        start = time.perf_counter()
+        made.run(None, feeds)
+        return (time.perf_counter() - start) * 1e3
+
+    frame()
+    return frame
+
+
+def bench(args, name):
+    at = lambda end: os.path.join(args.out, f"{name}.{end}")
+    # Storage model `edges` keeps concats and additions as layers of their own, as the papers do.
+    with open(at("app.ron"), "w") as file:
+        file.write(f'(cnns: [(model: "builtin:{name}")], storage: edges)\n')
+    start = time.perf_counter()
+    run(args.csdfc, "profile", at("app.ron"), "--threads", "1", "--device-out", at("ron"), "-q")
+    profiled = time.perf_counter() - start
+    run(args.csdfc, "inspect", f"builtin:{name}", "--onnx", at("onnx"))
+    found = {method: selected(args.csdfc, at("app.ron"), at, method) for method in METHODS}
+    found = {method: selection for method, selection in found.items() if selection}
+    for method, selection in found.items():
+        fired = counted(args.csdfc, at(f"{method}.json"))
+        ends = ("input", "output")
+        chosen = {layer: primitive for layer, primitive in selection["choice"].items() if primitive not in ends}
+        # What else fired are conversions, which have names of their own.
+        selection["is_counted"] = {layer: fired.get(layer) for layer in chosen} == chosen
+    frame = session(at("onnx"))
+    times = {method: [] for method in [*found, "onnxruntime"]}
+    for _ in range(args.rounds):
+        for method, selection in found.items():
+            frames = frames_of(selection["predicted_ms"])
+            times[method].append(ran(args.csdfc, at(f"{method}.json"), frames))
+        least = found["exact"]["predicted_ms"]
+        times["onnxruntime"].append(statistics.median(frame() for _ in range(frames_of(least))))
+    return {"profile_s": profiled, "selections": found, "times": times}
+
+
+def table(name, result):
+    times, found = result["times"], result["selections"]
+    lines = [
+        f"## {name}",
+        "",
+        "| | predicted, ms | run, ms | predicted / run | PBQP optimum / this | only these primitives fired |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    middle = lambda ratios: f"{statistics.median(ratios):.2f}"
+    for method in times:
+        ours = middle(best / other for best, other in zip(times["exact"], times[method]))
+        row = [METHODS.get(method, "ONNX Runtime"), "", f"{statistics.median(times[method]):.2f}", "", ours, ""]
+        if method in found:
+            predicted = found[method]["predicted_ms"]
+            row[1], row[3] = f"{predicted:.2f}", middle(predicted / one for one in times[method])
+            row[5] = "yes" if found[method]["is_counted"] else "NO"
+        lines.append("| " + " | ".join(row) + " |")
+    return "\n".join(lines) + "\n\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out")
+    parser.add_argument("--csdfc", required=True)
+    parser.add_argument("--only", default="alexnet,vgg16,googlenet,resnet50,squeezenet1_0")
+    parser.add_argument("--rounds", type=int, default=5)
+    args = parser.parse_args()
+    args.out = os.path.abspath(args.out)
+    os.makedirs(args.out, exist_ok=True)
+    results = {}
+    for name in args.only.split(","):
+        results[name] = bench(args, name)
+        with open(os.path.join(args.out, "results.json"), "w") as file:
+            json.dump(results, file, indent=2)
+        with open(os.path.join(args.out, "results.md"), "w") as file:
+            file.write("".join(table(name, result) for name, result in results.items()))
+        print(table(name, results[name]), end="", flush=True)
+
+
+main()
