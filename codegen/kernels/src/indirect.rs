@@ -69,26 +69,33 @@ impl<'a, E: Element> Table<'a, E> {
         }
     }
 
-    /// Begins a tile whose pixels begin at these elements of the output.
+    /// Begins a tile that has no pixels yet.
     #[inline(always)]
-    pub fn start(&mut self, count: usize, mut output: impl FnMut(usize) -> usize) {
-        self.count = count;
+    pub fn start(&mut self) {
+        self.count = 0;
         self.has_residuals = false;
-        for (i, start) in self.outputs[..count].iter_mut().enumerate() {
-            *start = output(i);
-        }
     }
 
-    /// These elements of each pixel of the tile, one for each output channel, are added to its sums, before the
-    /// activation.
+    /// Adds pixels that lie `apart` elements from each other, the first at this element of the output.
+    #[inline(always)]
+    pub fn add_pixels(&mut self, count: usize, first: usize, apart: usize) {
+        for (i, start) in self.outputs[self.count..][..count].iter_mut().enumerate() {
+            *start = first + i * apart;
+        }
+        self.count += count;
+    }
+
+    /// Elements for these pixels of the tile, `apart` from each other: one for each output channel, which are added to the
+    /// sums before the activation.
     ///
     /// # Panics
-    /// If there are fewer than `channels`.
+    /// If a pixel has fewer elements than `channels`.
     #[inline(always)]
-    pub fn add_residuals(&mut self, channels: usize, mut pixel: impl FnMut(usize) -> &'a [E]) {
+    pub fn add_residuals(&mut self, pixels: Range<usize>, elements: &'a [E], apart: usize, channels: usize) {
         self.has_residuals = true;
-        for (i, place) in self.residuals[..self.count].iter_mut().enumerate() {
-            *place = pixel(i)[..channels].as_ptr();
+        assert!(channels + (pixels.len() - 1) * apart <= elements.len(), "elements of a residual");
+        for (i, place) in self.residuals[pixels].iter_mut().enumerate() {
+            *place = elements.as_ptr().wrapping_add(i * apart);
         }
     }
 
@@ -119,7 +126,7 @@ impl<'a, E: Element> Table<'a, E> {
             self.spans[self.len] = (step, steps);
             let places = &mut self.pixels[self.len][..self.count];
             // SAFETY: the caller's.
-            unsafe { load.load::<S>(step, steps, spans.pixels(to), places) }
+            unsafe { load.load::<S>(step, steps, spans, to, places) }
             self.len += 1;
             to += 1;
         }
@@ -137,6 +144,21 @@ pub(crate) trait Spans<'a, E: 'a> {
 
     /// The elements of each pixel for these steps; `None` if it lies beyond the input.
     fn pixels(&self, span: usize) -> impl FnMut(usize) -> Option<&'a [E]>;
+
+    /// Says for each pixel where its elements for these steps lie; zeros if it lies beyond the input.
+    ///
+    /// # Panics
+    /// If there are fewer elements than steps.
+    #[inline(always)]
+    fn places(&self, span: usize, steps: usize, places: &mut [*const E]) {
+        let mut pixel = self.pixels(span);
+        for (i, place) in places.iter_mut().enumerate() {
+            *place = match pixel(i) {
+                Some(elements) => elements[..steps].as_ptr(),
+                None => zeros(steps).cast(),
+            };
+        }
+    }
 }
 
 /// How the elements of a pixel come before the micro-kernel, as floats.
@@ -150,8 +172,8 @@ pub(crate) trait Load<E> {
     /// Begins a table for a group: what was loaded for the last is no longer needed.
     fn start(&mut self, group: usize);
 
-    /// Says for each pixel where the `steps` elements are that it is multiplied from `step` on, until the next table
-    /// begins. `pixel` gives what lies in the input, if anything does, and perhaps more.
+    /// Says for each pixel where the `steps` elements of a span are that it is multiplied from `step` on, until the next
+    /// table begins.
     ///
     /// # Safety
     /// In [`super::arch::Job::run`].
@@ -162,7 +184,8 @@ pub(crate) trait Load<E> {
         &mut self,
         step: usize,
         steps: usize,
-        pixel: impl FnMut(usize) -> Option<&'a [E]>,
+        spans: &impl Spans<'a, E>,
+        span: usize,
         places: &mut [*const f32],
     ) where
         E: 'a;
@@ -187,15 +210,11 @@ impl Load<f32> for InPlace {
         &mut self,
         _step: usize,
         steps: usize,
-        mut pixel: impl FnMut(usize) -> Option<&'a [f32]>,
+        spans: &impl Spans<'a, f32>,
+        span: usize,
         places: &mut [*const f32],
     ) {
-        for (i, place) in places.iter_mut().enumerate() {
-            *place = match pixel(i) {
-                Some(elements) => elements[..steps].as_ptr(),
-                None => zeros(steps),
-            };
-        }
+        spans.places(span, steps, places);
     }
 }
 

@@ -117,21 +117,18 @@ impl<E: Pixels, W: Weight> Dense<'_, E, W> {
         for run in sums.runs::<S>(self.tiles.clone(), self.y.len() * output.width()) {
             let group = run.start / sums.panels.per_group();
             self.tiles::<S>(|y, x, count, taps| {
-                let pixels = Tile::new(&output, [y, x], count);
-                table.start(count, |i| {
-                    let (row, x) = pixels.at[i];
-                    output.pixel(pixels.starts[row], x)
-                });
-                if let Some(residual) = self.residual {
-                    let (mut last, mut row) = (usize::MAX, 0);
-                    table.add_residuals(p.filters, |i| {
-                        let (below, x) = pixels.at[i];
-                        if below != last {
-                            (last, row) = (below, residual.shape.start(y + below));
-                        }
+                let pixels = Tile::new(output.width(), [y, x], count);
+                table.start();
+                for piece in pixels.pieces() {
+                    let start = output.start(y + piece.below);
+                    table.add_pixels(piece.count, output.pixel(start, piece.x), output.pixel(0, 1));
+                    if let Some(residual) = self.residual {
+                        let apart = residual.shape.channels;
+                        let start = residual.shape.start(y + piece.below) + piece.x * apart;
                         // Of a slice of the channels, the last pixel has no more than these.
-                        residual.data.slice(row + x * residual.shape.channels, p.filters)
-                    });
+                        let elements = residual.data.slice(start, (piece.count - 1) * apart + p.filters);
+                        table.add_residuals(piece.pixels(), elements, apart, p.filters);
+                    }
                 }
                 // SAFETY: this is within a job of this instruction set; the caller of the convolution has the elements.
                 unsafe {
@@ -162,9 +159,16 @@ impl<E: Pixels, W: Weight> Dense<'_, E, W> {
             }
             let pixels = (end - row) * width;
             let tiles = pixels.div_ceil(S::PIXELS);
+            // The first tiles have a pixel more than the rest.
+            let (each, more) = (pixels / tiles, pixels % tiles);
+            let (mut y, mut x) = (row, 0);
             for tile in 0..tiles {
-                let (from, to) = (tile * pixels / tiles, (tile + 1) * pixels / tiles);
-                f(row + from / width, from % width, to - from, here.clone());
+                let count = each + usize::from(tile < more);
+                f(y, x, count, here.clone());
+                x += count;
+                while x >= width {
+                    (y, x) = (y + 1, x - width);
+                }
             }
             row = end;
         }

@@ -10,7 +10,7 @@ use core::mem::MaybeUninit;
 use super::super::activation::{Activation, Apply};
 use super::super::arch::{Job, PANEL, Simd};
 use super::super::element::Element;
-use super::super::indirect::{Load, MOST_PIXELS, PADDED_SPAN, zeros};
+use super::super::indirect::{Load, MOST_PIXELS, PADDED_SPAN, Spans, zeros};
 
 /// A batch norm, an activation, or one after the other, of the input of a convolution: zeros beyond the input stay zeros.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -97,7 +97,8 @@ impl<E: Element> Load<E> for Loaded<'_, E> {
         &mut self,
         step: usize,
         steps: usize,
-        mut pixel: impl FnMut(usize) -> Option<&'a [E]>,
+        spans: &impl Spans<'a, E>,
+        span: usize,
         places: &mut [*const f32],
     ) where
         E: 'a,
@@ -105,6 +106,7 @@ impl<E: Element> Load<E> for Loaded<'_, E> {
         let (start, count, stride) = (self.used, places.len(), Self::room(steps));
         assert!(count <= MOST_PIXELS && count * stride <= BLOCK - start, "more than the pixels of a table");
         self.used += count * stride;
+        let mut pixel = spans.pixels(span);
         let mut pixels: [&[E]; MOST_PIXELS] = [&[]; MOST_PIXELS];
         for (i, place) in places.iter_mut().enumerate() {
             *place = match pixel(i) {

@@ -148,7 +148,9 @@ impl Job for Gather<'_> {
                     for tile in 0..tiles {
                         let (from, to) = (tile * pixels / tiles, (tile + 1) * pixels / tiles);
                         let window = Window::new(&self, group, y, phase + from * step);
-                        table.start(to - from, |i| output.pixel(start, window.x + i * step));
+                        table.start();
+                        let apart = output.pixel(0, step);
+                        table.add_pixels(to - from, output.pixel(start, window.x), apart);
                         // SAFETY: this is within a job of this instruction set; the caller of the convolution has the
                         // elements.
                         unsafe { sums.make::<S, _>(&run, &mut table, &window, &mut InPlace) }

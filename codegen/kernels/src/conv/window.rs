@@ -3,51 +3,76 @@
 use core::cell::Cell;
 use core::ops::Range;
 
-use super::super::indirect::{MOST_PIXELS, PADDED_SPAN, Spans};
+use super::super::indirect::{MOST_PIXELS, PADDED_SPAN, Spans, zeros};
 use super::super::rows::Rows;
-use super::super::shared::SharedRows;
 use super::super::weight::Weight;
 use super::Conv;
 use super::dense::{Dense, Pixels};
+
+/// Pixels of a tile that follow each other in a row.
+#[derive(Clone, Copy)]
+pub(super) struct Piece {
+    /// Its row, counted from the first row of the tile.
+    pub below: usize,
+    /// Column of its first pixel.
+    pub x: usize,
+    /// Place of its first pixel in the tile.
+    first: usize,
+    pub count: usize,
+}
+
+impl Piece {
+    /// Their places in the tile.
+    #[inline(always)]
+    pub fn pixels(&self) -> Range<usize> {
+        self.first..self.first + self.count
+    }
+}
 
 /// The pixels of a tile.
 pub(super) struct Tile {
     /// First row of the tile.
     y: usize,
-    count: usize,
-    /// Row within the tile, and column, of each pixel.
-    pub at: [(usize, usize); MOST_PIXELS],
-    /// Where each output row of the tile begins.
-    pub starts: [usize; MOST_PIXELS],
+    pieces: [Piece; MOST_PIXELS],
+    len: usize,
 }
 
 impl Tile {
-    /// `count` pixels from this row and column on.
+    /// `count` pixels from this row and column on, of rows of `width` pixels.
     #[inline(always)]
-    pub fn new<E>(output: &SharedRows<'_, E>, [y, x]: [usize; 2], count: usize) -> Self {
-        let width = output.width();
-        let (mut at, mut starts) = ([(0, 0); MOST_PIXELS], [0; MOST_PIXELS]);
-        let (mut row, mut column) = (0, x);
-        starts[0] = output.start(y);
-        for at in &mut at[..count] {
-            if column == width {
-                (row, column) = (row + 1, 0);
-                starts[row] = output.start(y + row);
-            }
-            *at = (row, column);
-            column += 1;
+    pub fn new(width: usize, [y, x]: [usize; 2], count: usize) -> Self {
+        let mut tile =
+            Tile { y, pieces: [Piece { below: 0, x: 0, first: 0, count: 0 }; MOST_PIXELS], len: 0 };
+        let (mut first, mut x) = (0, x);
+        while first < count {
+            let piece = Piece { below: tile.len, x, first, count: (width - x).min(count - first) };
+            tile.pieces[tile.len] = piece;
+            (first, x) = (first + piece.count, 0);
+            tile.len += 1;
         }
-        Tile { y, count, at, starts }
+        tile
+    }
+
+    /// Its pixels, row by row.
+    #[inline(always)]
+    pub fn pieces(&self) -> &[Piece] {
+        &self.pieces[..self.len]
     }
 
     /// Whether the windows of all lie within the columns of an image.
     #[inline(always)]
     fn are_within(&self, p: &Conv, width: usize) -> bool {
         let reach = (p.kernel[1] - 1) * p.dilation[1];
-        self.at[..self.count].iter().all(|&(_, x)| {
-            let left = x * p.stride[1];
-            left >= p.pads[1] && left - p.pads[1] + reach < width
+        self.pieces().iter().all(|piece| {
+            let (left, right) = (piece.x * p.stride[1], (piece.x + piece.count - 1) * p.stride[1]);
+            left >= p.pads[1] && right + reach < width + p.pads[1]
         })
+    }
+
+    /// The row of an image that is read for a piece of the tile, at this row of the filter.
+    #[inline(always)]
+    fn row<'a, E>(&self, p: &Conv, image: &Rows<'a, E>, piece: &Piece, ky: usize) -> &'a [E] {
+        image.row((self.y + piece.below) * p.stride[0] + ky * p.dilation[0] - p.pads[0])
     }
 
     /// The elements of an image, from `offset` of a pixel on, that are multiplied at a tap; `None` beyond its columns.
@@ -61,15 +86,52 @@ impl Tile {
     ) -> impl FnMut(usize) -> Option<&'a [E]> {
         let shape = image.shape;
         let right = kx * p.dilation[1];
-        let (mut last, mut row): (usize, &'a [E]) = (usize::MAX, &[]);
+        let mut at = 0;
+        let mut row = self.row(p, image, &self.pieces[0], ky);
         move |i| {
-            let (below, x) = self.at[i];
-            if below != last {
-                last = below;
-                row = image.row((self.y + below) * p.stride[0] + ky * p.dilation[0] - p.pads[0]);
+            // Pixels are asked for in turn, as a rule.
+            while !self.pieces[at].pixels().contains(&i) {
+                at = if i < self.pieces[at].first { 0 } else { at + 1 };
+                row = self.row(p, image, &self.pieces[at], ky);
             }
+            let piece = &self.pieces[at];
+            let x = piece.x + i - piece.first;
             let ix = (x * p.stride[1] + right).wrapping_sub(p.pads[1]);
             (ix < shape.width).then(|| &row[ix * shape.channels + offset..])
+        }
+    }
+
+    /// Where the first `steps` elements lie of what [`Tile::read`] gives for each pixel; zeros beyond the columns.
+    #[inline(always)]
+    fn places<'a, E>(
+        &self,
+        p: &Conv,
+        image: &Rows<'a, E>,
+        [ky, kx]: [usize; 2],
+        [offset, steps]: [usize; 2],
+        places: &mut [*const E],
+    ) {
+        let Rows { shape, .. } = image;
+        for piece in self.pieces() {
+            let row = self.row(p, image, piece, ky);
+            let places = &mut places[piece.pixels()];
+            let left = (piece.x * p.stride[1] + kx * p.dilation[1]).wrapping_sub(p.pads[1]);
+            let reach = (piece.count - 1) * p.stride[1];
+            if left < shape.width && left + reach < shape.width {
+                let apart = p.stride[1] * shape.channels;
+                let elements = &row[left * shape.channels + offset..][..(piece.count - 1) * apart + steps];
+                for (i, place) in places.iter_mut().enumerate() {
+                    *place = elements.as_ptr().wrapping_add(i * apart);
+                }
+                continue;
+            }
+            for (i, place) in places.iter_mut().enumerate() {
+                let ix = left.wrapping_add(i * p.stride[1]);
+                *place = match ix < shape.width {
+                    true => row[ix * shape.channels + offset..][..steps].as_ptr(),
+                    false => zeros(steps).cast(),
+                };
+            }
         }
     }
 }
@@ -86,7 +148,8 @@ pub(super) struct Window<'w, 'a, E> {
     longest: usize,
     /// Elements of a row of a filter that lie on end.
     run: usize,
-    /// First channel of the group.
+    /// Channels of the group, and the first.
+    channels: usize,
     offset: usize,
 }
 
@@ -109,7 +172,17 @@ impl<'w, 'a, E: Pixels> Window<'w, 'a, E> {
             if within && on_end { (1, p.kernel[1] * channels) } else { (p.kernel[1], channels) };
         let longest = if within && conv.is_in_place() { run } else { PADDED_SPAN };
         let offset = group * channels;
-        Window { p, image, pixels, taps, spans: [columns, run.div_ceil(longest)], longest, run, offset }
+        let pieces = if run <= longest { 1 } else { run.div_ceil(longest) };
+        Window { p, image, pixels, taps, spans: [columns, pieces], longest, run, channels, offset }
+    }
+
+    /// The tap of a span, and its first element of the tap's. Divisions take long, and most windows need none.
+    #[inline(always)]
+    fn place(&self, span: usize) -> ([usize; 2], usize) {
+        let [columns, pieces] = self.spans;
+        let (tap, piece) = if pieces == 1 { (span, 0) } else { (span / pieces, span % pieces) };
+        let (ky, kx) = if columns == 1 { (tap, 0) } else { (tap / columns, tap % columns) };
+        ([self.taps.start + ky, kx], piece * self.longest)
     }
 }
 
@@ -121,20 +194,21 @@ impl<'a, E: Pixels> Spans<'a, E> for Window<'_, 'a, E> {
 
     #[inline(always)]
     fn steps(&self, span: usize) -> (usize, usize) {
-        let p = self.p;
-        let [columns, pieces] = self.spans;
-        let (tap, piece) = (span / pieces, span % pieces * self.longest);
-        let (ky, kx) = (self.taps.start + tap / columns, tap % columns);
-        let step = (ky * p.kernel[1] + kx) * (p.channels / p.groups) + piece;
-        (step, self.longest.min(self.run - piece))
+        let ([ky, kx], element) = self.place(span);
+        let step = (ky * self.p.kernel[1] + kx) * self.channels + element;
+        (step, self.longest.min(self.run - element))
     }
 
     #[inline(always)]
     fn pixels(&self, span: usize) -> impl FnMut(usize) -> Option<&'a [E]> {
-        let [columns, pieces] = self.spans;
-        let (tap, piece) = (span / pieces, span % pieces * self.longest);
-        let tap = [self.taps.start + tap / columns, tap % columns];
-        self.pixels.read(self.p, self.image, tap, self.offset + piece)
+        let (tap, element) = self.place(span);
+        self.pixels.read(self.p, self.image, tap, self.offset + element)
+    }
+
+    #[inline(always)]
+    fn places(&self, span: usize, steps: usize, places: &mut [*const E]) {
+        let (tap, element) = self.place(span);
+        self.pixels.places(self.p, self.image, tap, [self.offset + element, steps], places);
     }
 }
 
@@ -149,12 +223,12 @@ pub(super) struct Parts<'w, 'a, E> {
     spans: usize,
     longest: usize,
     /// The piece that was asked for last: as a rule the next is asked for after it.
-    last: Cell<Piece>,
+    last: Cell<PartOfTap>,
 }
 
 /// A span: elements of one part that a pixel is multiplied from.
 #[derive(Clone, Copy)]
-struct Piece {
+struct PartOfTap {
     span: usize,
     tap: [usize; 2],
     part: usize,
@@ -173,15 +247,15 @@ impl<'w, 'a, E: Pixels> Parts<'w, 'a, E> {
             true => parts.len(),
             false => parts.iter().map(|part| part.shape.channels.div_ceil(longest).max(1)).sum(),
         };
-        let first = Piece { span: 0, tap: [taps.start, 0], part: 0, start: 0, channel: 0 };
+        let first = PartOfTap { span: 0, tap: [taps.start, 0], part: 0, start: 0, channel: 0 };
         Parts { p, parts, pixels, taps, spans, longest, last: Cell::new(first) }
     }
 
     #[inline(always)]
-    fn piece(&self, span: usize) -> Piece {
+    fn piece(&self, span: usize) -> PartOfTap {
         let mut piece = self.last.get();
         if piece.span > span {
-            piece = Piece { span: 0, tap: [self.taps.start, 0], part: 0, start: 0, channel: 0 };
+            piece = PartOfTap { span: 0, tap: [self.taps.start, 0], part: 0, start: 0, channel: 0 };
         }
         while piece.span < span {
             self.advance(&mut piece);
@@ -191,7 +265,7 @@ impl<'w, 'a, E: Pixels> Parts<'w, 'a, E> {
     }
 
     #[inline(always)]
-    fn advance(&self, piece: &mut Piece) {
+    fn advance(&self, piece: &mut PartOfTap) {
         let channels = self.parts[piece.part].shape.channels;
         piece.span += 1;
         piece.start += self.longest;
@@ -218,15 +292,20 @@ impl<'a, E: Pixels> Spans<'a, E> for Parts<'_, 'a, E> {
 
     #[inline(always)]
     fn steps(&self, span: usize) -> (usize, usize) {
-        let Piece { tap: [ky, kx], part, start, channel, .. } = self.piece(span);
+        let PartOfTap { tap: [ky, kx], part, start, channel, .. } = self.piece(span);
         let steps = self.longest.min(self.parts[part].shape.channels - start);
         ((ky * self.p.kernel[1] + kx) * self.p.channels + channel + start, steps)
     }
 
     #[inline(always)]
     fn pixels(&self, span: usize) -> impl FnMut(usize) -> Option<&'a [E]> {
-        let Piece { tap, part, start, .. } = self.piece(span);
-        let part = &self.parts[part];
-        self.pixels.read(self.p, part, tap, start)
+        let PartOfTap { tap, part, start, .. } = self.piece(span);
+        self.pixels.read(self.p, &self.parts[part], tap, start)
+    }
+
+    #[inline(always)]
+    fn places(&self, span: usize, steps: usize, places: &mut [*const E]) {
+        let PartOfTap { tap, part, start, .. } = self.piece(span);
+        self.pixels.places(self.p, &self.parts[part], tap, [start, steps], places);
     }
 }
