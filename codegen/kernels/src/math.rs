@@ -17,6 +17,24 @@ const LN2_LOW: f32 = -2.121_944_4e-4;
 pub fn exp(x: f32) -> f32 {
     let x = if x > 89.0 { 89.0 } else { x };
     let x = if x < -104.0 { -104.0 } else { x };
+    let (p, n) = factors(x);
+    // 2^n as two factors, neither of which leaves the range of normal numbers.
+    let half = n >> 1;
+    p * power_of_two(half) * power_of_two(n.wrapping_sub(half))
+}
+
+/// `e^x` within [−87, 88], and beyond the nearer end's: the bits of [`exp`] there, in fewer steps.
+#[inline(always)]
+fn exp_within(x: f32) -> f32 {
+    let x = if x > 88.0 { 88.0 } else { x };
+    let x = if x < -87.0 { -87.0 } else { x };
+    let (p, n) = factors(x);
+    p * power_of_two(n)
+}
+
+/// `e^x = p · 2^n`, with p about 1.
+#[inline(always)]
+fn factors(x: f32) -> (f32, i32) {
     let shifted = x * core::f32::consts::LOG2_E + ROUND;
     let n = shifted - ROUND;
     let r = x - n * LN2_HIGH - n * LN2_LOW;
@@ -24,11 +42,7 @@ pub fn exp(x: f32) -> f32 {
     for c in [1.398_199_9e-3, 8.333_452e-3, 4.166_579_6e-2, 1.666_666_5e-1, 0.5] {
         p = p * r + c;
     }
-    let p = p * (r * r) + r + 1.0;
-    // 2^n as two factors, neither of which leaves the range of normal numbers.
-    let n = shifted.to_bits().wrapping_sub(ROUND.to_bits()) as i32;
-    let half = n >> 1;
-    p * power_of_two(half) * power_of_two(n.wrapping_sub(half))
+    (p * (r * r) + r + 1.0, shifted.to_bits().wrapping_sub(ROUND.to_bits()) as i32)
 }
 
 /// `2^n` for n in [−126, 127].
@@ -37,10 +51,10 @@ fn power_of_two(n: i32) -> f32 {
     f32::from_bits((n.wrapping_add(127) as u32) << 23)
 }
 
-/// `1 / (1 + e^−x)`.
+/// `1 / (1 + e^−x)`; below −88 as at −88, 6e-39.
 #[inline(always)]
 pub fn sigmoid(x: f32) -> f32 {
-    1.0 / (1.0 + exp(-x))
+    1.0 / (1.0 + exp_within(-x))
 }
 
 /// Hyperbolic tangent.
@@ -300,6 +314,17 @@ mod tests {
         check("sqrt", sqrt, f64::sqrt, 0.0, 1e6);
         check("floor", floor, f64::floor, -20.0, 20.0);
         check("ceil", ceil, f64::ceil, -1e8, 1e8);
+    }
+
+    #[test]
+    fn a_sigmoid_takes_the_bits_of_exp() {
+        for i in -8700..=8800 {
+            let x = i as f32 * 0.01;
+            assert_eq!(exp_within(x).to_bits(), exp(x).to_bits(), "{x}");
+        }
+        assert_eq!((sigmoid(f32::INFINITY), sigmoid(100.0)), (1.0, 1.0));
+        assert!(sigmoid(f32::NEG_INFINITY) < 1e-38 && sigmoid(-100.0) >= 0.0);
+        assert!(sigmoid(f32::NAN).is_nan());
     }
 
     #[test]
