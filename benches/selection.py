@@ -2,7 +2,7 @@
 
     python selection.py OUT --csdfc PATH [--only NAME,NAME] [--rounds N]
 
-For each built-in network, csdfc measures all primitives on this machine, into OUT/NAME.ron (which takes minutes, and is kept), and
+For each built-in network, csdfc measures all primitives on this machine, into OUT/host.ron (which takes minutes, and is kept), and
 selects by each method. The plans run in turn, round after round, beside ONNX Runtime on the same network. It needs numpy and
 onnxruntime. Nothing else should run on the machine.
 """
@@ -40,9 +40,9 @@ def frames_of(milliseconds):
     return max(1, min(MOST_FRAMES, round(ROUND_MS / milliseconds)))
 
 
-def selected(csdfc, app, at, method):
+def selected(csdfc, device, at, method):
     """Selects by a method. Returns the predicted milliseconds and the primitives by layer; None if nothing is selected."""
-    argv = [csdfc, "select", app, "--device", at("ron"), "--threads", "1", "--method", method, "--format", "json"]
+    argv = [csdfc, "select", at("app.ron"), "--device", device, "--threads", "1", "--method", method, "--format", "json"]
     done = subprocess.run([*argv, "--plan-out", at(f"{method}.json")], capture_output=True, text=True)
     if done.returncode == 2:
         return None
@@ -88,14 +88,15 @@ def session(model):
 
 def bench(args, name):
     at = lambda end: os.path.join(args.out, f"{name}.{end}")
+    device = os.path.join(args.out, "host.ron")
     # Storage model `edges` keeps concats and additions as layers of their own, as the papers do.
     with open(at("app.ron"), "w") as file:
         file.write(f'(cnns: [(model: "builtin:{name}")], storage: edges)\n')
     start = time.perf_counter()
-    run(args.csdfc, "profile", at("app.ron"), "--threads", "1", "--device-out", at("ron"), "-q")
+    run(args.csdfc, "profile", at("app.ron"), "--threads", "1", "--device-out", device, "-q")
     profiled = time.perf_counter() - start
     run(args.csdfc, "inspect", f"builtin:{name}", "--onnx", at("onnx"))
-    found = {method: selected(args.csdfc, at("app.ron"), at, method) for method in METHODS}
+    found = {method: selected(args.csdfc, device, at, method) for method in METHODS}
     found = {method: selection for method, selection in found.items() if selection}
     for method, selection in found.items():
         fired = counted(args.csdfc, at(f"{method}.json"))

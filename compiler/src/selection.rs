@@ -136,7 +136,8 @@ impl CostTable {
         for id in network.ids() {
             for option in &mut instance.layers[id.0].options {
                 // An input has no primitive that the table of primitives names.
-                let bytes = Primitive::find(&option.primitive).map_or(0, |primitive| stored(network, id, primitive));
+                let bytes =
+                    Primitive::find(&option.primitive).map_or(0, |primitive| stored(network, id, primitive));
                 option.time += price * bytes as f64 / MICROSECOND;
             }
         }

@@ -251,7 +251,8 @@ fn a_selection_is_planned_and_run() {
         let select = ["select", "app.ron", "--device", "board.ron", "--method", method, "--format", "json"];
         let selected = json(&[&select[..], &["--plan-out", "plan.json"]].concat());
         ok(&["check", "plan.json"]);
-        let ran = ["run", "plan.json", "--random", "1", "--profile", "--format", "json", "--compare", &compare];
+        let ran =
+            ["run", "plan.json", "--random", "1", "--profile", "--format", "json", "--compare", &compare];
         let ran = json(&ran);
         let mut of_method = Vec::new();
         for layer in ran["cnns"][0]["profile"].as_array().unwrap() {
@@ -269,6 +270,7 @@ fn a_selection_is_planned_and_run() {
     assert_eq!(primitives[0].iter().filter(is_sum2d).count(), 9, "{:?}", primitives[0]);
     assert_ne!(primitives[0], primitives[4]);
 
-    let error = fails(folder, &["select", "app.ron", "--device", "board.ron", "--front", "--plan-out", "p.json"]);
+    let error =
+        fails(folder, &["select", "app.ron", "--device", "board.ron", "--front", "--plan-out", "p.json"]);
     assert!(error.contains("--front") && error.contains("--plan-out"), "{error}");
 }

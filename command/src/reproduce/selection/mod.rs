@@ -86,6 +86,15 @@ fn as_counted(mut instance: Instance) -> Instance {
     instance
 }
 
+/// The command that makes a page from this profile.
+fn command(paper: &str, device: &DeviceProfile) -> String {
+    let mut command = format!("csdfc reproduce {paper} -o docs/{paper}");
+    if device.name != DEVICE {
+        command.push_str(&format!(" --device {}.ron", device.name));
+    }
+    command
+}
+
 /// Numbers of workers with which anything was measured.
 fn threads(device: &DeviceProfile) -> Result<BTreeSet<u64>, Error> {
     Ok(device.processor(CPU)?.measured.iter().map(|measured| measured.threads).collect())

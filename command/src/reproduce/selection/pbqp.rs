@@ -12,11 +12,11 @@ use csdfc_select::problem::Selection;
 use csdfc_select::{Instance, Method, Problem};
 
 use super::super::Tell;
-use super::{OVER_FIRST, Subject, cell, fastest, left_out, problem, threads};
+use super::{OVER_FIRST, Subject, cell, command, fastest, left_out, problem, threads};
 use crate::picture::chart::HeatMap;
 
-/// The networks of the evaluation, and two more: what the paper calls them, and built-in names.
-const NETWORKS: [(&str, &str); 8] = [
+/// The networks of the evaluation, and three more: what the paper calls them, and built-in names.
+const NETWORKS: [(&str, &str); 9] = [
     ("AlexNet", "alexnet"),
     ("VGG B", "vgg_b"),
     ("VGG C", "vgg_c"),
@@ -24,6 +24,7 @@ const NETWORKS: [(&str, &str); 8] = [
     ("VGG E", "vgg_e"),
     ("GoogLeNet", "googlenet"),
     ("ResNet-50", "resnet50"),
+    ("SqueezeNet", "squeezenet1_0"),
     ("Inception v2", "inception_v2"),
 ];
 
@@ -175,9 +176,10 @@ fn row_names(families: &BTreeSet<&str>) -> Vec<String> {
 fn introduction(device: &DeviceProfile) -> String {
     format!(
         "# Optimal DNN primitive selection with PBQP\n\n\
-         Made by `csdfc reproduce pbqp -o docs/pbqp`; do not edit. It sets the figures of Anderson and Gregg (CGO 2018) beside what\n\
-         `csdfc select` answers on the device profile `{}` ({}). No network was run for it: a time is the sum of the\n\
-         layers' times in the profile, and of the conversions'. The bars are those of section 5.5:\n\n\
+         Made by `{}`; do not edit. It sets the figures of Anderson and Gregg\n\
+         (CGO 2018) beside what `csdfc select` answers on the device profile `{}` ({}). No network was run for\n\
+         it: a time is the sum of the layers' times in the profile, and of the conversions'. benches/README.md says what selections\n\
+         take when they run. The bars are those of section 5.5:\n\n\
          - *plain*: every convolution by sum2d, the sum of single channels, a scalar loop nest in CHW;\n\
          - a family: for each convolution the fastest of its primitives, or the plain one where that is faster. Conversions are not\n\
          \x20 looked at for that, but charged. The paper's *im2* is im2col and im2row here, its *kn2* kn2col and kn2row, its *fft* fft1d\n\
@@ -185,12 +187,14 @@ fn introduction(device: &DeviceProfile) -> String {
          - *local optimal*: the fastest primitive of each convolution from CHW to CHW. A dash: some convolution has none in the\n\
          \x20 profile;\n\
          - *PBQP*: the optimum, conversions charged.\n\n\
-         AlexNet is torchvision's, of one column. ResNet-50 and Inception v2 are not in the paper.\n\n\
+         AlexNet is torchvision's, of one column. ResNet-50, SqueezeNet and Inception v2 are not in the paper.\n\n\
          {OVER_FIRST}\n\
          *As the paper counts*: only convolutions take time, and every other layer has any layout and converts for nothing. *As\n\
          executed*: the other layers take time, and have the layouts in which csdfc computes them, mostly HWC alone. So whatever\n\
          writes CHW is converted before each pool there.\n",
-        device.name, device.basis
+        command("pbqp", device),
+        device.name,
+        device.basis
     )
 }
 

@@ -10,7 +10,7 @@ use csdfc_select::baselines;
 use csdfc_select::{Method, Problem, Quantity, Query, front};
 
 use super::super::Tell;
-use super::{OVER_FIRST, Subject, cell, fastest, left_out, problem};
+use super::{OVER_FIRST, Subject, cell, command, fastest, left_out, problem};
 use crate::picture::chart::{Chart, Series};
 
 /// The networks of the evaluation: what the paper calls them, and built-in names.
@@ -200,13 +200,15 @@ fn steepest(front: &[Point]) -> Option<f64> {
 fn introduction(device: &DeviceProfile) -> String {
     format!(
         "# TASO: time and space optimization\n\n\
-         Made by `csdfc reproduce taso -o docs/taso`; do not edit. It sets the figures of Wen et al. (2020) beside what `csdfc\n\
-         select` answers on the device profile `{}` ({}), with one thread. Nothing here was run as a whole: a time\n\
+         Made by `{}`; do not edit. It sets the figures of Wen et al. (2020)\n\
+         beside what `csdfc select` answers on the device profile `{}` ({}), with one thread. Nothing here was run as a whole: a time\n\
          is the sum of the layers' times in the profile, and of the conversions'. As in the paper, convolutions alone count; other\n\
          layers take neither time nor memory and keep any one layout. Memory is that of all convolutions together, workspace that of\n\
          the one that takes most: each its input, output, stored weights and workspace (Eq. 9 and 15). The paper's megabytes cannot\n\
          be rebuilt from its text, and its processor is another. So what is compared are shapes and ratios.\n",
-        device.name, device.basis
+        command("taso", device),
+        device.name,
+        device.basis
     )
 }
 
