@@ -26,9 +26,12 @@ const CASES: usize = 4000;
 /// Elements of a tensor up to which a mutated network is planned and run. More of them take time and are nothing new.
 const MOST_ELEMENTS: usize = 10_000;
 
-/// Small models. The names of scales begin with `s_`, those of zero points with `z_`; of both, those of constants with one more
-/// `w`.
-const SAMPLES: [(&str, fn() -> Model); 4] =
+/// A name, and what makes the model anew.
+type Sample = (&'static str, fn() -> Model);
+
+/// Small models. The names of scales begin with `s_`, those of zero points with `z_`; those of constants go on
+/// with `w`.
+const SAMPLES: [Sample; 4] =
     [("conversions", conversions), ("operators", operators), ("dynamic", dynamic), ("dealt out", dealt_out)];
 
 /// A model of an image of 2 channels, with a scale and zero points of tensors, and with filters, a bias and a matrix.
