@@ -394,11 +394,15 @@ fn mutate_tensor(tensor: &mut TensorProto, other: &TensorProto, random: &mut Cha
 }
 
 fn mutate_operands(node: &mut NodeProto, other: &NodeProto, random: &mut ChaCha8Rng) {
-    let at = random.random_range(0..node.input.len());
     let name = |random: &mut ChaCha8Rng| {
         let names = [&other.input[..], &other.output[..]].concat();
         names[random.random_range(0..names.len())].clone()
     };
+    if node.input.is_empty() {
+        // Mutations before this one removed them.
+        return node.input.push(name(random));
+    }
+    let at = random.random_range(0..node.input.len());
     match random.random_range(0..7) {
         0 => drop(node.input.remove(at)),
         1 => node.input[at] = String::new(),
