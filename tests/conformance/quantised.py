@@ -61,18 +61,23 @@ def run(tool, summary, folder, only, seed):
 def quantise(tool, file, name, scheme):
     """The model as ONNX Runtime's quantiser writes it."""
     form, activations, per_channel = scheme
+    source, made = prepared(tool, file), tool.work / f"{file.stem}.{name}.onnx"
+    quantize_static(str(source), str(made), Frames(models.start(source)), quant_format=form, reduce_range=True,
+                    activation_type=activations, weight_type=QuantType.QInt8, per_channel=per_channel)
+    return made
+
+
+def prepared(tool, file):
+    """The model as ONNX Runtime's quantiser asks for it: batch norms in convolutions, and the like."""
     model = onnx.load(file)
     if model.opset_import[0].version < 13:
         model = version_converter.convert_version(model, 13)
-    source, made = tool.work / f"{file.stem}.13.onnx", tool.work / f"{file.stem}.{name}.onnx"
-    # Batch norms into convolutions and the like first, as its quantiser asks for.
+    source = tool.work / f"{file.stem}.13.onnx"
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
     options.optimized_model_filepath = str(source)
     onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    quantize_static(str(source), str(made), Frames(models.start(source)), quant_format=form, reduce_range=True,
-                    activation_type=activations, weight_type=QuantType.QInt8, per_channel=per_channel)
-    return made
+    return source
 
 
 def beside_runtime(tool, file, name, scheme, seed):

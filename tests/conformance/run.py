@@ -14,8 +14,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 WORK = ROOT / "target" / "conformance"
-PARTS = ["models", "emitted", "joint", "quantised", "written", "light", "suite", "drawn", "tflite"]
-PACKAGES = ["numpy==2.4.6", "onnx==1.23.2", "onnxruntime==1.31.1", "ai-edge-litert==2.3.0"]
+PARTS = ["models", "emitted", "joint", "quantised", "trained", "written", "light", "suite", "drawn", "tflite"]
+PACKAGES = ["numpy==2.4.6", "onnx==1.23.2", "onnxruntime==1.31.1", "ai-edge-litert==2.3.0", "pillow==13.0.0"]
 # Cases that pass at least where a whole part runs: one that is no longer looked at is a failure too.
 FLOORS = {"light": {"light (plans)": 9}, "tflite": {"tflite operators": 288, "tflite integers": 30},
           "suite": {"node": 854, "pytorch-converted": 67, "pytorch-operator": 33}}
@@ -31,11 +31,13 @@ def enter_environment():
     python = venv / "bin" / "python"
     if Path(sys.prefix) == venv:
         sys.exit(f"{venv} lacks packages: remove it and start again")
-    if not (venv / "complete").exists():
+    complete = venv / "complete"
+    # An environment of other packages, made before, is made anew.
+    if not complete.exists() or complete.read_text().split() != PACKAGES:
         subprocess.run([sys.executable, "-m", "venv", "--clear", venv], check=True)
         if subprocess.run([python, "-m", "pip", "install", "--quiet", *PACKAGES], check=False).returncode != 0:
             sys.exit(UNAVAILABLE)
-        (venv / "complete").touch()
+        complete.write_text("\n".join(PACKAGES) + "\n")
     os.execv(python, [str(python), *sys.argv])
 
 
@@ -97,6 +99,7 @@ def main():
     import models
     import quantised
     import suite
+    import trained
     import written
     from csdfc import Csdfc
     from summary import Summary
@@ -119,6 +122,8 @@ def main():
         models.run_joint(tool, summary, given.models, given.only, given.seed)
     if "quantised" in parts and not given.plan_only:
         quantised.run(tool, summary, given.models, given.only, given.seed)
+    if "trained" in parts and not given.plan_only:
+        trained.run(tool, summary, given.models, given.only, given.seed)
     if "written" in parts and not given.plan_only:
         written.run(tool, summary, given.models, given.only, given.seed)
     if "light" in parts:

@@ -5,10 +5,10 @@ use csdfc_codegen::format::Quantisation;
 use csdfc_codegen::operator::{Function, Operator, Reduce, ReduceFunction};
 use rten_onnx::onnx::DataType;
 
-use super::quantised::{element, range, with};
+use super::quantised::{element, ends, expect_in_range, range, with};
 use super::{binary, convolution, dense, element_wise, reduce};
 use crate::import::builder::Builder;
-use crate::import::constant::Constant;
+use crate::import::constant::{Constant, type_name};
 use crate::import::error::{Fault, fault};
 use crate::import::node::{self, Node, Tensor, Value};
 
@@ -157,10 +157,9 @@ fn integers(
     zero_point: Option<Value>,
     element: DataType,
 ) -> Result<Tensor, Fault> {
-    let [low, high] = match element {
-        DataType::INT16 => [-32_768, 32_767],
-        DataType::UINT16 => [0, 65_535],
-        element => range(element)?,
+    let [low, high] = match ends(element) {
+        Some(ends) => ends,
+        None => range(element)?,
     };
     let y = binary::two(builder, node, "Div", x, scale)?;
     let mut y = element_wise::layer(builder, node, &y, Function::Round)?;
@@ -179,7 +178,8 @@ fn integers(
 /// An operand of integers, counted from its zero point.
 fn centred(builder: &mut Builder, node: &Node, index: usize, zero_point: usize) -> Result<Tensor, Fault> {
     let x = node.tensor(index)?;
-    if !matches!(x.integers, Some(DataType::INT8 | DataType::UINT8)) {
+    let integers = x.integers;
+    if !matches!(integers, Some(DataType::INT8 | DataType::UINT8)) {
         let help = "quantise it by DynamicQuantizeLinear, or multiply by QLinearConv or QLinearMatMul";
         let reason =
             format!("its operand {index} is no input of integers and made by no DynamicQuantizeLinear");
@@ -191,8 +191,11 @@ fn centred(builder: &mut Builder, node: &Node, index: usize, zero_point: usize) 
         Some(Value::Constant(stated)) if stated.elements() != 1 => {
             fault!("{} zero points of a tensor; one for all of it is supported", stated.elements())
         }
-        Some(Value::Constant(stated)) if stated.scalar_int()? == 0 => Ok(x),
         Some(Value::Constant(stated)) => {
+            expect_zero_points(stated, integers)?;
+            if stated.scalar_int()? == 0 {
+                return Ok(x);
+            }
             let zero_point = Constant::floats([], vec![stated.scalar_int()? as f32]);
             binary::two(builder, node, "Sub", &x, zero_point)
         }
@@ -213,7 +216,10 @@ fn weights(
     let x = node.constant(index, "weights")?;
     builder.charge(x.elements())?;
     let zero_points = match node.optional(zero_point, "zero point")? {
-        Some(stated) => stated.to_ints()?,
+        Some(stated) => {
+            expect_zero_points(stated, x.stored)?;
+            stated.to_ints()?
+        }
         None => vec![0],
     };
     let size = x.dims.get(axis).copied().unwrap_or(1);
@@ -230,6 +236,16 @@ fn weights(
         values.push(value as f32);
     }
     Ok(Constant::floats(x.dims.clone(), values))
+}
+
+/// That zero points are of the type of the integers that are counted from them, and in its range.
+fn expect_zero_points(stated: &Constant, of: Option<DataType>) -> Result<(), Fault> {
+    match (stated.stored, of) {
+        (Some(own), Some(of)) if own != of => {
+            fault!("its zero point is {}, but its integers are {}", type_name(own), type_name(of))
+        }
+        _ => expect_in_range(stated),
+    }
 }
 
 /// Scales as [`dealt_out`] has them.
@@ -270,6 +286,7 @@ fn dealt_out(
         }
         Some(Value::Constant(x)) => x,
     };
+    expect_in_range(x)?;
     let values = x.to_floats()?;
     if values.len() == 1 {
         return Ok(Some(Constant::floats([], values).into()));

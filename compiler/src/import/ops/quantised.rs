@@ -347,23 +347,42 @@ pub(super) fn element(node: &Node, zero_point: Option<&Constant>) -> Result<Data
 
 /// Zero points, which are in the range of their type.
 fn zero_points(stated: &Constant) -> Result<Vec<i32>, Fault> {
-    let values = stated.to_ints()?;
     if let Some(element) = stated.stored.filter(|element| *element != DataType::INT32) {
-        let [low, high] = range(element)?;
-        if let Some(value) = values.iter().find(|value| !(low..=high).contains(value)) {
-            return fault!("a zero point is {value}, out of the range of {}", type_name(element));
-        }
+        range(element)?;
+        expect_in_range(stated)?;
     }
-    let values = values.into_iter().map(i32::try_from).collect::<Result<Vec<_>, _>>();
+    let values = stated.to_ints()?.into_iter().map(i32::try_from).collect::<Result<Vec<_>, _>>();
     values.map_err(|_| Fault::new("a zero point has more than 32 bits"))
+}
+
+/// That zero points of 8 or 16 bits are in the range of their type: a file may store them in more.
+pub(super) fn expect_in_range(stated: &Constant) -> Result<(), Fault> {
+    let Some((element, [low, high])) = stated.stored.and_then(|element| Some((element, ends(element)?)))
+    else {
+        return Ok(());
+    };
+    match stated.to_ints()?.iter().find(|value| !(low..=high).contains(*value)) {
+        Some(value) => fault!("a zero point is {value}, out of the range of {}", type_name(element)),
+        None => Ok(()),
+    }
+}
+
+/// The least and the greatest integer of a type of 8 or 16 bits.
+pub(super) fn ends(element: DataType) -> Option<[i64; 2]> {
+    match element {
+        DataType::UINT8 => Some([0, 255]),
+        DataType::INT8 => Some([-128, 127]),
+        DataType::UINT16 => Some([0, 65_535]),
+        DataType::INT16 => Some([-32_768, 32_767]),
+        _ => None,
+    }
 }
 
 /// The range of 8-bit integers.
 pub(super) fn range(element: DataType) -> Result<[i64; 2], Fault> {
-    match element {
-        DataType::UINT8 => Ok([0, 255]),
-        DataType::INT8 => Ok([-128, 127]),
-        other => fault!("its integers are {}; int8 and uint8 are supported", type_name(other)),
+    match (element, ends(element)) {
+        (DataType::UINT8 | DataType::INT8, Some(ends)) => Ok(ends),
+        (other, _) => fault!("its integers are {}; int8 and uint8 are supported", type_name(other)),
     }
 }
 

@@ -11,6 +11,7 @@ mod integers;
 mod layers;
 mod lines;
 mod models;
+mod mutated;
 mod operators;
 mod products;
 mod quantised;

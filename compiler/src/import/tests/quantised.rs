@@ -98,11 +98,6 @@ fn conv(model: Model, form: &str) -> Model {
     }
 }
 
-/// A model with conversions of tensors and of constants.
-pub fn sample() -> Vec<u8> {
-    conv(model(), "qdq").bytes()
-}
-
 #[test]
 fn a_convolution_between_integers_computes_on_them() {
     for form in ["qdq", "operator"] {
