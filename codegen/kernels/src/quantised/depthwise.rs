@@ -219,7 +219,7 @@ impl<const V: usize, const PART: bool> Work for Each<'_, '_, V, PART> {
             let filters = rows.filters::<S, V>();
             for y in rows.y.clone() {
                 let places = rows.places(y, (zeros.as_ptr(), 0));
-                edge::<S, V, PART>(&rows, &filters, &places, y, 0..rows.conv.output.width(), &zeros);
+                pixels::<S, V, PART>(&rows, &filters, &places, y, &zeros);
             }
         }
     }
@@ -291,12 +291,12 @@ impl<S: Integers, const V: usize> Filters<S, V> {
             // SAFETY: the caller's.
             unsafe {
                 let taps = S::rows::<V>(&rows[..S::DEPTH.min(K - first)], self.lanes);
-                for m in 0..LIVE {
+                for (m, sums) in sums.iter_mut().enumerate() {
                     let kx = column.wrapping_sub(m * STRIDE);
                     if kx < K {
                         let weights = self.weights[group * K + kx].assume_init_ref();
                         for v in 0..V {
-                            sums[m][v] = S::add_products(sums[m][v], taps[v], weights[v]);
+                            sums[v] = S::add_products(sums[v], taps[v], weights[v]);
                         }
                     }
                 }
@@ -305,23 +305,22 @@ impl<S: Integers, const V: usize> Filters<S, V> {
     }
 }
 
-/// Makes pixels `x` of row `y` one by one, whatever of their windows lies within the image.
+/// Makes the pixels of row `y` one by one.
 ///
 /// # Safety
-/// In [`Work::run`]; the panel's channels number `V` vectors, or fewer if it is a `PART`.
+/// In [`Work::run`]; the channels number `V` vectors, or fewer if they are a `PART` or the set has parts.
 #[inline(always)]
-unsafe fn edge<S: Integers, const V: usize, const PART: bool>(
+unsafe fn pixels<S: Integers, const V: usize, const PART: bool>(
     rows: &ChannelRows<'_, '_>,
     filters: &Filters<S, V>,
     places: &[Place; MOST_ROWS],
     y: usize,
-    x: Range<usize>,
     zeros: &[u8; MOST_CHANNELS],
 ) {
-    let Depthwise { q, input, .. } = rows.conv;
+    let Depthwise { q, input, output, .. } = rows.conv;
     let Conv { kernel, stride, dilation, pads, .. } = q.conv;
     let out = rows.outputs(y);
-    for x in x {
+    for x in 0..output.width() {
         // SAFETY: the caller's. Elements within the image are there, and the output's are the caller's.
         unsafe {
             let mut sums = filters.biases;
