@@ -64,6 +64,7 @@ pub const SOURCES: &[(&str, &str)] = &[
     ("quantised/panels.rs", include_str!("quantised/panels.rs")),
     ("quantised/pool.rs", include_str!("quantised/pool.rs")),
     ("quantised/table.rs", include_str!("quantised/table.rs")),
+    ("quantised/tiles.rs", include_str!("quantised/tiles.rs")),
     ("reduce.rs", include_str!("reduce.rs")),
     ("resample.rs", include_str!("resample.rs")),
     ("resize.rs", include_str!("resize.rs")),

@@ -115,6 +115,7 @@ unsafe impl Integers for Avx2 {
     const DEPTH: usize = 2;
     const SIZE: usize = 2;
     const TILE: usize = 6;
+    const TOGETHER: usize = 1;
 
     #[inline(always)]
     unsafe fn sums(p: *const u8, _: usize) -> Self::Sums {
@@ -164,10 +165,14 @@ unsafe impl Integers for Avx2 {
     }
 
     #[inline(always)]
-    unsafe fn weight_rows<const V: usize>(rows: &[*const u8], lanes: usize) -> [Self::Factors; V] {
+    unsafe fn weight_rows<const V: usize>(
+        rows: usize,
+        at: impl Fn(usize, usize) -> (*const u8, usize),
+    ) -> [Self::Factors; V] {
+        let all = [at(0, 0).0, at(1, 0).0];
         // SAFETY: the caller's.
         unsafe {
-            let mut pairs = Self::rows::<V>(rows, lanes);
+            let mut pairs = Self::rows::<V>(&all[..rows], V * LANES);
             for pair in &mut pairs {
                 // The sign of the lower byte of each number.
                 *pair = _mm256_srai_epi16::<8>(_mm256_slli_epi16::<8>(*pair));

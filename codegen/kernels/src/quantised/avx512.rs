@@ -35,17 +35,6 @@ const BYTES: usize = 64;
 /// Which fours of bytes go to each quarter: quarter `i` of the result has the fours `i` of all quarters.
 static QUARTERS: [i32; PANEL] = [0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15];
 
-/// Which byte of its quarter goes to each byte: four `i` of the result has the bytes `i` of all fours.
-static FOURS: [u8; BYTES] = {
-    let mut places = [0; BYTES];
-    let mut i = 0;
-    while i < BYTES {
-        places[i] = (i % 4 * 4 + i / 4 % 4) as u8;
-        i += 1;
-    }
-    places
-};
-
 /// Which byte of its quarter goes to each byte, so that four steps of a sum, which lie as 0, 2, 1, 3, are in order.
 static STEPS_IN_ORDER: [u8; BYTES] = {
     let mut places = [0; BYTES];
@@ -72,6 +61,50 @@ unsafe fn rounded(sums: __m512i, scales: __m512, high: __m512) -> __m512i {
     unsafe { _mm512_cvtps_epi32(_mm512_min_ps(_mm512_mul_ps(_mm512_cvtepi32_ps(sums), scales), high)) }
 }
 
+/// The elements of four vectors of such integers: in each quarter those of the same quarter of all vectors.
+#[inline(always)]
+unsafe fn elements([a, b, c, d]: [__m512i; 4], ends: &Ends) -> __m512i {
+    // SAFETY: the caller's instructions.
+    unsafe {
+        let first = _mm512_adds_epi16(_mm512_packs_epi32(a, b), ends.zero_point);
+        let second = _mm512_adds_epi16(_mm512_packs_epi32(c, d), ends.zero_point);
+        _mm512_max_epu8(_mm512_packus_epi16(first, second), ends.low)
+    }
+}
+
+/// So many numbers.
+#[inline(always)]
+unsafe fn numbers((p, lanes): (*const u8, usize)) -> __m512i {
+    // SAFETY: the caller's.
+    unsafe { _mm512_maskz_loadu_epi32(first_lanes(lanes), p.cast()) }
+}
+
+/// So many bytes.
+#[inline(always)]
+unsafe fn bytes((p, lanes): (*const u8, usize)) -> __m128i {
+    // SAFETY: the caller's.
+    unsafe { _mm_maskz_loadu_epi8(first_lanes(lanes), p.cast()) }
+}
+
+/// The bytes of four rows, one above the other. Each quarter of vector `v` has those of the fours `v` of the rows' same quarters.
+/// [`elements`] of such vectors are in the order of the rows.
+#[inline(always)]
+unsafe fn fours<const V: usize>(rows: [__m512i; 4]) -> [__m512i; V] {
+    let [a, b, c, d] = rows;
+    // SAFETY: the caller's instructions.
+    unsafe {
+        let [ab, cd] = [_mm512_unpacklo_epi8(a, b), _mm512_unpacklo_epi8(c, d)];
+        let [ef, gh] = [_mm512_unpackhi_epi8(a, b), _mm512_unpackhi_epi8(c, d)];
+        let mut all = [_mm512_unpacklo_epi16(ab, cd); V];
+        if V == 4 {
+            all[1] = _mm512_unpackhi_epi16(ab, cd);
+            all[2] = _mm512_unpacklo_epi16(ef, gh);
+            all[3] = _mm512_unpackhi_epi16(ef, gh);
+        }
+        all
+    }
+}
+
 // SAFETY: each method is of instructions of the set, which its caller vouches for. Masked lanes are neither read nor written.
 #[allow(unused_unsafe, reason = "some of these functions became safe where their instructions are enabled")]
 unsafe impl Integers for Avx512 {
@@ -85,6 +118,7 @@ unsafe impl Integers for Avx512 {
     const DEPTH: usize = 4;
     const SIZE: usize = 1;
     const TILE: usize = 12;
+    const TOGETHER: usize = 4;
 
     #[inline(always)]
     unsafe fn sums(p: *const u8, lanes: usize) -> Self::Sums {
@@ -124,33 +158,84 @@ unsafe impl Integers for Avx512 {
     }
 
     #[inline(always)]
-    unsafe fn rows<const V: usize>(rows: &[*const u8], lanes: usize) -> [Self::Factors; V] {
+    unsafe fn channels<const V: usize>(at: impl Fn(usize) -> (*const u8, usize)) -> [Self::Sums; V] {
         // SAFETY: the caller's.
         unsafe {
-            let row = |i: usize| match rows.get(i) {
-                Some(&row) => _mm_maskz_loadu_epi8(first_lanes(lanes), row.cast()),
-                None => _mm_setzero_si128(),
-            };
-            // A row in each quarter.
-            let mut all = _mm512_zextsi128_si512(row(0));
-            if rows.len() > 1 {
-                all = _mm512_inserti32x4::<1>(all, row(1));
+            let [a, b, c, d] = [numbers(at(0)), numbers(at(1)), numbers(at(2)), numbers(at(3))];
+            // Two quarters of two panels, then quarter `v` of all panels.
+            let [ab, cd] = [_mm512_shuffle_i32x4::<0x44>(a, b), _mm512_shuffle_i32x4::<0x44>(c, d)];
+            let [ef, gh] = [_mm512_shuffle_i32x4::<0xee>(a, b), _mm512_shuffle_i32x4::<0xee>(c, d)];
+            let mut all = [_mm512_shuffle_i32x4::<0x88>(ab, cd); V];
+            if V == 4 {
+                all[1] = _mm512_shuffle_i32x4::<0xdd>(ab, cd);
+                all[2] = _mm512_shuffle_i32x4::<0x88>(ef, gh);
+                all[3] = _mm512_shuffle_i32x4::<0xdd>(ef, gh);
             }
-            if rows.len() > 2 {
-                all = _mm512_inserti32x4::<2>(all, row(2));
-            }
-            if rows.len() > 3 {
-                all = _mm512_inserti32x4::<3>(all, row(3));
-            }
-            let fours = _mm512_permutexvar_epi32(_mm512_loadu_si512(QUARTERS.as_ptr().cast()), all);
-            [_mm512_shuffle_epi8(fours, _mm512_loadu_si512(FOURS.as_ptr().cast())); V]
+            all
         }
     }
 
     #[inline(always)]
-    unsafe fn weight_rows<const V: usize>(rows: &[*const u8], lanes: usize) -> [Self::Factors; V] {
+    unsafe fn channel_scales<const V: usize>(at: impl Fn(usize) -> (*const u8, usize)) -> [Self::Scales; V] {
         // SAFETY: the caller's.
-        unsafe { Self::rows(rows, lanes) }
+        unsafe {
+            let numbers = Self::channels::<V>(at);
+            let mut all = [_mm512_castsi512_ps(numbers[0]); V];
+            for (floats, numbers) in all.iter_mut().zip(numbers) {
+                *floats = _mm512_castsi512_ps(numbers);
+            }
+            all
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn rows<const V: usize>(rows: &[*const u8], lanes: usize) -> [Self::Factors; V] {
+        let some = first_bytes(lanes);
+        // SAFETY: the caller's.
+        unsafe {
+            let mut all = [_mm512_setzero_si512(); 4];
+            for (row, &p) in all.iter_mut().zip(rows) {
+                *row = _mm512_maskz_loadu_epi8(some, p.cast());
+            }
+            fours(all)
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn weight_rows<const V: usize>(
+        rows: usize,
+        at: impl Fn(usize, usize) -> (*const u8, usize),
+    ) -> [Self::Factors; V] {
+        // SAFETY: the caller's.
+        unsafe {
+            let mut all = [_mm512_setzero_si512(); 4];
+            for (i, row) in all.iter_mut().enumerate().take(rows) {
+                let [a, b, c, d] = [bytes(at(i, 0)), bytes(at(i, 1)), bytes(at(i, 2)), bytes(at(i, 3))];
+                let lower = _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(a), b);
+                let upper = _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(c), d);
+                *row = _mm512_inserti64x4::<1>(_mm512_castsi256_si512(lower), upper);
+            }
+            fours(all)
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn requantise_channels<const V: usize>(
+        sums: [Self::Sums; V],
+        scales: [Self::Scales; V],
+        ends: &Self::Ends,
+        out: *mut u8,
+        lanes: usize,
+    ) {
+        // SAFETY: the caller's.
+        unsafe {
+            let mut all = [_mm512_setzero_si512(); 4];
+            for v in 0..V {
+                all[v] = rounded(sums[v], scales[v], ends.high);
+            }
+            let bytes = elements(all, ends);
+            _mm512_mask_storeu_epi8(out.cast(), first_bytes(lanes), bytes);
+        }
     }
 
     #[inline(always)]
@@ -180,34 +265,58 @@ unsafe impl Integers for Avx512 {
         out: *mut u8,
         lanes: usize,
     ) {
-        // SAFETY: the caller's. The same four times costs no more than once.
-        unsafe { Self::requantise_four([sums; 4], scales, ends, [out; 4], lanes) }
+        // SAFETY: the caller's.
+        unsafe { Self::requantise_all(&[[sums]], &[scales], ends, lanes, |_| out) }
     }
 
     #[inline(always)]
-    unsafe fn requantise_four(
-        sums: [Self::Sums; 4],
-        scales: Self::Scales,
+    unsafe fn requantise_all<const V: usize, const M: usize>(
+        sums: &[[Self::Sums; V]; M],
+        scales: &[Self::Scales; V],
         ends: &Self::Ends,
-        out: [*mut u8; 4],
         lanes: usize,
+        out: impl Fn(usize) -> *mut u8,
     ) {
-        // SAFETY: the caller's.
-        unsafe {
-            let first = rounded(sums[0], scales, ends.high);
-            let second = rounded(sums[1], scales, ends.high);
-            let third = rounded(sums[2], scales, ends.high);
-            let fourth = rounded(sums[3], scales, ends.high);
-            let a = _mm512_adds_epi16(_mm512_packs_epi32(first, second), ends.zero_point);
-            let b = _mm512_adds_epi16(_mm512_packs_epi32(third, fourth), ends.zero_point);
-            // Each quarter has four elements of each vector.
-            let mixed = _mm512_max_epu8(_mm512_packus_epi16(a, b), ends.low);
-            let bytes = _mm512_permutexvar_epi32(_mm512_loadu_si512(QUARTERS.as_ptr().cast()), mixed);
-            let mask = first_lanes(lanes);
-            _mm_mask_storeu_epi8(out[0].cast(), mask, _mm512_castsi512_si128(bytes));
-            _mm_mask_storeu_epi8(out[1].cast(), mask, _mm512_extracti32x4_epi32::<1>(bytes));
-            _mm_mask_storeu_epi8(out[2].cast(), mask, _mm512_extracti32x4_epi32::<2>(bytes));
-            _mm_mask_storeu_epi8(out[3].cast(), mask, _mm512_extracti32x4_epi32::<3>(bytes));
+        // Four vectors at once, which are of four pixels, of two, or of one. If fewer pixels are left, the last goes again.
+        let of = |at: usize, i: usize| (M - 1).min(at + i / V);
+        for at in (0..M).step_by(4 / V) {
+            // SAFETY: the caller's.
+            unsafe {
+                let a = rounded(sums[of(at, 0)][0], scales[0], ends.high);
+                let b = rounded(sums[of(at, 1)][1 % V], scales[1 % V], ends.high);
+                let c = rounded(sums[of(at, 2)][2 % V], scales[2 % V], ends.high);
+                let d = rounded(sums[of(at, 3)][3 % V], scales[3 % V], ends.high);
+                let mixed = elements([a, b, c, d], ends);
+                // Each quarter has four elements of each vector.
+                let bytes = _mm512_permutexvar_epi32(_mm512_loadu_si512(QUARTERS.as_ptr().cast()), mixed);
+                match V {
+                    4 => _mm512_mask_storeu_epi8(out(at).cast(), first_bytes(lanes), bytes),
+                    2 => {
+                        let some = first_bytes(lanes) as __mmask32;
+                        let [a, b] = [_mm512_castsi512_si256(bytes), _mm512_extracti64x4_epi64::<1>(bytes)];
+                        _mm256_mask_storeu_epi8(out(at).cast(), some, a);
+                        if at + 1 < M {
+                            _mm256_mask_storeu_epi8(out(at + 1).cast(), some, b);
+                        }
+                    }
+                    _ => {
+                        let some = first_lanes(lanes);
+                        _mm_mask_storeu_epi8(out(at).cast(), some, _mm512_castsi512_si128(bytes));
+                        if at + 1 < M {
+                            let second = _mm512_extracti32x4_epi32::<1>(bytes);
+                            _mm_mask_storeu_epi8(out(at + 1).cast(), some, second);
+                        }
+                        if at + 2 < M {
+                            let third = _mm512_extracti32x4_epi32::<2>(bytes);
+                            _mm_mask_storeu_epi8(out(at + 2).cast(), some, third);
+                        }
+                        if at + 3 < M {
+                            let fourth = _mm512_extracti32x4_epi32::<3>(bytes);
+                            _mm_mask_storeu_epi8(out(at + 3).cast(), some, fourth);
+                        }
+                    }
+                }
+            }
         }
     }
 
@@ -219,6 +328,15 @@ unsafe impl Integers for Avx512 {
     ) {
         // SAFETY: the caller's.
         unsafe {
+            // A short vector seldom crosses a line of the cache.
+            if count <= PANEL {
+                let some = first_lanes(count);
+                for row in 0..rows {
+                    let bytes = _mm_maskz_loadu_epi8(some, from.add(row * between).cast());
+                    _mm_mask_storeu_epi8(to.add(row * span).cast(), some, bytes);
+                }
+                return;
+            }
             for row in 0..rows {
                 let (from, to) = (from.add(row * between), to.add(row * span));
                 for at in (0..count).step_by(BYTES) {

@@ -1,5 +1,6 @@
 //! Convolution as a matrix product: the windows of a block of pixels are gathered in a room on the stack, as bytes or, where
-//! products are of wider numbers, widened. The micro-kernel multiplies them with panel after panel.
+//! products are of wider numbers, widened. Bytes of windows of a single pixel are read where they lie. The micro-kernel
+//! multiplies them with panel after panel.
 //!
 //! A sum is exact, so it does not matter into which tiles, blocks and parts it is divided.
 
@@ -10,10 +11,9 @@ use super::super::arch::PANEL;
 use super::super::conv::Conv;
 use super::super::rows::Rows;
 use super::super::shared::SharedRows;
-use super::Requantise;
 use super::conv::QConv;
-use super::integers::{Integers, MOST_TILE, Work, requantise};
-use super::panels::Panel;
+use super::integers::{Integers, Work};
+use super::tiles::{MOST_TILE, Tiles, most};
 
 /// Bytes of the room: at most half of what is nearest to the core.
 const ROOM: usize = 16 * 1024;
@@ -64,9 +64,14 @@ impl Work for Dense<'_> {
                 // parts of windows, then of a tile of pixels, and no more panels go together than may wait.
                 unsafe {
                     block.places(segments.clone());
+                    if let Some(pixels) = dense.as_they_lie::<S>(segments.clone(), group) {
+                        block.make::<S>(run.clone(), 0..steps, pixels, None);
+                        continue;
+                    }
+                    let gathered = (block.room.cast_const(), span);
                     if fit > 0 {
                         block.gather::<S>(segments, 0..steps);
-                        block.make::<S>(run.clone(), 0..steps, None);
+                        block.make::<S>(run.clone(), 0..steps, gathered, None);
                         continue;
                     }
                     for start in run.clone().step_by(WAITING) {
@@ -74,12 +79,40 @@ impl Work for Dense<'_> {
                         for from in (0..steps).step_by(span) {
                             let span = from..steps.min(from + span);
                             block.gather::<S>(segments.clone(), span.clone());
-                            block.make::<S>(part.clone(), span, Some(waiting.as_mut_ptr().cast()));
+                            let waiting = waiting.as_mut_ptr().cast();
+                            block.make::<S>(part.clone(), span, gathered, Some(waiting));
                         }
                     }
                 }
             }
         }
+    }
+}
+
+impl Dense<'_> {
+    /// The first step of these pixels and how far from there the next pixel's is, if they can be read where they lie: if
+    /// windows are single pixels, and these lie together.
+    #[inline(always)]
+    fn as_they_lie<S: Integers>(
+        &self,
+        mut segments: Segments<'_, '_>,
+        group: usize,
+    ) -> Option<(*const u8, usize)> {
+        let Dense { q, input, .. } = self;
+        let Conv { channels, kernel, stride, pads, groups, .. } = q.conv;
+        let steps = channels / groups;
+        let is_pixel = (kernel, stride, pads) == ([1, 1], [1, 1], [0; 4]);
+        if S::SIZE > 1 || !is_pixel || !steps.is_multiple_of(2) {
+            return None;
+        }
+        let between = input.shape.channels;
+        let (y, x) = segments.next()?;
+        let row = input.row(y);
+        let first = row[x.start * between + group * steps..].as_ptr();
+        let is_next = |(below, _): (usize, _)| {
+            input.row(below).as_ptr() == row.as_ptr().wrapping_add((below - y) * input.shape.width * between)
+        };
+        segments.all(is_next).then_some((first, between))
     }
 }
 
@@ -177,28 +210,46 @@ impl Block<'_, '_> {
         }
     }
 
-    /// Makes these panels of all pixels from these steps, which the room holds. Before the last step, sums wait.
+    /// Makes these panels of all pixels from these steps: where those of the first pixel are is said, and how many numbers
+    /// further those of the next. Before the last step, sums wait.
     ///
     /// # Safety
-    /// In [`Work::run`]; the steps have been gathered; and if they are not all, those before them have been made, and there is
+    /// In [`Work::run`]; the steps are there; and if they are not all, those before them have been made, and there is
     /// room for the sums of these panels.
     #[inline(always)]
-    unsafe fn make<S: Integers>(&self, run: Range<usize>, steps: Range<usize>, waiting: Option<*mut i32>) {
+    unsafe fn make<S: Integers>(
+        &self,
+        run: Range<usize>,
+        steps: Range<usize>,
+        (pixels, span): (*const u8, usize),
+        waiting: Option<*mut i32>,
+    ) {
         let Dense { q, packed, .. } = *self.dense;
         let panels = q.panels();
-        let between = self.span * S::SIZE;
+        let between = span * S::SIZE;
         let offsets = core::array::from_fn(|i| i * between);
-        // Tiles of sizes that differ by one at most: small ones leave the processor waiting for sums.
-        let tiles = self.count.div_ceil(S::TILE);
-        let (size, larger) = (self.count / tiles, self.count % tiles);
-        for (place, panel) in run.enumerate() {
-            let within = panel % panels.per_group() * PANEL;
-            let waiting = waiting
-                .map_or(core::ptr::null_mut(), |waiting| waiting.wrapping_add(place * MOST_TILE * PANEL));
+        let mut next = run.start;
+        while next < run.end {
+            let together = match run.end - next {
+                4.. if S::TOGETHER == 4 => 4,
+                2.. if S::TOGETHER == 4 => 2,
+                _ => 1,
+            };
+            let within = next % panels.per_group() * PANEL;
+            let waiting = waiting.map_or(core::ptr::null_mut(), |waiting| {
+                waiting.wrapping_add((next - run.start) * MOST_TILE * PANEL)
+            });
+            next += together;
+            // Tiles of sizes that differ by one at most: small ones leave the processor waiting for sums.
+            let tiles = self.count.div_ceil(most::<S>(together));
+            let (size, larger) = (self.count / tiles, self.count % tiles);
             let work = Tiles {
                 count: larger,
-                panel: Panel::of(&panels, packed, self.group * panels.filters + within),
-                pixels: self.room,
+                panels: &panels,
+                packed,
+                first: self.group * panels.filters + within,
+                lanes: (panels.filters - within).min(together * PANEL),
+                pixels,
                 offsets: &offsets,
                 tile: (size + 1) * between,
                 steps: &steps,
@@ -211,12 +262,15 @@ impl Block<'_, '_> {
             // SAFETY: the caller's.
             unsafe {
                 if larger > 0 {
-                    work.call::<S>(size + 1);
+                    work.call::<S>(together, size + 1);
                 }
+                let made = larger * (size + 1);
                 let pixels = work.pixels.wrapping_add(larger * work.tile);
-                let outputs = work.outputs.wrapping_add(larger * (size + 1));
-                Tiles { count: tiles - larger, pixels, outputs, tile: size * between, ..work }
-                    .call::<S>(size);
+                let outputs = work.outputs.wrapping_add(made);
+                let waiting = work.waiting.wrapping_add(made * together * PANEL);
+                let count = tiles - larger;
+                Tiles { count, pixels, outputs, waiting, tile: size * between, ..work }
+                    .call::<S>(together, size);
             }
         }
     }
@@ -318,163 +372,6 @@ impl Line<'_, '_, '_> {
                     for i in 0..pixels.len() {
                         S::fill(to.add(i * span * S::SIZE), count, q.zero_point);
                     }
-                }
-            }
-        }
-    }
-}
-
-/// Tiles of as many pixels each by the channels of a panel.
-#[derive(Clone, Copy)]
-struct Tiles<'b> {
-    count: usize,
-    panel: Panel<'b>,
-    /// The first step of the first pixel.
-    pixels: *const u8,
-    /// Bytes from the first pixel of a tile to the others, and to the next tile.
-    offsets: &'b [usize; MOST_TILE],
-    tile: usize,
-    steps: &'b Range<usize>,
-    /// Whether no steps follow.
-    is_last: bool,
-    /// Where the sums of a tile wait if they do.
-    waiting: *mut i32,
-    requantise: Requantise,
-    /// Where the elements of each pixel go, and how far from there the panel's are.
-    outputs: *const *mut u8,
-    within: usize,
-}
-
-impl Tiles<'_> {
-    /// Makes them.
-    ///
-    /// # Safety
-    /// In [`Work::run`]. There are as many pixels, of as many steps, places for their elements, and for sums that wait.
-    #[inline(always)]
-    unsafe fn call<S: Integers>(self, pixels: usize) {
-        // Constant conditions, so that no code is made for the sizes that an instruction set does not take.
-        macro_rules! size {
-            ($m:literal) => {
-                if const { $m <= S::TILE } {
-                    // SAFETY: the caller's.
-                    unsafe {
-                        if const { S::LANES < PANEL } && self.panel.width > S::LANES {
-                            S::call(Sized::<$m, 2>(self));
-                        } else {
-                            S::call(Sized::<$m, 1>(self));
-                        }
-                    }
-                }
-            };
-        }
-        match pixels {
-            1 => size!(1),
-            2 => size!(2),
-            3 => size!(3),
-            4 => size!(4),
-            5 => size!(5),
-            6 => size!(6),
-            7 => size!(7),
-            8 => size!(8),
-            9 => size!(9),
-            10 => size!(10),
-            11 => size!(11),
-            12 => size!(12),
-            _ => {}
-        }
-    }
-}
-
-/// [`Tiles`] of `M` pixels and `N` vectors as a job.
-struct Sized<'b, const M: usize, const N: usize>(Tiles<'b>);
-
-impl<const M: usize, const N: usize> Work for Sized<'_, M, N> {
-    #[inline(always)]
-    fn run<S: Integers>(self) {
-        let Tiles { panel, steps, requantise: how, .. } = self.0;
-        let waiting = self.0.waiting.cast::<[[S::Sums; N]; M]>();
-        let offsets: [usize; M] = core::array::from_fn(|i| self.0.offsets[i]);
-        let (width, fours) = (panel.width, steps.len() / 4);
-        // SAFETY: this is within a job of this instruction set; the rest is the caller's. Vectors of a narrow panel reach no
-        // further beyond it than `Panels::reach` says.
-        unsafe {
-            let first = panel.weights().as_ptr().add(steps.start * width);
-            let mut scales = [S::scales(panel.multipliers(), width); N];
-            for (v, scales) in scales.iter_mut().enumerate().skip(1) {
-                *scales = S::scales(panel.multipliers().add(4 * S::LANES * v), width);
-            }
-            let ends = S::ends(how);
-            for tile in 0..self.0.count {
-                let mut pixels = self.0.pixels.add(tile * self.0.tile);
-                let mut weights = first;
-                let mut sums = if steps.start == 0 {
-                    let biases = panel.bytes.as_ptr();
-                    let mut sums = [S::sums(biases, width); N];
-                    for (v, sums) in sums.iter_mut().enumerate().skip(1) {
-                        *sums = S::sums(biases.add(4 * S::LANES * v), width);
-                    }
-                    [sums; M]
-                } else {
-                    waiting.read_unaligned()
-                };
-                for _ in 0..fours {
-                    add_steps::<S, M, N, 4>(&mut sums, weights, width, pixels, &offsets);
-                    (weights, pixels) = (weights.wrapping_add(4 * width), pixels.wrapping_add(4 * S::SIZE));
-                }
-                if steps.len() % 4 > 0 {
-                    add_steps::<S, M, N, 2>(&mut sums, weights, width, pixels, &offsets);
-                }
-                if !self.0.is_last {
-                    return waiting.write_unaligned(sums);
-                }
-                let out = |i: usize| self.0.outputs.add(tile * M + i).read().add(self.0.within);
-                if S::HAS_PARTS || width == N * S::LANES {
-                    requantise::<S, N, M>(&sums, &scales, &ends, width, out);
-                    continue;
-                }
-                let mut bytes = [[0; PANEL]; M];
-                let first = bytes.as_mut_ptr();
-                requantise::<S, N, M>(&sums, &scales, &ends, width, |i| first.add(i).cast());
-                for (i, bytes) in bytes.iter().enumerate() {
-                    out(i).copy_from_nonoverlapping(bytes.as_ptr(), width);
-                }
-            }
-        }
-    }
-}
-
-/// Adds the products of two or four steps, which lie together, of the pixels at these offsets.
-///
-/// # Safety
-/// In [`Work::run`]. The weights are good for `N` vectors of a panel of this width, and each pixel for the steps.
-#[inline(always)]
-unsafe fn add_steps<S: Integers, const M: usize, const N: usize, const STEPS: usize>(
-    sums: &mut [[S::Sums; N]; M],
-    weights: *const u8,
-    width: usize,
-    pixels: *const u8,
-    offsets: &[usize; M],
-) {
-    let in_two = const { S::DEPTH < STEPS };
-    // SAFETY: the caller's.
-    unsafe {
-        let mut first = [S::weights::<STEPS, 0>(weights, width); N];
-        let mut second = first;
-        for v in 0..N {
-            let weights = weights.add(STEPS * S::LANES * v);
-            first[v] = S::weights::<STEPS, 0>(weights, width);
-            if in_two {
-                second[v] = S::weights::<STEPS, 1>(weights, width);
-            }
-        }
-        for i in 0..M {
-            let pixel = pixels.add(offsets[i]);
-            let x = S::steps::<STEPS>(pixel);
-            let y = if in_two { S::steps::<STEPS>(pixel.add(S::DEPTH * S::SIZE)) } else { x };
-            for v in 0..N {
-                sums[i][v] = S::add_products(sums[i][v], x, first[v]);
-                if in_two {
-                    sums[i][v] = S::add_products(sums[i][v], y, second[v]);
                 }
             }
         }

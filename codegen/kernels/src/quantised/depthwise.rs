@@ -1,6 +1,7 @@
 //! Depthwise convolution: each channel has a filter of its own, and channels lie side by side in vectors.
 //!
-//! Two or four taps, one above the other, go together. Beyond the image a tap reads zero points, so that all windows have the
+//! Two or four taps, one above the other, go together. A vector of them is made once and serves all pixels in whose windows
+//! it lies. Beyond the image a tap reads zero points, so that all windows have the
 //! same sum of weights, whose part the biases are without.
 
 use core::mem::MaybeUninit;
@@ -12,8 +13,8 @@ use super::super::pixels::pixel;
 use super::super::rows::Rows;
 use super::super::shared::SharedRows;
 use super::conv::QConv;
-use super::integers::{Integers, LANES, MOST_DEPTH, Work, requantise};
-use super::panels::Panel;
+use super::integers::{Integers, LANES, MOST_DEPTH, Work};
+use super::panels::{NUMBER, Panel};
 
 /// The convolution's rows `y` and panels `tiles`.
 pub(super) struct Depthwise<'a> {
@@ -29,33 +30,35 @@ pub(super) struct Depthwise<'a> {
 const NEAR: usize = 32 * 1024;
 /// The most rows of a filter whose taps go together.
 const MOST_ROWS: usize = 8;
+/// The most panels whose channels go together, and how many channels these have.
+const MOST_PANELS: usize = 4;
+const MOST_CHANNELS: usize = MOST_PANELS * PANEL;
 /// The most groups of taps of a filter that go together.
 const MOST_GROUPS: usize = 32;
 
 impl Work for Depthwise<'_> {
     #[inline(always)]
     fn run<S: Integers>(self) {
-        let Depthwise { q, ref y, ref tiles, input, packed, .. } = self;
+        let Depthwise { q, ref y, ref tiles, input, .. } = self;
         let Conv { kernel, stride, .. } = q.conv;
         if kernel[0] > MOST_ROWS || kernel[0].div_ceil(S::DEPTH) * kernel[1] > MOST_GROUPS {
             return self.tap_by_tap();
         }
-        let panels = q.panels();
         let together = (NEAR / (stride[0] * input.shape.row_stride()).max(1)).max(1);
         for start in y.clone().step_by(together) {
             let y = start..y.end.min(start + together);
-            for tile in tiles.clone() {
+            for tile in tiles.clone().step_by(S::TOGETHER) {
                 let first = tile * PANEL;
-                let panel = Panel::of(&panels, packed, first);
-                let rows = PanelRows { conv: &self, y: y.clone(), panel, first };
+                let end = (tiles.end.min(tile + S::TOGETHER) * PANEL).min(q.conv.filters);
+                let rows = ChannelRows { conv: &self, y: y.clone(), first, lanes: end - first };
                 // SAFETY: this is within a job of this instruction set.
                 unsafe {
-                    if const { S::LANES == PANEL } {
-                        rows.call::<S, 1, 7>();
-                    } else if panel.width > LANES {
-                        rows.call::<S, 2, 4>();
+                    if const { S::TOGETHER == MOST_PANELS } {
+                        rows.call::<S, 4>();
+                    } else if rows.lanes > LANES {
+                        rows.call::<S, 2>();
                     } else {
-                        rows.call::<S, 1, 4>();
+                        rows.call::<S, 1>();
                     }
                 }
             }
@@ -104,15 +107,15 @@ impl Depthwise<'_> {
     }
 }
 
-/// Rows of the output by the channels of a panel, of which `first` is the first.
-struct PanelRows<'b, 'a> {
+/// Rows of the output by `lanes` channels of neighbouring panels, from `first` on.
+struct ChannelRows<'b, 'a> {
     conv: &'b Depthwise<'a>,
     y: Range<usize>,
-    panel: Panel<'b>,
     first: usize,
+    lanes: usize,
 }
 
-/// The weights of a panel, in groups of taps one above the other, and what else makes elements of sums.
+/// The weights of some channels, in groups of taps one above the other, and what else makes elements of sums.
 struct Filters<S: Integers, const V: usize> {
     weights: [MaybeUninit<[S::Factors; V]>; MOST_GROUPS],
     biases: [S::Sums; V],
@@ -122,25 +125,25 @@ struct Filters<S: Integers, const V: usize> {
     lanes: usize,
 }
 
-/// Where the row of a tap lies, from the panel's first channel on, and how far from there the next pixel is.
+/// Where the row of a tap lies, from the first channel on, and how far from there the next pixel is.
 type Place = (*const u8, usize);
 
-impl PanelRows<'_, '_> {
-    /// Makes them with `V` vectors of channels and, for filters and strides of the usual sizes, `P` pixels at once.
+impl ChannelRows<'_, '_> {
+    /// Makes them with `V` vectors of channels.
     ///
     /// # Safety
-    /// In [`Work::run`]; `V` vectors hold the panel's channels.
+    /// In [`Work::run`]; `V` vectors hold the channels.
     #[inline(always)]
-    unsafe fn call<S: Integers, const V: usize, const P: usize>(self) {
+    unsafe fn call<S: Integers, const V: usize>(self) {
         let Conv { kernel, stride, dilation, .. } = self.conv.q.conv;
-        let is_whole = S::HAS_PARTS || self.panel.width == V * S::LANES;
+        let is_whole = S::HAS_PARTS || self.lanes == V * S::LANES;
         // SAFETY: the caller's.
         unsafe {
             match (is_whole, kernel, stride[1], dilation[1]) {
-                (true, [3, 3], 1, 1) => S::call(Whole::<V, P, 3, 1>(self)),
-                (true, [3, 3], 2, 1) => S::call(Whole::<V, P, 3, 2>(self)),
-                (true, [5, 5], 1, 1) => S::call(Whole::<V, P, 5, 1>(self)),
-                (true, [5, 5], 2, 1) => S::call(Whole::<V, P, 5, 2>(self)),
+                (true, [3, 3], 1, 1) => S::call(Whole::<V, 3, 1, 3>(self)),
+                (true, [3, 3], 2, 1) => S::call(Whole::<V, 3, 2, 2>(self)),
+                (true, [5, 5], 1, 1) => S::call(Whole::<V, 5, 1, 5>(self)),
+                (true, [5, 5], 2, 1) => S::call(Whole::<V, 5, 2, 3>(self)),
                 (true, ..) => S::call(Each::<V, false>(self)),
                 (false, ..) => S::call(Each::<V, true>(self)),
             }
@@ -148,31 +151,33 @@ impl PanelRows<'_, '_> {
     }
 
     /// # Safety
-    /// As [`PanelRows::call`].
+    /// As [`ChannelRows::call`].
     #[inline(always)]
     unsafe fn filters<S: Integers, const V: usize>(&self) -> Filters<S, V> {
-        let (q, panel) = (self.conv.q, self.panel);
+        let Depthwise { q, packed, .. } = *self.conv;
         let [height, width] = q.conv.kernel;
-        let lanes = panel.width;
+        let panels = q.panels();
+        // A panel beyond the last channel has none, so nothing is read where it would be.
+        let lanes = |panel: usize| self.lanes.saturating_sub(panel * PANEL).min(PANEL);
+        let numbers =
+            |panel: usize| packed.as_ptr().wrapping_add((self.first + panel * PANEL) * panels.each());
         // SAFETY: the caller's. Vectors of a narrow panel reach no further beyond it than `Panels::reach` says.
         unsafe {
-            let mut biases = [S::sums(panel.bytes.as_ptr(), lanes); V];
-            let mut scales = [S::scales(panel.multipliers(), lanes); V];
-            if V == 2 {
-                biases[1] = S::sums(panel.bytes.as_ptr().add(4 * S::LANES), lanes);
-                scales[1] = S::scales(panel.multipliers().add(4 * S::LANES), lanes);
-            }
+            let biases = S::channels(|panel| (numbers(panel), lanes(panel)));
+            let scales =
+                S::channel_scales(|panel| (numbers(panel).wrapping_add(NUMBER * lanes(panel)), lanes(panel)));
             let mut all = [const { MaybeUninit::uninit() }; MOST_GROUPS];
             let mut groups = all.iter_mut();
             for ky in (0..height).step_by(S::DEPTH) {
                 for (kx, group) in groups.by_ref().take(width).enumerate() {
-                    let at =
-                        |i: usize| panel.weights().as_ptr().wrapping_add(((ky + i) * width + kx) * lanes);
-                    let rows: [_; MOST_DEPTH] = core::array::from_fn(at);
-                    group.write(S::weight_rows::<V>(&rows[..S::DEPTH.min(height - ky)], lanes));
+                    let at = |i: usize, panel: usize| {
+                        let tap = (ky + i) * width + kx;
+                        (numbers(panel).wrapping_add((2 * NUMBER + tap) * lanes(panel)), lanes(panel))
+                    };
+                    group.write(S::weight_rows::<V>(S::DEPTH.min(height - ky), at));
                 }
             }
-            Filters { weights: all, biases, scales, ends: S::ends(q.requantise), lanes }
+            Filters { weights: all, biases, scales, ends: S::ends(q.requantise), lanes: self.lanes }
         }
     }
 
@@ -191,7 +196,7 @@ impl PanelRows<'_, '_> {
         places
     }
 
-    /// The output's pixels of row `y`, from the panel's first channel on.
+    /// The output's pixels of row `y`, from the first channel on.
     #[inline(always)]
     fn outputs(&self, y: usize) -> *mut u8 {
         let output = &self.conv.output;
@@ -202,158 +207,120 @@ impl PanelRows<'_, '_> {
 }
 
 /// Makes the rows pixel by pixel, `V` vectors of channels, which a `PART` does not fill.
-struct Each<'b, 'a, const V: usize, const PART: bool>(PanelRows<'b, 'a>);
+struct Each<'b, 'a, const V: usize, const PART: bool>(ChannelRows<'b, 'a>);
 
 impl<const V: usize, const PART: bool> Work for Each<'_, '_, V, PART> {
     #[inline(always)]
     fn run<S: Integers>(self) {
         let rows = self.0;
-        let zeros = [rows.conv.q.zero_point; PANEL];
+        let zeros = [rows.conv.q.zero_point; MOST_CHANNELS];
         // SAFETY: this is within a job of this instruction set.
         unsafe {
             let filters = rows.filters::<S, V>();
             for y in rows.y.clone() {
                 let places = rows.places(y, (zeros.as_ptr(), 0));
-                edge::<S, V, PART>(&rows, &filters, &places, y, 0..rows.conv.output.width(), &zeros);
+                pixels::<S, V, PART>(&rows, &filters, &places, y, &zeros);
             }
         }
     }
 }
 
-/// Makes the rows of `V` vectors of channels, whose filters are `K` high and wide and whose stride is `STRIDE`, `P` pixels at
-/// a time.
-struct Whole<'b, 'a, const V: usize, const P: usize, const K: usize, const STRIDE: usize>(PanelRows<'b, 'a>);
+/// Makes the rows of `V` vectors of channels, whose filters are `K` high and wide and whose stride is `STRIDE`: column after
+/// column of the image, each of which is added to those of `LIVE` neighbouring pixels in whose windows it lies.
+struct Whole<'b, 'a, const V: usize, const K: usize, const STRIDE: usize, const LIVE: usize>(
+    ChannelRows<'b, 'a>,
+);
 
-impl<const V: usize, const P: usize, const K: usize, const STRIDE: usize> Work
-    for Whole<'_, '_, V, P, K, STRIDE>
+impl<const V: usize, const K: usize, const STRIDE: usize, const LIVE: usize> Work
+    for Whole<'_, '_, V, K, STRIDE, LIVE>
 {
     #[inline(always)]
     fn run<S: Integers>(self) {
+        const { assert!(LIVE == K.div_ceil(STRIDE)) };
         let rows = self.0;
         let Depthwise { q, input, output, .. } = rows.conv;
-        let zeros = [q.zero_point; PANEL];
-        let (width, pad) = (output.width(), q.conv.pads[1]);
+        let zeros = [q.zero_point; MOST_CHANNELS];
+        let (columns, pad) = (input.shape.width, q.conv.pads[1]);
         // SAFETY: this is within a job of this instruction set.
         unsafe {
             let filters = rows.filters::<S, V>();
             for y in rows.y.clone() {
                 let places = rows.places(y, (zeros.as_ptr(), 0));
-                if width < P {
-                    edge::<S, V, false>(&rows, &filters, &places, y, 0..width, &zeros);
-                    continue;
+                let mut out = rows.outputs(y);
+                let mut sums = [filters.biases; LIVE];
+                let place = |ky: usize, column: usize| {
+                    let (place, step) = places[ky];
+                    if column < columns { place.wrapping_add(column * step) } else { zeros.as_ptr() }
+                };
+                for column in 0..K - STRIDE {
+                    let at = column.wrapping_sub(pad);
+                    filters.add::<K, STRIDE, LIVE>(&mut sums, column, |ky| place(ky, at));
                 }
-                let out = rows.outputs(y);
-                for x in (0..width).step_by(P) {
-                    // The last ones are made with some before them, once more.
-                    let x = x.min(width - P);
-                    let left = (x * STRIDE).wrapping_sub(pad);
-                    let columns = (P - 1) * STRIDE + K;
-                    let is_inside = left.checked_add(columns).is_some_and(|end| end <= input.shape.width);
-                    let sums = if is_inside {
-                        filters.sums::<P, K, STRIDE>(|ky, column| {
-                            let (place, step) = places[ky];
-                            place.wrapping_add((left + column) * step)
-                        })
-                    } else {
-                        filters.sums::<P, K, STRIDE>(|ky, column| {
-                            let ((place, step), x) = (places[ky], left.wrapping_add(column));
-                            if x < input.shape.width { place.wrapping_add(x * step) } else { zeros.as_ptr() }
-                        })
-                    };
-                    let first = out.wrapping_add(x * q.conv.filters);
-                    requantise::<S, V, P>(&sums, &filters.scales, &filters.ends, filters.lanes, |m| {
-                        first.wrapping_add(m * q.conv.filters)
-                    });
+                for x in 0..output.width() {
+                    for column in K - STRIDE..K {
+                        let at = (x * STRIDE + column).wrapping_sub(pad);
+                        filters.add::<K, STRIDE, LIVE>(&mut sums, column, |ky| place(ky, at));
+                    }
+                    S::requantise_channels(sums[0], filters.scales, &filters.ends, out, filters.lanes);
+                    for m in 1..LIVE {
+                        sums[m - 1] = sums[m];
+                    }
+                    sums[LIVE - 1] = filters.biases;
+                    out = out.wrapping_add(q.conv.filters);
                 }
             }
         }
     }
 }
-
-/// The most columns of windows that [`Filters::sums`] takes.
-const MOST_COLUMNS: usize = 17;
 
 impl<S: Integers, const V: usize> Filters<S, V> {
-    /// The sums of `P` pixels, whose windows' rows and columns are at these places.
+    /// Adds the taps of a column, counted from the first pixel's window, to the pixels in whose windows it lies.
     ///
     /// # Safety
-    /// In [`Work::run`]; the columns are there.
+    /// In [`Work::run`]; the taps are there.
     #[inline(always)]
-    unsafe fn sums<const P: usize, const K: usize, const STRIDE: usize>(
+    unsafe fn add<const K: usize, const STRIDE: usize, const LIVE: usize>(
         &self,
-        place: impl Fn(usize, usize) -> *const u8,
-    ) -> [[S::Sums; V]; P] {
-        const { assert!((P - 1) * STRIDE + K <= MOST_COLUMNS) };
-        let mut sums = [self.biases; P];
-        for (group, weights) in self.weights[..K.div_ceil(S::DEPTH) * K].chunks_exact(K).enumerate() {
-            let (first, count) = (group * S::DEPTH, S::DEPTH.min(K - group * S::DEPTH));
-            // Column by column, each as code of its own, so that the sums stay in registers.
-            macro_rules! columns {
-                ($($column:literal)*) => {
-                    $(if const { $column < (P - 1) * STRIDE + K } {
-                        let rows = [0, 1, 2, 3].map(|i| place((first + i).min(K - 1), $column));
-                        // SAFETY: the caller's.
-                        unsafe {
-                            let taps = S::rows::<V>(&rows[..count], self.lanes);
-                            add_column::<S, V, P, K, STRIDE, $column>(&mut sums, &taps, weights);
-                        }
-                    })*
-                };
-            }
-            columns!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16);
-        }
-        sums
-    }
-}
-
-/// Adds what a column's taps add to the pixels in whose windows it lies.
-///
-/// # Safety
-/// In [`Work::run`]; there are `K` weights.
-#[inline(always)]
-unsafe fn add_column<
-    S: Integers,
-    const V: usize,
-    const P: usize,
-    const K: usize,
-    const STRIDE: usize,
-    const COLUMN: usize,
->(
-    sums: &mut [[S::Sums; V]; P],
-    taps: &[S::Factors; V],
-    weights: &[MaybeUninit<[S::Factors; V]>],
-) {
-    for (m, sums) in sums.iter_mut().enumerate() {
-        let kx = COLUMN.wrapping_sub(m * STRIDE);
-        if kx < K {
+        sums: &mut [[S::Sums; V]; LIVE],
+        column: usize,
+        place: impl Fn(usize) -> *const u8,
+    ) {
+        for group in 0..K.div_ceil(S::DEPTH) {
+            let first = group * S::DEPTH;
+            let rows = [0, 1, 2, 3].map(|i| place((first + i).min(K - 1)));
             // SAFETY: the caller's.
             unsafe {
-                let weights = weights[kx].assume_init_ref();
-                for v in 0..V {
-                    sums[v] = S::add_products(sums[v], taps[v], weights[v]);
+                let taps = S::rows::<V>(&rows[..S::DEPTH.min(K - first)], self.lanes);
+                for (m, sums) in sums.iter_mut().enumerate() {
+                    let kx = column.wrapping_sub(m * STRIDE);
+                    if kx < K {
+                        let weights = self.weights[group * K + kx].assume_init_ref();
+                        for v in 0..V {
+                            sums[v] = S::add_products(sums[v], taps[v], weights[v]);
+                        }
+                    }
                 }
             }
         }
     }
 }
 
-/// Makes pixels `x` of row `y` one by one, whatever of their windows lies within the image.
+/// Makes the pixels of row `y` one by one.
 ///
 /// # Safety
-/// In [`Work::run`]; the panel's channels number `V` vectors, or fewer if it is a `PART`.
+/// In [`Work::run`]; the channels number `V` vectors, or fewer if they are a `PART` or the set has parts.
 #[inline(always)]
-unsafe fn edge<S: Integers, const V: usize, const PART: bool>(
-    rows: &PanelRows<'_, '_>,
+unsafe fn pixels<S: Integers, const V: usize, const PART: bool>(
+    rows: &ChannelRows<'_, '_>,
     filters: &Filters<S, V>,
     places: &[Place; MOST_ROWS],
     y: usize,
-    x: Range<usize>,
-    zeros: &[u8; PANEL],
+    zeros: &[u8; MOST_CHANNELS],
 ) {
-    let Depthwise { q, input, .. } = rows.conv;
+    let Depthwise { q, input, output, .. } = rows.conv;
     let Conv { kernel, stride, dilation, pads, .. } = q.conv;
     let out = rows.outputs(y);
-    for x in x {
+    for x in 0..output.width() {
         // SAFETY: the caller's. Elements within the image are there, and the output's are the caller's.
         unsafe {
             let mut sums = filters.biases;
@@ -361,7 +328,7 @@ unsafe fn edge<S: Integers, const V: usize, const PART: bool>(
                 for kx in 0..kernel[1] {
                     let ix = (x * stride[1] + kx * dilation[1]).wrapping_sub(pads[1]);
                     let is_inside = ix < input.shape.width;
-                    let mut rooms = [[0; PANEL]; MOST_DEPTH];
+                    let mut rooms = [[0; MOST_CHANNELS]; MOST_DEPTH];
                     let mut taps = [zeros.as_ptr(); MOST_DEPTH];
                     let count = S::DEPTH.min(kernel[0] - first);
                     for ((tap, room), &(place, step)) in
@@ -383,9 +350,9 @@ unsafe fn edge<S: Integers, const V: usize, const PART: bool>(
                 }
             }
             let to = out.wrapping_add(x * q.conv.filters);
-            let mut room = [0; PANEL];
+            let mut room = [0; MOST_CHANNELS];
             let made = if PART { room.as_mut_ptr() } else { to };
-            requantise::<S, V, 1>(&[sums], &filters.scales, &filters.ends, filters.lanes, |_| made);
+            S::requantise_channels(sums, filters.scales, &filters.ends, made, filters.lanes);
             if PART {
                 to.copy_from_nonoverlapping(room.as_ptr(), filters.lanes);
             }

@@ -4,14 +4,12 @@ use super::super::arch::{Isa, Kind, Portable};
 use super::Requantise;
 #[cfg(target_arch = "aarch64")]
 use super::neon;
+use super::panels::NUMBER;
 #[cfg(target_arch = "x86_64")]
 use super::{avx2, avx512};
 
 /// The fewest sums of a vector: half a panel.
 pub(crate) const LANES: usize = 8;
-
-/// The largest [`Integers::TILE`].
-pub(crate) const MOST_TILE: usize = 12;
 
 /// The largest [`Integers::DEPTH`].
 pub(crate) const MOST_DEPTH: usize = 4;
@@ -65,8 +63,10 @@ pub(crate) unsafe trait Integers: Copy + 'static {
     const DEPTH: usize;
     /// Bytes of a tensor's element that is gathered.
     const SIZE: usize;
-    /// Most pixels of a tile of a panel.
+    /// Most pixels of a tile of one panel or two.
     const TILE: usize;
+    /// Panels that go together: one, of as many vectors as it takes, or at most four, of a vector each.
+    const TOGETHER: usize;
 
     /// The numbers at `p`, the lowest byte of each first.
     unsafe fn sums(p: *const u8, lanes: usize) -> Self::Sums;
@@ -76,10 +76,53 @@ pub(crate) unsafe trait Integers: Copy + 'static {
     unsafe fn weights<const STEPS: usize, const PART: usize>(p: *const u8, lanes: usize) -> Self::Factors;
     /// The next gathered elements of a pixel that go together, no more than `STEPS`, in every lane.
     unsafe fn steps<const STEPS: usize>(p: *const u8) -> Self::Factors;
-    /// Bytes of `V` vectors from each of these rows, at most [`Integers::DEPTH`]. Those of missing rows are some number.
+    /// The numbers of a depthwise convolution's channels, of [`Integers::TOGETHER`] panels, in an order of the set's own. `at`
+    /// says where those of a panel are, and how many.
+    #[inline(always)]
+    unsafe fn channels<const V: usize>(at: impl Fn(usize) -> (*const u8, usize)) -> [Self::Sums; V] {
+        let (p, lanes) = at(0);
+        // SAFETY: the caller's.
+        unsafe {
+            let mut all = [Self::sums(p, lanes); V];
+            for (v, sums) in all.iter_mut().enumerate().skip(1) {
+                *sums = Self::sums(p.add(NUMBER * Self::LANES * v), lanes);
+            }
+            all
+        }
+    }
+    /// The same of floats.
+    #[inline(always)]
+    unsafe fn channel_scales<const V: usize>(at: impl Fn(usize) -> (*const u8, usize)) -> [Self::Scales; V] {
+        let (p, lanes) = at(0);
+        // SAFETY: the caller's.
+        unsafe {
+            let mut all = [Self::scales(p, lanes); V];
+            for (v, scales) in all.iter_mut().enumerate().skip(1) {
+                *scales = Self::scales(p.add(NUMBER * Self::LANES * v), lanes);
+            }
+            all
+        }
+    }
+    /// Bytes of these channels, in that order, from each of these rows, at most [`Integers::DEPTH`]. Those of missing rows are
+    /// some number.
     unsafe fn rows<const V: usize>(rows: &[*const u8], lanes: usize) -> [Self::Factors; V];
-    /// The same of signed bytes. Those of missing rows are 0.
-    unsafe fn weight_rows<const V: usize>(rows: &[*const u8], lanes: usize) -> [Self::Factors; V];
+    /// The same of so many rows of signed bytes, which are where `at` says of each row and panel. Those of missing rows are 0.
+    unsafe fn weight_rows<const V: usize>(
+        rows: usize,
+        at: impl Fn(usize, usize) -> (*const u8, usize),
+    ) -> [Self::Factors; V];
+    /// Writes to `out` the elements that the sums of these channels, in that order, become.
+    #[inline(always)]
+    unsafe fn requantise_channels<const V: usize>(
+        sums: [Self::Sums; V],
+        scales: [Self::Scales; V],
+        ends: &Self::Ends,
+        out: *mut u8,
+        lanes: usize,
+    ) {
+        // SAFETY: the caller's.
+        unsafe { Self::requantise_all(&[sums], &scales, ends, lanes, |_| out) }
+    }
     /// Adds to each lane the products of a tensor's elements and weights, whose sum does not leave 32 bits; the lane may
     /// (modulo 2^32).
     unsafe fn add_products(sums: Self::Sums, elements: Self::Factors, weights: Self::Factors) -> Self::Sums;
@@ -107,22 +150,24 @@ pub(crate) unsafe trait Integers: Copy + 'static {
             Self::requantise(sums[1], scales[1], ends, out.add(Self::LANES), Self::LANES);
         }
     }
-    /// The same of vectors of four pixels.
+    /// The same of the one, two or four vectors of each pixel, of which pixel `i` goes to `out(i)`.
     #[inline(always)]
-    unsafe fn requantise_four(
-        sums: [Self::Sums; 4],
-        scales: Self::Scales,
+    unsafe fn requantise_all<const V: usize, const M: usize>(
+        sums: &[[Self::Sums; V]; M],
+        scales: &[Self::Scales; V],
         ends: &Self::Ends,
-        out: [*mut u8; 4],
         lanes: usize,
+        out: impl Fn(usize) -> *mut u8,
     ) {
-        let [a, b, c, d] = out;
-        // SAFETY: the caller's.
-        unsafe {
-            Self::requantise(sums[0], scales, ends, a, lanes);
-            Self::requantise(sums[1], scales, ends, b, lanes);
-            Self::requantise(sums[2], scales, ends, c, lanes);
-            Self::requantise(sums[3], scales, ends, d, lanes);
+        for (i, sums) in sums.iter().enumerate() {
+            // SAFETY: the caller's.
+            unsafe {
+                if V == 2 {
+                    Self::requantise_two([sums[0], sums[1]], [scales[0], scales[1]], ends, out(i));
+                } else {
+                    Self::requantise(sums[0], scales[0], ends, out(i), lanes);
+                }
+            }
         }
     }
     /// Does the work as a function of its own, compiled for this instruction set.
@@ -156,41 +201,6 @@ pub(crate) unsafe trait Integers: Copy + 'static {
     }
 }
 
-/// Writes the elements that the sums of one or two vectors of each pixel become, of pixel `i` to `out(i)`.
-///
-/// # Safety
-/// In [`Work::run`]; there is room for `V` vectors of each, or for so many lanes where the set has parts.
-#[inline(always)]
-pub(crate) unsafe fn requantise<S: Integers, const V: usize, const M: usize>(
-    sums: &[[S::Sums; V]; M],
-    scales: &[S::Scales; V],
-    ends: &S::Ends,
-    lanes: usize,
-    out: impl Fn(usize) -> *mut u8,
-) {
-    // SAFETY: the caller's.
-    unsafe {
-        if let &[c, d] = &scales[..] {
-            for (i, sums) in sums.iter().enumerate() {
-                S::requantise_two([sums[0], sums[1]], [c, d], ends, out(i));
-            }
-            return;
-        }
-        let mut next = 0;
-        while next < M {
-            // Of fewer than four pixels, the last again. (No closures that core calls: they are not of the instruction set.)
-            let [a, b, c, d] = [next, next + 1, next + 2, next + 3].map(|i| i.min(M - 1));
-            if a == d {
-                S::requantise(sums[a][0], scales[0], ends, out(a), lanes);
-            } else {
-                let four = [sums[a][0], sums[b][0], sums[c][0], sums[d][0]];
-                S::requantise_four(four, scales[0], ends, [out(a), out(b), out(c), out(d)], lanes);
-            }
-            next += 4;
-        }
-    }
-}
-
 /// Bytes of `V` portable vectors from each of these rows, each as such a number; those of missing rows are 0.
 ///
 /// # Safety
@@ -216,6 +226,7 @@ unsafe impl Integers for Portable {
     const DEPTH: usize = 2;
     const SIZE: usize = 2;
     const TILE: usize = 2;
+    const TOGETHER: usize = 1;
 
     #[inline(always)]
     unsafe fn sums(p: *const u8, _: usize) -> Self::Sums {
@@ -249,9 +260,12 @@ unsafe impl Integers for Portable {
     }
 
     #[inline(always)]
-    unsafe fn weight_rows<const V: usize>(rows: &[*const u8], _: usize) -> [Self::Factors; V] {
+    unsafe fn weight_rows<const V: usize>(
+        rows: usize,
+        at: impl Fn(usize, usize) -> (*const u8, usize),
+    ) -> [Self::Factors; V] {
         // SAFETY: the caller's.
-        unsafe { pairs(rows, |byte| byte.cast_signed().into()) }
+        unsafe { pairs(&[at(0, 0).0, at(1, 0).0][..rows], |byte| byte.cast_signed().into()) }
     }
 
     #[inline(always)]

@@ -23,6 +23,7 @@ mod neon;
 mod panels;
 pub mod pool;
 pub mod table;
+mod tiles;
 
 /// 1.5 · 2^23: adding it to a number below 2^22 rounds that number to an integer, which the low bits then hold.
 const ROUND: f32 = 12_582_912.0;

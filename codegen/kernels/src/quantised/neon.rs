@@ -57,6 +57,7 @@ unsafe impl Integers for Neon {
     const DEPTH: usize = 2;
     const SIZE: usize = 2;
     const TILE: usize = 4;
+    const TOGETHER: usize = 1;
 
     #[inline(always)]
     unsafe fn sums(p: *const u8, _: usize) -> Self::Sums {
@@ -110,10 +111,14 @@ unsafe impl Integers for Neon {
     }
 
     #[inline(always)]
-    unsafe fn weight_rows<const V: usize>(rows: &[*const u8], lanes: usize) -> [Self::Factors; V] {
+    unsafe fn weight_rows<const V: usize>(
+        rows: usize,
+        at: impl Fn(usize, usize) -> (*const u8, usize),
+    ) -> [Self::Factors; V] {
+        let all = [at(0, 0).0, at(1, 0).0];
         // SAFETY: the caller's.
         unsafe {
-            let mut pairs = Self::rows::<V>(rows, lanes);
+            let mut pairs = Self::rows::<V>(&all[..rows], V * LANES);
             for numbers in pairs.iter_mut().flatten() {
                 // The sign of the lower byte of each number.
                 *numbers = vshrq_n_s16::<8>(vshlq_n_s16::<8>(*numbers));

@@ -13,7 +13,7 @@ use super::super::arch::PANEL;
 use super::integers::LANES;
 
 /// Bytes of a bias, and of a multiplier.
-const NUMBER: usize = 4;
+pub(crate) const NUMBER: usize = 4;
 
 /// Shape of packed weights: `groups` times `filters` sums of `steps` products.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -142,11 +142,5 @@ impl<'a> Panel<'a> {
     #[inline(always)]
     pub fn weights(&self) -> &'a [u8] {
         &self.bytes[2 * NUMBER * self.width..]
-    }
-
-    /// Where its multipliers begin.
-    #[inline(always)]
-    pub fn multipliers(&self) -> *const u8 {
-        self.bytes[NUMBER * self.width..].as_ptr()
     }
 }

@@ -107,11 +107,13 @@ fn quantised(random: &mut Random, conv: Conv) -> QConv {
 #[test]
 fn convolutions_are_exact() {
     let mut random = Random(73);
-    for case in 0..140 {
+    for case in 0..200 {
         let mut groups = *random.pick(&[1, 1, 1, 2, 3]);
-        let (mut channels, mut filters) = (groups * random.within(1, 18), groups * random.within(1, 40));
+        // As many panels as go together, fewer and more.
+        let most = *random.pick(&[16, 40, 150]);
+        let (mut channels, mut filters) = (groups * random.within(1, 18), groups * random.within(1, most));
         if case % 2 == 0 {
-            channels = *random.pick(&[1, 3, 8, 16, 20, 24, 37, 40, 64]);
+            channels = *random.pick(&[1, 3, 8, 16, 20, 24, 37, 40, 48, 64, 70, 96, 130, 144]);
             (filters, groups) = (channels, channels);
         }
         let kernel = *random.pick(&[[1, 1], [1, 1], [3, 3], [3, 3], [3, 3], [5, 5], [2, 4], [1, 3], [4, 1]]);
@@ -138,7 +140,9 @@ fn parts_of_windows_add_up() {
         (1500, 20, 1, [1, 1], [2, 4]),
         (1367, 7, 1, [1, 1], [1, 7]),
         (4100, 33, 1, [1, 1], [1, 2]),
+        (701, 20, 1, [1, 2], [2, 4]),
         (300, 150, 1, [3, 3], [3, 3]),
+        (160, 118, 1, [3, 3], [3, 15]),
         (2 * 301, 2 * 9, 2, [3, 2], [4, 3]),
         (9000, 3, 1, [1, 1], [1, 1]),
     ] {
