@@ -175,7 +175,17 @@ fn the_page_of_pbqp_has_what_a_profile_has() {
     let mut device = DeviceProfile::find("generic", Path::new("")).unwrap();
     let mut measured: BTreeMap<(String, u64), Measured> = BTreeMap::new();
     let mut convolutions = Vec::new();
-    let names = ["alexnet", "vgg_b", "vgg_c", "vgg16", "vgg_e", "googlenet", "resnet50", "inception_v2"];
+    let names = [
+        "alexnet",
+        "vgg_b",
+        "vgg_c",
+        "vgg16",
+        "vgg_e",
+        "googlenet",
+        "resnet50",
+        "squeezenet1_0",
+        "inception_v2",
+    ];
     for name in names {
         let mut opened = open::open(&format!("builtin:{name}")).unwrap();
         opened.spec.storage = Some(StorageModel::Edges);

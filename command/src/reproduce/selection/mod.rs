@@ -88,11 +88,10 @@ fn as_counted(mut instance: Instance) -> Instance {
 
 /// The command that makes a page from this profile.
 fn command(paper: &str, device: &DeviceProfile) -> String {
-    let mut command = format!("csdfc reproduce {paper} -o docs/{paper}");
-    if device.name != DEVICE {
-        command.push_str(&format!(" --device {}.ron", device.name));
+    match device.name.as_str() {
+        DEVICE => format!("csdfc reproduce {paper} -o docs/{paper}"),
+        other => format!("csdfc reproduce {paper} -o docs/{paper}/{other} --device {other}.ron"),
     }
-    command
 }
 
 /// Numbers of workers with which anything was measured.
