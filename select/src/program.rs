@@ -9,7 +9,10 @@
 //!
 //! Nothing of this is needed to solve instances; it is what the exact method is compared with.
 
-use good_lp::solvers::microlp::microlp;
+#[cfg(feature = "highs")]
+use good_lp::solvers::highs::highs as solver;
+#[cfg(not(feature = "highs"))]
+use good_lp::solvers::microlp::microlp as solver;
 use good_lp::{
     Expression, ProblemVariables, ResolutionError, Solution, SolverModel, Variable, constraint, variable,
 };
@@ -85,7 +88,7 @@ pub fn solve(
         Quantity::Memory => memory.clone(),
         Quantity::Workspace => workspace.into(),
     };
-    let mut program = variables.minimise(objective).using(microlp);
+    let mut program = variables.minimise(objective).using(solver);
     for candidates in &layers {
         let taken: Expression = candidates.iter().map(|(_, taken)| *taken).sum();
         program = program.with(constraint!(taken == 1.0));
