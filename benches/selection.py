@@ -102,8 +102,10 @@ def bench(args, name):
         fired = counted(args.csdfc, at(f"{method}.json"))
         ends = ("input", "output")
         chosen = {layer: primitive for layer, primitive in selection["choice"].items() if primitive not in ends}
-        # What else fired are conversions, which have names of their own.
-        selection["is_counted"] = {layer: fired.get(layer) for layer in chosen} == chosen
+        # What else fires are conversions.
+        others = [primitive for layer, primitive in fired.items() if layer not in chosen]
+        is_complete = {layer: fired.get(layer) for layer in chosen} == chosen
+        selection["is_counted"] = is_complete and all(primitive.startswith("convert-") for primitive in others)
     frame = session(at("onnx"))
     times = {method: [] for method in [*found, "onnxruntime"]}
     for _ in range(args.rounds):

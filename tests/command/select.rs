@@ -270,7 +270,9 @@ fn a_selection_is_planned_and_run() {
     assert_eq!(primitives[0].iter().filter(is_sum2d).count(), 9, "{:?}", primitives[0]);
     assert_ne!(primitives[0], primitives[4]);
 
-    let error =
-        fails(folder, &["select", "app.ron", "--device", "board.ron", "--front", "--plan-out", "p.json"]);
+    let exact = ["select", "app.ron", "--device", "board.ron", "--plan-out"];
+    let printed = ok(&[&exact[..], &["-"]].concat());
+    assert_eq!(printed, std::fs::read_to_string(folder.join("plan.json")).unwrap());
+    let error = fails(folder, &[&exact[..], &["p.json", "--front"]].concat());
     assert!(error.contains("--front") && error.contains("--plan-out"), "{error}");
 }

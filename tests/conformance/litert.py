@@ -9,9 +9,8 @@ import zipfile
 
 import numpy as np
 
-from csdfc import Failed, Refused
+from csdfc import Failed
 from flat import Model
-from summary import FAILED, PASSED, REFUSED
 
 # How far a float may be from LiteRT's, as a share of the largest element of its tensor.
 TOLERANCE = 1e-4
@@ -48,12 +47,12 @@ def run(tool, summary, only, seed):
         for draw in range(DRAWN):
             case = f"tflite {name} {draw}"
             if re.search(only, case):
-                add(summary, "tflite operators", case, lambda: drawn(tool, make, [seed, number, draw]))
+                summary.check("tflite operators", case, lambda: drawn(tool, make, [seed, number, draw]))
     for number, (name, make) in enumerate(QUANTISED.items()):
         for kind in ["int8", "uint8"]:
             case = f"tflite {name} {kind}"
             if re.search(only, case):
-                add(summary, "tflite integers", case, lambda: drawn_integers(tool, name, make, kind, [seed, number]))
+                summary.check("tflite integers", case, lambda: drawn_integers(tool, name, make, kind, [seed, number]))
     for package, digest, networks in WHEELS:
         chosen = [name for name in networks if re.search(only, name)]
         if not chosen:
@@ -63,17 +62,7 @@ def run(tool, summary, only, seed):
             print(f"SKIPPED: networks of {package}: the package cannot be had")
             continue
         for name in chosen:
-            add(summary, "tflite networks", name, lambda: network(tool, files[name], name, seed))
-
-
-def add(summary, part, case, check):
-    try:
-        note = check()
-        summary.add(part, case, PASSED, notes=[note] if note else [])
-    except Refused as why:
-        summary.add(part, case, REFUSED, str(why))
-    except Failed as why:
-        summary.add(part, case, FAILED, str(why))
+            summary.check("tflite networks", name, lambda: network(tool, files[name], name, seed))
 
 
 def fetched(tool, package, digest):
@@ -184,7 +173,8 @@ def network(tool, file, name, seed):
         made = tool.run_crate(plan, feeds.values(), tool.work / "tflite-crate")
         if any(one.tobytes() != two.tobytes() for one, two in zip(outputs, made, strict=True)):
             raise Failed("the crate does not give the bytes of run")
-    return f"{name}: largest difference {worst:.1e} of the largest element{', and its crate' if name in EMITTED else ''}"
+    crate = ", and its crate" if name in EMITTED else ""
+    return [f"{name}: largest difference {worst:.1e} of the largest element{crate}"]
 
 
 def drawn(tool, make, seed):
@@ -229,7 +219,8 @@ def drawn_integers(tool, name, make, kind, seed):
         raise Failed(f"integers differ by {most} steps")
     if differ > (1 - least) * total:
         raise Failed(f"{differ} of {total} integers differ")
-    return f"{name}, {kind}: {differ} of {total} integers differ, by {most} steps at most" + (f" ({why})" if differ and why else "")
+    because = f" ({why})" if differ and why else ""
+    return [f"{name}, {kind}: {differ} of {total} integers differ, by {most} steps at most{because}"]
 
 
 # Models of one operator of floats. Each takes a model and a generator, and gives the output.

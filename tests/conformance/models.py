@@ -8,8 +8,8 @@ import onnx
 import onnxruntime
 from onnx import TensorProto, helper
 
-from csdfc import Failed, Refused, file_name
-from summary import FAILED, PASSED, REFUSED
+from csdfc import Failed, file_name
+from summary import FAILED
 
 # By precision, how far an output may be from ONNX Runtime's at fp32, as a share of its largest element.
 TOLERANCES = {"fp32": 1e-4, "half": 2e-2}
@@ -27,49 +27,35 @@ def run(tool, summary, folder, only, seed):
     for file in files:
         if not re.search(only, file.stem):
             continue
-        try:
-            notes = [note for precision in TOLERANCES for note in beside_runtime(tool, file, seed, precision)]
-            summary.add("models", file.stem, PASSED, notes=notes)
-        except Refused as why:
-            summary.add("models", file.stem, REFUSED, str(why))
-        except Failed as why:
-            summary.add("models", file.stem, FAILED, str(why))
+        precisions = lambda: [note for at in TOLERANCES for note in beside_runtime(tool, file, seed, at)]
+        summary.check("models", file.stem, precisions)
 
 
 def run_emitted(tool, summary, folder, only, seed):
-    """The crates of the smallest plans give the bytes that `run` gives."""
     for file in sorted(folder.glob("*.onnx")):
-        if not re.search(only, file.stem):
-            continue
-        try:
-            session = start(file)
-            feeds, names = draw_inputs(session, seed), [output.name for output in session.get_outputs()]
-            plan = tool.work / f"{file.stem}.json"
-            tool.plan(file, ["--mem", "min"], plan)
-            expected = tool.run(plan, feeds, names, tool.work / file.stem)
-            made = tool.run_crate(plan, feeds.values(), tool.work / f"{file.stem}-crate")
-            for name, one, other in zip(names, expected, made, strict=True):
-                if one.shape != other.shape or one.tobytes() != other.tobytes():
-                    raise Failed(f"{name} is not byte for byte that of run")
-            summary.add("emitted", file.stem, PASSED)
-        except Refused as why:
-            summary.add("emitted", file.stem, REFUSED, str(why))
-        except Failed as why:
-            summary.add("emitted", file.stem, FAILED, str(why))
+        if re.search(only, file.stem):
+            summary.check("emitted", file.stem, lambda: emitted(tool, file, seed))
+
+
+def emitted(tool, file, seed):
+    """The crate of the smallest plan gives the bytes that `run` gives."""
+    session = start(file)
+    feeds, names = draw_inputs(session, seed), [output.name for output in session.get_outputs()]
+    plan = tool.work / f"{file.stem}.json"
+    tool.plan(file, ["--mem", "min"], plan)
+    expected = tool.run(plan, feeds, names, tool.work / file.stem)
+    made = tool.run_crate(plan, feeds.values(), tool.work / f"{file.stem}-crate")
+    for name, one, other in zip(names, expected, made, strict=True):
+        if one.shape != other.shape or one.tobytes() != other.tobytes():
+            raise Failed(f"{name} is not byte for byte that of run")
 
 
 def run_joint(tool, summary, folder, only, seed):
     """Plans on a measured device, whose primitives are chosen within little memory, give ONNX Runtime's numbers."""
     for name in JOINT:
         file = folder / f"{name}.onnx"
-        if not re.search(only, name):
-            continue
-        try:
-            summary.add("joint", name, PASSED, notes=[joint_beside_runtime(tool, file, seed)])
-        except Refused as why:
-            summary.add("joint", name, REFUSED, str(why))
-        except Failed as why:
-            summary.add("joint", name, FAILED, str(why))
+        if re.search(only, name):
+            summary.check("joint", name, lambda: [joint_beside_runtime(tool, file, seed)])
 
 
 def joint_beside_runtime(tool, file, seed):

@@ -4,6 +4,8 @@ import json
 import re
 from collections import defaultdict
 
+from csdfc import Failed, Refused
+
 PASSED, FAILED, REFUSED, UNCLAIMED = "passed", "failed", "refused", "not claimed"
 
 
@@ -28,6 +30,15 @@ class Summary:
         if state == REFUSED and part != "drawn" and not self.update and name not in self.known:
             state, why = FAILED, f"refused, and not listed in refused.json: {why}"
         self.results.append({"part": part, "name": name, "state": state, "why": why, "notes": list(notes)})
+
+    def check(self, part, name, check):
+        """Adds what becomes of a check, which returns notes, or none."""
+        try:
+            self.add(part, name, PASSED, notes=check() or [])
+        except Refused as why:
+            self.add(part, name, REFUSED, str(why))
+        except Failed as why:
+            self.add(part, name, FAILED, str(why))
 
     def data(self):
         if self.update:

@@ -14,8 +14,7 @@ from PIL import Image, ImageDraw, ImageFilter, ImageFont
 
 import models
 import quantised
-from csdfc import Failed, Refused
-from summary import FAILED, PASSED, REFUSED
+from csdfc import Failed
 from written import call
 
 CLASSIFIER = "ocr_cls"
@@ -49,12 +48,7 @@ def run(tool, summary, folder, only, seed):
     if not file.exists():
         print(f"skipped: agreement of a quantised classifier: there is no {file}")
         return
-    try:
-        summary.add("trained", CLASSIFIER, PASSED, notes=[f"{CLASSIFIER}: {agreement(tool, file, seed)}"])
-    except Refused as why:
-        summary.add("trained", CLASSIFIER, REFUSED, str(why))
-    except Failed as why:
-        summary.add("trained", CLASSIFIER, FAILED, str(why))
+    summary.check("trained", CLASSIFIER, lambda: [f"{CLASSIFIER}: {agreement(tool, file, seed)}"])
 
 
 def agreement(tool, file, seed):

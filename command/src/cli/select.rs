@@ -43,7 +43,7 @@ pub struct SelectArgs {
     /// Write the application's table of costs to this file, `-` for standard output, and select nothing
     #[arg(long, value_name = "FILE.json")]
     pub instance_out: Option<PathBuf>,
-    /// Write a plan that runs the selection to this file, each layer in one firing
+    /// Write a plan that runs the selection to this file, each layer in one firing; `-` for standard output
     #[arg(long, value_name = "FILE.json", conflicts_with_all = ["front", "pass_converts", "instance_out"])]
     pub plan_out: Option<PathBuf>,
     /// What is minimised

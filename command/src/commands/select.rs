@@ -191,7 +191,8 @@ fn deliver<R: Serialize>(args: &SelectArgs, report: &R, text: impl Fn(&R) -> Str
         let is_ron = path.extension().is_some_and(|end| end == "ron");
         output::write(path, &if is_ron { output::ron(report)? } else { output::json(report)? })?;
     }
-    if args.output.as_deref() == Some(Path::new("-")) {
+    // Nothing else may stand where the result or the plan has been printed.
+    if [&args.output, &args.plan_out].into_iter().flatten().any(|path| path == Path::new("-")) {
         return Ok(());
     }
     output::print(&match args.format {

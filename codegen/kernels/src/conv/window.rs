@@ -222,7 +222,7 @@ pub(super) struct Parts<'w, 'a, E> {
     /// Spans of a tap, and their longest.
     spans: usize,
     longest: usize,
-    /// The piece that was asked for last: as a rule the next is asked for after it.
+    /// What was asked for last: as a rule the next is asked for after it.
     last: Cell<PartOfTap>,
 }
 
@@ -252,34 +252,34 @@ impl<'w, 'a, E: Pixels> Parts<'w, 'a, E> {
     }
 
     #[inline(always)]
-    fn piece(&self, span: usize) -> PartOfTap {
-        let mut piece = self.last.get();
-        if piece.span > span {
-            piece = PartOfTap { span: 0, tap: [self.taps.start, 0], part: 0, start: 0, channel: 0 };
+    fn part_of_tap(&self, span: usize) -> PartOfTap {
+        let mut at = self.last.get();
+        if at.span > span {
+            at = PartOfTap { span: 0, tap: [self.taps.start, 0], part: 0, start: 0, channel: 0 };
         }
-        while piece.span < span {
-            self.advance(&mut piece);
+        while at.span < span {
+            self.advance(&mut at);
         }
-        self.last.set(piece);
-        piece
+        self.last.set(at);
+        at
     }
 
     #[inline(always)]
-    fn advance(&self, piece: &mut PartOfTap) {
-        let channels = self.parts[piece.part].shape.channels;
-        piece.span += 1;
-        piece.start += self.longest;
-        if piece.start < channels {
+    fn advance(&self, at: &mut PartOfTap) {
+        let channels = self.parts[at.part].shape.channels;
+        at.span += 1;
+        at.start += self.longest;
+        if at.start < channels {
             return;
         }
-        (piece.part, piece.start, piece.channel) = (piece.part + 1, 0, piece.channel + channels);
-        if piece.part < self.parts.len() {
+        (at.part, at.start, at.channel) = (at.part + 1, 0, at.channel + channels);
+        if at.part < self.parts.len() {
             return;
         }
-        (piece.part, piece.channel) = (0, 0);
-        piece.tap[1] += 1;
-        if piece.tap[1] == self.p.kernel[1] {
-            piece.tap = [piece.tap[0] + 1, 0];
+        (at.part, at.channel) = (0, 0);
+        at.tap[1] += 1;
+        if at.tap[1] == self.p.kernel[1] {
+            at.tap = [at.tap[0] + 1, 0];
         }
     }
 }
@@ -292,20 +292,20 @@ impl<'a, E: Pixels> Spans<'a, E> for Parts<'_, 'a, E> {
 
     #[inline(always)]
     fn steps(&self, span: usize) -> (usize, usize) {
-        let PartOfTap { tap: [ky, kx], part, start, channel, .. } = self.piece(span);
+        let PartOfTap { tap: [ky, kx], part, start, channel, .. } = self.part_of_tap(span);
         let steps = self.longest.min(self.parts[part].shape.channels - start);
         ((ky * self.p.kernel[1] + kx) * self.p.channels + channel + start, steps)
     }
 
     #[inline(always)]
     fn pixels(&self, span: usize) -> impl FnMut(usize) -> Option<&'a [E]> {
-        let PartOfTap { tap, part, start, .. } = self.piece(span);
+        let PartOfTap { tap, part, start, .. } = self.part_of_tap(span);
         self.pixels.read(self.p, &self.parts[part], tap, start)
     }
 
     #[inline(always)]
     fn places(&self, span: usize, steps: usize, places: &mut [*const E]) {
-        let PartOfTap { tap, part, start, .. } = self.piece(span);
+        let PartOfTap { tap, part, start, .. } = self.part_of_tap(span);
         self.pixels.places(self.p, &self.parts[part], tap, [start, steps], places);
     }
 }

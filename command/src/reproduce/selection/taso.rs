@@ -203,8 +203,9 @@ fn introduction(device: &DeviceProfile) -> String {
          Made by `{}`; do not edit. It sets the figures of Wen et al. (2020)\n\
          beside what `csdfc select` answers on the device profile `{}` ({}), with one thread. Nothing here\n\
          was run as a whole: a time is the sum of the layers' times in the profile, and of the conversions'. As in the paper,\n\
-         convolutions alone count; other layers take neither time nor memory and keep any one layout. Memory is that of all convolutions together, workspace that of\n\
-         the one that takes most: each its input, output, stored weights and workspace (Eq. 9 and 15). The paper's megabytes cannot\n\
+         convolutions alone count; other layers take neither time nor memory and keep any one layout. Memory is that of all\n\
+         convolutions together, workspace that of the one that takes most: each its input, output, stored weights and workspace\n\
+         (Eq. 9 and 15). The paper's megabytes cannot\n\
          be rebuilt from its text, and its processor is another. So what is compared are shapes and ratios.\n",
         command("taso", device),
         device.name,
