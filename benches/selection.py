@@ -2,9 +2,9 @@
 
     python selection.py OUT --csdfc PATH [--only NAME,NAME] [--rounds N]
 
-For each built-in network, csdfc measures all primitives on this machine, into OUT/host.ron (which takes minutes, and is kept), and
-selects by each method. The plans run in turn, round after round, beside ONNX Runtime on the same network. It needs numpy and
-onnxruntime. Nothing else should run on the machine.
+In each round, csdfc measures all primitives of a network on this machine once, into a profile of the round's own, OUT/ROUND.ron,
+and selects by each method. The plans then run in turn, beside ONNX Runtime on the same network. So what a round predicts and what
+runs in it are near in time. It needs numpy and onnxruntime. Nothing else should run on the machine.
 """
 import argparse
 import json
@@ -86,53 +86,61 @@ def session(model):
     return frame
 
 
-def bench(args, name):
-    at = lambda end: os.path.join(args.out, f"{name}.{end}")
-    device = os.path.join(args.out, "host.ron")
-    # Storage model `edges` keeps concats and additions as layers of their own, as the papers do.
-    with open(at("app.ron"), "w") as file:
-        file.write(f'(cnns: [(model: "builtin:{name}")], storage: edges)\n')
+def is_as_chosen(csdfc, plan, choice):
+    """Whether just the chosen primitives fire, beside conversions."""
+    fired = counted(csdfc, plan)
+    chosen = {layer: primitive for layer, primitive in choice.items() if primitive not in ("input", "output")}
+    others = [primitive for layer, primitive in fired.items() if layer not in chosen]
+    is_complete = {layer: fired.get(layer) for layer in chosen} == chosen
+    return is_complete and all(primitive.startswith("convert-") for primitive in others)
+
+
+def bench_round(args, at, device, frame):
+    """A round of a network: profile, selections, runs. Returns what each method predicts and takes, and ONNX Runtime."""
     start = time.perf_counter()
-    run(args.csdfc, "profile", at("app.ron"), "--threads", "1", "--device-out", device, "-q")
-    profiled = time.perf_counter() - start
-    run(args.csdfc, "inspect", f"builtin:{name}", "--onnx", at("onnx"))
+    run(args.csdfc, "profile", at("app.ron"), "--threads", "1", "--rounds", "1", "--device-out", device, "-q")
+    result = {"profile_s": time.perf_counter() - start}
     found = {method: selected(args.csdfc, device, at, method) for method in METHODS}
     found = {method: selection for method, selection in found.items() if selection}
     for method, selection in found.items():
-        fired = counted(args.csdfc, at(f"{method}.json"))
-        ends = ("input", "output")
-        chosen = {layer: primitive for layer, primitive in selection["choice"].items() if primitive not in ends}
-        # What else fires are conversions.
-        others = [primitive for layer, primitive in fired.items() if layer not in chosen]
-        is_complete = {layer: fired.get(layer) for layer in chosen} == chosen
-        selection["is_counted"] = is_complete and all(primitive.startswith("convert-") for primitive in others)
+        plan, predicted = at(f"{method}.json"), selection["predicted_ms"]
+        is_counted = is_as_chosen(args.csdfc, plan, selection["choice"])
+        result[method] = {**selection, "is_counted": is_counted, "run_ms": ran(args.csdfc, plan, frames_of(predicted))}
+    frames = frames_of(found["exact"]["predicted_ms"])
+    result["onnxruntime"] = {"run_ms": statistics.median(frame() for _ in range(frames))}
+    return result
+
+
+def bench(args, name):
+    at = lambda end: os.path.join(args.out, f"{name}.{end}")
+    # Storage model `edges` keeps concats and additions as layers of their own, as the papers do.
+    with open(at("app.ron"), "w") as file:
+        file.write(f'(cnns: [(model: "builtin:{name}")], storage: edges)\n')
+    run(args.csdfc, "inspect", f"builtin:{name}", "--onnx", at("onnx"))
     frame = session(at("onnx"))
-    times = {method: [] for method in [*found, "onnxruntime"]}
-    for _ in range(args.rounds):
-        for method, selection in found.items():
-            frames = frames_of(selection["predicted_ms"])
-            times[method].append(ran(args.csdfc, at(f"{method}.json"), frames))
-        least = found["exact"]["predicted_ms"]
-        times["onnxruntime"].append(statistics.median(frame() for _ in range(frames_of(least))))
-    return {"profile_s": profiled, "selections": found, "times": times}
+    device = lambda at_round: os.path.join(args.out, f"{at_round}.ron")
+    return [bench_round(args, at, device(at_round), frame) for at_round in range(args.rounds)]
 
 
-def table(name, result):
-    times, found = result["times"], result["selections"]
+def table(name, rounds):
     lines = [
         f"## {name}",
         "",
         "| | predicted, ms | run, ms | predicted / run | PBQP optimum / this | only these primitives fired |",
         "| --- | --- | --- | --- | --- | --- |",
     ]
-    middle = lambda ratios: f"{statistics.median(ratios):.2f}"
-    for method in times:
-        ours = middle(best / other for best, other in zip(times["exact"], times[method]))
-        row = [METHODS.get(method, "ONNX Runtime"), "", f"{statistics.median(times[method]):.2f}", "", ours, ""]
-        if method in found:
-            predicted = found[method]["predicted_ms"]
-            row[1], row[3] = f"{predicted:.2f}", middle(predicted / one for one in times[method])
-            row[5] = "yes" if found[method]["is_counted"] else "NO"
+    middle = statistics.median
+    for method in [*METHODS, "onnxruntime"]:
+        if not all(method in one for one in rounds):
+            continue
+        all_of = [one[method] for one in rounds]
+        ratios = [one["exact"]["run_ms"] / one[method]["run_ms"] for one in rounds]
+        row = [METHODS.get(method, "ONNX Runtime"), "", f"{middle(one['run_ms'] for one in all_of):.2f}", ""]
+        row += [f"{middle(ratios):.3f}", ""]
+        if method in METHODS:
+            row[1] = f"{middle(one['predicted_ms'] for one in all_of):.2f}"
+            row[3] = f"{middle(one['predicted_ms'] / one['run_ms'] for one in all_of):.2f}"
+            row[5] = "yes" if all(one["is_counted"] for one in all_of) else "NO"
         lines.append("| " + " | ".join(row) + " |")
     return "\n".join(lines) + "\n\n"
 

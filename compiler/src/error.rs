@@ -104,6 +104,11 @@ impl Error {
         Error::Io { action: "write", path: path.as_ref().into(), source }
     }
 
+    /// The error of a layer's weights that cannot be read.
+    pub fn weights(layer: &str, why: &std::io::Error) -> Self {
+        Error::Input { message: format!("the weights of layer {layer} cannot be read: {why}"), help: None }
+    }
+
     /// 3 for a mistake of our own, 1 for everything else.
     pub fn exit_code(&self) -> u8 {
         match self {

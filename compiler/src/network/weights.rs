@@ -210,6 +210,18 @@ impl Weights {
         }
         Ok(values)
     }
+
+    /// The same weights with their values in memory, so that they are not read or drawn again whenever somebody asks.
+    /// Integers stay integers.
+    ///
+    /// # Errors
+    /// As [`Weights::values`].
+    pub fn in_memory(&self) -> std::io::Result<Weights> {
+        match self.source {
+            WeightSource::Integers(_) => Ok(self.clone()),
+            _ => Ok(Weights::of(self.dims.clone(), self.values()?)),
+        }
+    }
 }
 
 /// Elements of a tensor of these dimensions in the order of the permuted ones.
@@ -296,5 +308,19 @@ mod tests {
         let values = seeded.values().unwrap();
         assert_eq!(values, seeded.values().unwrap());
         assert!(values.iter().all(|v| (0.5..1.5).contains(v)));
+    }
+
+    #[test]
+    fn in_memory_are_the_same_values_and_integers_stay() {
+        let source = WeightSource::Seeded { seed: 7, bound: 0.5, centre: 1.0 };
+        let seeded = Weights { dims: vec![2, 3], source, scale: None }.scaled(0, &[2.0, 3.0]);
+        let read = seeded.in_memory().unwrap();
+        assert!(matches!(read.source, WeightSource::Values(_)));
+        assert_eq!((&read.dims, read.values().unwrap()), (&seeded.dims, seeded.values().unwrap()));
+
+        let integers = Integers { values: vec![-3, 5], inner: 1, scales: vec![0.5], zero_points: vec![0] };
+        let source = WeightSource::Integers(Arc::new(integers));
+        let integers = Weights { dims: vec![2], source, scale: None }.in_memory().unwrap();
+        assert_eq!(integers.scales(0).unwrap(), [0.5, 0.5]);
     }
 }

@@ -71,7 +71,7 @@ pub fn measure(
     known: &mut Vec<Measured>,
     tell: Tell<'_>,
 ) -> Result<(), Error> {
-    let network = &application.cnns[cnn].network;
+    let network = &in_memory(&application.cnns[cnn].network)?;
     let mut tally = Tally::new(request.threads as u64, request.rounds, known);
     for layer in network.layers.iter().filter(|layer| !layer.is_input()) {
         let scenario = scenario(layer);
@@ -102,6 +102,17 @@ pub fn measure(
         }
     }
     Ok(())
+}
+
+/// The network with its weights in memory, since each trial packs them.
+fn in_memory(network: &Network) -> Result<Network, Error> {
+    let mut network = network.clone();
+    for layer in &mut network.layers {
+        for weights in &mut layer.parameters {
+            *weights = weights.in_memory().map_err(|error| Error::weights(&layer.name, &error))?;
+        }
+    }
+    Ok(network)
 }
 
 /// The primitives that a layer is tried with: the first that computes it, and others, unless it sees an operand in other

@@ -108,10 +108,7 @@ fn equalise_pair(network: &mut Network, pair: &Pair) -> Result<(), Error> {
 
 /// The values of a layer's parameter, which are finite.
 pub(super) fn values(layer: &Layer, parameter: usize) -> Result<Vec<f32>, Error> {
-    let values = layer.parameters[parameter].values().map_err(|error| Error::Input {
-        message: format!("the weights of layer {} cannot be read: {error}", layer.name),
-        help: None,
-    })?;
+    let values = layer.parameters[parameter].values().map_err(|error| Error::weights(&layer.name, &error))?;
     match values.iter().find(|value| !value.is_finite()) {
         Some(value) => super::refused(format!("layer {} has a weight that is {value}", layer.name)),
         None => Ok(values),

@@ -43,6 +43,8 @@ pub enum LoopOrder {
 
 /// Sums that are held in registers.
 const LANES: usize = 16;
+/// Tap rows that [`LoopOrder::Sum2d`] adds up before it stores a sum. Few kernels have more.
+const TAP_ROWS: usize = 16;
 
 /// One operand; the constant is packed by [`Scenario::pack`]. No workspace.
 impl RowKernel for Direct {
@@ -146,25 +148,41 @@ impl Loops<'_, '_, '_> {
 
     #[inline(always)]
     fn sum2d(&mut self) {
-        let Scenario { conv, output, .. } = *self.source.scenario;
-        let offset = |x: usize, kx: usize| x * conv.stride[1] + kx * conv.dilation[1] - conv.pads[1];
-        for filter in 0..conv.filters {
-            let bias = self.source.bias[filter];
+        let Source { scenario, bias, filters, .. } = self.source;
+        let Scenario { conv, output: [_, width], .. } = *scenario;
+        let [step, dilation, pad] = [conv.stride[1], conv.dilation[1], conv.pads[1]];
+        let [plane, size] = [conv.channels, 1].map(|n| n * conv.kernel[0] * conv.kernel[1]);
+        // Columns of the output for which all tap columns lie within the input.
+        let (first, last) = (scenario.columns(0).0, scenario.columns(conv.kernel[1] - 1).0);
+        let inner = first.start..last.end;
+        for (filter, &bias) in bias.iter().enumerate() {
             self.rows.clone().for_each(|y| self.plane_row(filter, y).fill(bias));
-            let rows = self.rows.clone();
-            for (channel, y) in (0..conv.channels).flat_map(|c| rows.clone().map(move |y| (c, y))) {
-                for x in 0..output[1] {
-                    let mut sum = 0.0;
-                    for ky in self.source.scenario.taps(0, y) {
-                        let Some(Line { data, channel: stride, column }) = self.source.row(y, ky) else {
-                            continue;
-                        };
-                        for kx in self.source.scenario.taps(1, x) {
-                            let at = channel * stride + offset(x, kx) * column;
-                            sum += data[at] * self.source.weight(filter, channel, [ky, kx]);
+            for (channel, weights) in filters[filter * plane..][..plane].chunks_exact(size).enumerate() {
+                for y in self.rows.clone() {
+                    let taps = scenario.taps(0, y);
+                    for group in taps.clone().step_by(TAP_ROWS) {
+                        // What each tap row reads, and its weights.
+                        let mut lines = [(&[][..], &[][..]); TAP_ROWS];
+                        let (mut count, mut column) = (0, 1);
+                        for ky in group..taps.end.min(group + TAP_ROWS) {
+                            let Some(line) = self.source.row(y, ky) else { continue };
+                            column = line.column;
+                            let weights = &weights[ky * conv.kernel[1]..][..conv.kernel[1]];
+                            lines[count] = (&line.data[channel * line.channel..], weights);
+                            count += 1;
+                        }
+                        for (x, to) in self.plane_row(filter, y).iter_mut().enumerate() {
+                            let taps =
+                                if inner.contains(&x) { 0..conv.kernel[1] } else { scenario.taps(1, x) };
+                            let mut sum = 0.0;
+                            for (from, weights) in &lines[..count] {
+                                for kx in taps.clone() {
+                                    sum += from[(x * step + kx * dilation - pad) * column] * weights[kx];
+                                }
+                            }
+                            *to += sum;
                         }
                     }
-                    self.plane_row(filter, y)[x] += sum;
                 }
             }
         }

@@ -180,8 +180,7 @@ fn introduction(device: &DeviceProfile) -> String {
          (CGO 2018) beside what `csdfc select` answers on the device profile `{}` ({}). No network was run for\n\
          it: a time is the sum of the layers' times in the profile, and of the conversions'. benches/README.md says what selections\n\
          take when they run. The bars are those of section 5.5:\n\n\
-         - *plain*: every convolution by sum2d, the sum of single channels, a scalar loop nest in CHW. csdfc's looks up rows and taps\n\
-         \x20 for each pixel, so that it is many times as slow as the paper's, and ratios to it say little;\n\
+         - *plain*: every convolution by sum2d, the sum of single channels, a scalar loop nest in CHW;\n\
          - a family: for each convolution the fastest of its primitives, or the plain one where that is faster. Conversions are not\n\
          \x20 looked at for that, but charged. The paper's *im2* is im2col and im2row here, its *kn2* kn2col and kn2row, its *fft* fft1d\n\
          \x20 and fft2d; indirect, mec and pointwise are not in the paper;\n\
