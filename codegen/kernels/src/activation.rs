@@ -105,10 +105,10 @@ impl Activation {
             Activation::Selu { alpha, gamma } => {
                 each(values, |x| gamma * if x > 0.0 { x } else { alpha * math::exp(x) - alpha });
             }
-            Activation::Sigmoid => each(values, math::sigmoid),
+            Activation::Sigmoid => sigmoids(values, |_, sigmoid| sigmoid),
             Activation::HardSigmoid { alpha, beta } => each(values, |x| clip(alpha * x + beta, 0.0, 1.0)),
             Activation::HardSwish => each(values, |x| x * clip(x * (1.0 / 6.0) + 0.5, 0.0, 1.0)),
-            Activation::Swish => each(values, |x| x * math::sigmoid(x)),
+            Activation::Swish => sigmoids(values, |x, sigmoid| x * sigmoid),
             Activation::Tanh => each(values, math::tanh),
             Activation::Erf => each(values, math::erf),
             Activation::Gelu { tanh: false } => {
@@ -149,6 +149,19 @@ fn each(values: &mut [f32], f: impl Fn(f32) -> f32) {
     for x in values {
         *x = f(*x);
     }
+}
+
+/// `f` of each element and its sigmoid.
+#[inline(always)]
+fn sigmoids(values: &mut [f32], f: impl Fn(f32, f32) -> f32) {
+    let (groups, rest) = values.as_chunks_mut::<64>();
+    for group in groups {
+        let sigmoids = math::sigmoids(*group);
+        for (x, sigmoid) in group.iter_mut().zip(sigmoids) {
+            *x = f(*x, sigmoid);
+        }
+    }
+    each(rest, |x| f(x, math::sigmoid(x)));
 }
 
 /// [`Activation::apply_all`] as work for an instruction set.

@@ -5,6 +5,7 @@
 //! So a convolution needs no workspace, and every layer that is a sum of products shares one micro-kernel (`tile`).
 #![allow(unsafe_code, reason = "vector instructions; each block says why it is sound")]
 
+use core::mem::MaybeUninit;
 use core::ops::Range;
 
 use super::activation::Activation;
@@ -14,8 +15,8 @@ use super::panel::Panels;
 use super::shared::SharedRows;
 pub(crate) use super::tile::MOST_PIXELS;
 use super::tile::{
-    Ending, MOST_WAITING, Settle, Tile, TileWork, Waiting, accumulate, begin, call, finish, full_vectors,
-    most_panels, panel_vectors,
+    Ending, MOST_WAITING, Settle, Tile, TileWork, Waiting, accumulate, begin, call, finish, finish_whole,
+    full_vectors, keep, kept, most_panels, panel_vectors,
 };
 use super::weight::{Lanes, Weight};
 
@@ -389,9 +390,8 @@ impl<E: Element, W: Weight> TileWork for Block<'_, '_, E, W> {
                 first: v % per_panel * S::LANES,
             });
             let mut tile = [begin::<S, N, W>(&lanes); M];
-            let waiting = waiting.cast::<Tile<S, M, N>>();
             if !is_first {
-                tile = waiting.read_unaligned();
+                tile = kept::<S, M, N>(waiting);
             }
             for span in 0..table.len {
                 let (step, steps) = table.spans[span];
@@ -403,23 +403,34 @@ impl<E: Element, W: Weight> TileWork for Block<'_, '_, E, W> {
             if is_last {
                 W::end::<S, M, N>(&lanes, &mut tile);
             }
-            if is_last && table.has_residuals {
-                for (i, sums) in tile.iter_mut().enumerate() {
+            let ending = Ending::of(*activation);
+            let adds = is_last && table.has_residuals;
+            let out = |i: usize| output.pointer(table.outputs[i] + first, channels);
+            let bounds = ending.bounds().filter(|_| channels >= N * S::LANES && !waits && !adds);
+            if let Some(bounds) = bounds {
+                return finish_whole::<S, M, N, E>(&tile, bounds, out);
+            }
+            let mut all = MaybeUninit::<Tile<S, M, N>>::uninit();
+            let all = if waits { waiting } else { all.as_mut_ptr().cast() };
+            keep::<S, M, N>(&tile, all);
+            if waits && !adds {
+                return;
+            }
+            let slopes = ending.slopes::<S, N, W>(&lanes, panels.steps);
+            for i in 0..M {
+                let pixel = all.add(i * N * S::LANES);
+                let [mut sums] = kept::<S, 1, N>(pixel);
+                if adds {
                     let residual = table.residuals[i].add(first);
                     for (v, sum) in sums.iter_mut().enumerate() {
                         let left = channels.saturating_sub(v * S::LANES);
                         *sum = S::add(*sum, E::load_part::<S>(residual.wrapping_add(v * S::LANES), left));
                     }
                 }
-            }
-            if waits {
-                return waiting.write_unaligned(tile);
-            }
-            let ending = Ending::of(*activation);
-            let slopes = ending.slopes::<S, N, W>(&lanes, panels.steps);
-            for (i, sums) in tile.iter().enumerate() {
-                let out = output.pointer(table.outputs[i] + first, channels);
-                finish::<S, N, E>(sums, ending, &slopes, out, channels);
+                match waits {
+                    true => keep::<S, 1, N>(&[sums], pixel),
+                    false => finish::<S, N, E>(&sums, ending, &slopes, out(i), channels),
+                }
             }
         }
     }

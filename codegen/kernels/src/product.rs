@@ -5,9 +5,13 @@
 //! change the order, so an element's bits depend on the instruction set and its own operands alone.
 #![allow(unsafe_code, reason = "vector instructions; each block says why it is sound")]
 
+use core::mem::MaybeUninit;
+
 use super::activation::{Activation, Apply};
 use super::arch::{Isa, Job, PANEL, Simd};
-use super::tile::{Ending, Tile, TileWork, call, finish, full_vectors, most_panels, panel_vectors};
+use super::tile::{
+    Ending, Tile, TileWork, call, finish, finish_whole, full_vectors, keep, kept, most_panels, panel_vectors,
+};
 
 /// The left matrix: element (i, p) lies at `i · row + p · step`. Rows may overlap, and a transposed matrix has `row` 1.
 #[derive(Debug, Clone, Copy)]
@@ -207,6 +211,9 @@ impl TileWork for Block<'_> {
                     .wrapping_add(starts[part] + panel + v % const { panel_vectors::<S>() } * S::LANES)
             });
             let place = |row: usize| self.output.add(row * self.row + j);
+            let is_whole = columns >= N * S::LANES;
+            let mut all = MaybeUninit::<Tile<S, M, N>>::uninit();
+            let all: *mut f32 = all.as_mut_ptr().cast();
             let mut sums = [[S::splat(0.0); N]; M];
             match product.start {
                 Start::Rows(start) if self.is_first => {
@@ -220,11 +227,17 @@ impl TileWork for Block<'_> {
                         Start::Zero if self.is_first => (ZEROS.as_ptr(), 0),
                         _ => (place(0).cast_const(), self.row),
                     };
-                    for (row, sums) in sums.iter_mut().enumerate() {
-                        for (v, sum) in sums.iter_mut().enumerate() {
-                            let first = first.add(row * stride).wrapping_add(v * S::LANES);
-                            *sum = S::load_part(first, left_of(v));
+                    if is_whole {
+                        for (row, sums) in sums.iter_mut().enumerate() {
+                            [*sums] = kept::<S, 1, N>(first.add(row * stride));
                         }
+                    } else {
+                        for (row, v) in (0..M).flat_map(|row| (0..N).map(move |v| (row, v))) {
+                            let first = first.add(row * stride).wrapping_add(v * S::LANES);
+                            let sum = S::load_part(first, left_of(v));
+                            S::store(all.add((row * N + v) * S::LANES), sum);
+                        }
+                        sums = kept::<S, M, N>(all);
                     }
                 }
             }
@@ -232,19 +245,23 @@ impl TileWork for Block<'_> {
                 left.as_ptr().wrapping_add((i + row) * left_row + from * left_step)
             });
             accumulate::<S, M, N>(&mut sums, &rows, left_step, &at, strides, whole);
-            for step in whole..to - from {
-                for v in 0..N {
-                    let w = at[v].wrapping_add(step * strides[usize::from(v >= full)]);
-                    let w = S::load_part(w, left_of(v));
-                    for (row, sums) in sums.iter_mut().enumerate() {
-                        let x = S::splat(*rows[row].add(step * left_step));
-                        sums[v] = S::mul_add(x, w, sums[v]);
+            let ending = if self.is_last { Ending::of(product.activation) } else { Ending::NONE };
+            if let Some(bounds) = ending.bounds().filter(|_| is_whole && whole == to - from) {
+                return finish_whole::<S, M, N, f32>(&sums, bounds, place);
+            }
+            keep::<S, M, N>(&sums, all);
+            for (row, left) in rows.iter().enumerate() {
+                let at_row = all.add(row * N * S::LANES);
+                for step in whole..to - from {
+                    let x = S::splat(*left.add(step * left_step));
+                    for v in 0..N {
+                        let w = at[v].wrapping_add(step * strides[usize::from(v >= full)]);
+                        let (w, sum) = (S::load_part(w, left_of(v)), at_row.add(v * S::LANES));
+                        S::store(sum, S::mul_add(x, w, S::load(sum)));
                     }
                 }
-            }
-            let ending = if self.is_last { Ending::of(product.activation) } else { Ending::NONE };
-            for (row, sums) in sums.iter().enumerate() {
-                finish::<S, N, f32>(sums, ending, &[S::splat(0.0); N], place(row), columns);
+                let [sums] = kept::<S, 1, N>(at_row);
+                finish::<S, N, f32>(&sums, ending, &[S::splat(0.0); N], place(row), columns);
             }
         }
     }

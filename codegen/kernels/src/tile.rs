@@ -168,6 +168,12 @@ impl Ending {
         self.bounds.is_some() || self.slopes || activation == Activation::None
     }
 
+    /// The bounds, which are infinite where there are none; `None` if slopes are needed.
+    #[inline(always)]
+    pub fn bounds(self) -> Option<[f32; 2]> {
+        (!self.slopes).then(|| self.bounds.unwrap_or([f32::NEG_INFINITY, f32::INFINITY]))
+    }
+
     /// The slopes that it needs, which follow so many steps; zeros if it needs none.
     ///
     /// # Safety
@@ -206,6 +212,61 @@ impl Ending {
                 return S::where_negative(sum, S::mul_add(slopes, sum, S::splat(-0.0)));
             }
             sum
+        }
+    }
+}
+
+/// Reads a tile that [`keep`] has written. (What is reached by an index that is not constant does not stay in registers. So a
+/// tile goes through memory where only loops can do what is left, and there alone.)
+///
+/// # Safety
+/// In [`Job::run`]; such a tile lies at `from`.
+#[inline(always)]
+pub(crate) unsafe fn kept<S: Simd, const M: usize, const N: usize>(from: *const f32) -> Tile<S, M, N> {
+    // SAFETY: the caller's.
+    unsafe {
+        let mut tile = [[S::splat(0.0); N]; M];
+        for (i, sums) in tile.iter_mut().enumerate() {
+            for (v, sum) in sums.iter_mut().enumerate() {
+                *sum = S::load(from.add((i * N + v) * S::LANES));
+            }
+        }
+        tile
+    }
+}
+
+/// Writes a tile, vector by vector of each pixel.
+///
+/// # Safety
+/// In [`Job::run`]; `to` is good for as many elements.
+#[inline(always)]
+pub(crate) unsafe fn keep<S: Simd, const M: usize, const N: usize>(tile: &Tile<S, M, N>, to: *mut f32) {
+    for (i, sums) in tile.iter().enumerate() {
+        for (v, sum) in sums.iter().enumerate() {
+            // SAFETY: the caller's.
+            unsafe { S::store(to.add((i * N + v) * S::LANES), *sum) }
+        }
+    }
+}
+
+/// Writes whole vectors of a tile to the elements `at` each pixel, after bounds.
+///
+/// # Safety
+/// In [`Job::run`]; each place is good for `N` vectors.
+#[inline(always)]
+pub(crate) unsafe fn finish_whole<S: Simd, const M: usize, const N: usize, E: Element>(
+    tile: &Tile<S, M, N>,
+    [low, high]: [f32; 2],
+    at: impl Fn(usize) -> *mut E,
+) {
+    // SAFETY: the caller's.
+    unsafe {
+        let (low, high) = (S::splat(low), S::splat(high));
+        for (i, sums) in tile.iter().enumerate() {
+            let out = at(i);
+            for (v, sum) in sums.iter().enumerate() {
+                E::store::<S>(out.add(v * S::LANES), S::at_most(high, S::at_least(low, *sum)));
+            }
         }
     }
 }

@@ -149,7 +149,7 @@ impl Loops<'_, '_, '_> {
     #[inline(always)]
     fn sum2d(&mut self) {
         let Source { scenario, bias, filters, .. } = self.source;
-        let Scenario { conv, output: [_, width], .. } = *scenario;
+        let conv = &scenario.conv;
         let [step, dilation, pad] = [conv.stride[1], conv.dilation[1], conv.pads[1]];
         let [plane, size] = [conv.channels, 1].map(|n| n * conv.kernel[0] * conv.kernel[1]);
         // Columns of the output for which all tap columns lie within the input.
