@@ -214,6 +214,11 @@ impl Build {
         if let Some(device) = &self.device {
             opened.spec.device = Some(cost::from_here(device));
         }
+        if opened.spec.is_open() {
+            let message = format!("{}: a build script does not choose precisions", self.source);
+            let help = "plan it with `csdfc plan -o`, and state in the file what that chose in place of `auto`";
+            return Err(Error::Input { message, help: Some(help.into()) });
+        }
         Ok(opened)
     }
 
