@@ -25,6 +25,7 @@ pub mod offload;
 pub mod operators;
 pub mod packing;
 pub mod pass;
+pub mod precision;
 pub mod profile;
 pub mod quantise;
 pub mod saved;

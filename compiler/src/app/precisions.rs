@@ -31,10 +31,12 @@ pub(super) fn check(spec: &CnnSpec, path: &[PathStep]) -> Result<(), AppFault> {
         return Err(AppFault::new(&of_accuracy("max_error"), message, "out of range"));
     }
     match accuracy.random {
-        Some(_) if !accuracy.calibrate.is_empty() => {
-            Err(AppFault::new(&of_accuracy("random"), "`random` and `calibrate` are both given", "one of them")
-                .help("leave out one of the two"))
-        }
+        Some(_) if !accuracy.calibrate.is_empty() => Err(AppFault::new(
+            &of_accuracy("random"),
+            "`random` and `calibrate` are both given",
+            "one of them",
+        )
+        .help("leave out one of the two")),
         Some(count) if !(1..=MOST_FRAMES).contains(&count) => {
             let message = format!("random frames must be 1 to {MOST_FRAMES}, not {count}");
             Err(AppFault::new(&of_accuracy("random"), message, "out of range"))
@@ -49,8 +51,11 @@ pub(super) fn bind(network: Network, spec: &CnnSpec, path: &[PathStep]) -> Resul
         let at = [path, &["precisions".into(), PathStep::Key(layer.clone())]].concat();
         let layers = network.layers.iter().map(|layer| layer.name.as_str());
         let message = format!("a precision for an unknown layer `{}`", clip(layer));
-        return Err(AppFault::new(&at, message, "no such layer")
-            .help(suggest::help(layer, "the layers are", layers)));
+        return Err(AppFault::new(&at, message, "no such layer").help(suggest::help(
+            layer,
+            "the layers are",
+            layers,
+        )));
     }
     let precisions = of_layers(spec, &network);
     match precisions.iter().any(|precision| *precision != Precision::Fp32) {

@@ -261,13 +261,10 @@ fn cnn_names(spec: &AppSpec) -> Result<Vec<String>, AppFault> {
     let mut names = Vec::new();
     for (i, cnn) in spec.cnns.iter().enumerate() {
         let path = ["cnns".into(), i.into(), "name".into()];
-        names.push(match &cnn.name {
-            Some(name) => {
-                check_name(name, "a CNN", &path)?;
-                name.clone()
-            }
-            None => default_name(&cnn.model),
-        });
+        if let Some(name) = &cnn.name {
+            check_name(name, "a CNN", &path)?;
+        }
+        names.push(cnn.name());
         for (j, partition) in cnn.partitions.iter().enumerate() {
             if let Some(name) = &partition.name {
                 check_name(

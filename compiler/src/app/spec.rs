@@ -13,6 +13,7 @@ use serde::Deserialize;
 use super::fault::{AppError, Origin};
 use super::locate::offset;
 use super::primitive_name::PrimitiveName;
+use super::resolve::default_name;
 pub use crate::pass::Precision;
 use crate::suggest;
 use crate::units::{MemoryGoal, Nanoseconds, TimeError};
@@ -369,6 +370,11 @@ pub enum RowsSpec {
 }
 
 impl CnnSpec {
+    /// Its name, given or made from its model's.
+    pub fn name(&self) -> String {
+        self.name.clone().unwrap_or_else(|| default_name(&self.model))
+    }
+
     /// Whether the precision of some layer is to be chosen.
     pub fn is_open(&self) -> bool {
         self.precision == Precision::Auto || self.precisions.values().any(|of| *of == Precision::Auto)

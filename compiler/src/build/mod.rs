@@ -216,7 +216,8 @@ impl Build {
         }
         if opened.spec.is_open() {
             let message = format!("{}: a build script does not choose precisions", self.source);
-            let help = "plan it with `csdfc plan -o`, and state in the file what that chose in place of `auto`";
+            let help =
+                "plan it with `csdfc plan -o`, and state in the file what that chose in place of `auto`";
             return Err(Error::Input { message, help: Some(help.into()) });
         }
         Ok(opened)

@@ -1,0 +1,271 @@
+//! Which steps are taken.
+
+use tracing::{info, info_span};
+
+use super::accuracy::{self, Open};
+use super::order::{self, Alternative, Step};
+use super::{Accuracy, Models, Plan, sketch};
+use crate::app::resolve::Application;
+use crate::app::spec::Precision;
+use crate::cost::DeviceProfile;
+use crate::driver::{self, Planned, assemble};
+use crate::error::Error;
+use crate::frame::task;
+use crate::network::Network;
+use crate::pass;
+
+/// Frames that a layer alone is measured on: its error is only compared with that of others.
+const FRAMES_OF_A_LAYER: usize = 2;
+
+/// Parts of the steps that the allowance permits, at the ends of which a smallest plan is looked for.
+const PARTS: usize = 4;
+
+/// An application with some of the steps taken.
+pub(super) struct Candidate {
+    taken: usize,
+    pub application: Application,
+    pub planned: Planned,
+}
+
+impl Candidate {
+    fn is_met(&self) -> bool {
+        self.planned.plan.constraints.met && self.planned.refused.is_none()
+    }
+}
+
+/// The steps of all CNNs, and what plans with them.
+pub(super) struct Search<'a> {
+    models: &'a Models<'a>,
+    device: &'a DeviceProfile,
+    open: Vec<Open>,
+    plan: Plan<'a>,
+    steps: Vec<Step>,
+}
+
+impl<'a> Search<'a> {
+    /// With no steps yet.
+    pub fn new(models: &'a Models<'a>, device: &'a DeviceProfile, open: Vec<Open>, plan: Plan<'a>) -> Self {
+        Search { models, device, open, plan, steps: Vec::new() }
+    }
+
+    /// The plan that is the answer, or the nearest one. In this case also the errors with which the constraints would be met.
+    pub fn find(&mut self, base: &Application) -> Result<(Candidate, Option<Vec<Accuracy>>), Error> {
+        let wants_least = driver::wants_least(base);
+        let first = self.planned(0)?;
+        if let Some(first) = first.filter(|first| first.is_met() && !wants_least) {
+            return Ok((first, None));
+        }
+        let allowed = self.order(base)?;
+        info!(steps = self.steps.len(), allowed, "layers in order");
+        let found = if wants_least { self.least(allowed)? } else { self.fewest(0, allowed)? };
+        if let Some(found) = found {
+            // The plan may compute with other primitives than those that were measured.
+            let is_within =
+                self.accuracies(&found.application, &found.planned)?.iter().all(Accuracy::is_within);
+            let most = if is_within || found.taken == allowed { None } else { self.planned(allowed)? };
+            return Ok((most.filter(Candidate::is_met).unwrap_or(found), None));
+        }
+        let application = self.application(allowed)?;
+        let planned = (self.plan)(&application, self.device)?;
+        let nearest = Candidate { taken: allowed, application, planned };
+        if nearest.is_met() {
+            return Ok((nearest, None));
+        }
+        let would = match self.fewest(allowed, self.steps.len())? {
+            Some(candidate) => Some(self.expected(candidate.taken)?),
+            None => None,
+        };
+        Ok((nearest, would))
+    }
+
+    /// What a plan of the application errs by, of each open CNN.
+    pub fn accuracies(&self, application: &Application, planned: &Planned) -> Result<Vec<Accuracy>, Error> {
+        let mut runner = accuracy::runner(&planned.plan, application)?;
+        let of =
+            |open: &Open| Ok(open.accuracy(open.error_in(&mut runner)?, &application.cnns[open.cnn].network));
+        self.open.iter().map(of).collect()
+    }
+
+    /// What the open CNNs err by with so many steps taken.
+    fn expected(&self, taken: usize) -> Result<Vec<Accuracy>, Error> {
+        let of = |(open, precisions): (&Open, Vec<Precision>)| {
+            let error = open.error(&precisions, open.frames())?;
+            Ok(open.accuracy(error, &pass::in_precisions(open.network.clone(), &precisions)))
+        };
+        self.precisions(taken).into_iter().map(of).collect()
+    }
+
+    /// The precisions of the open CNNs with so many steps taken.
+    fn precisions(&self, taken: usize) -> Vec<(&Open, Vec<Precision>)> {
+        let of = |(place, open)| {
+            (open, precisions(open, self.steps[..taken].iter().filter(|step| step.open == place)))
+        };
+        self.open.iter().enumerate().map(of).collect()
+    }
+
+    fn application(&self, taken: usize) -> Result<Application, Error> {
+        self.models.with(&self.precisions(taken))
+    }
+
+    /// The plan with so many steps taken and no weights paged but those that must be; none if the parameters alone take more
+    /// than there is.
+    fn planned(&self, taken: usize) -> Result<Option<Candidate>, Error> {
+        let application = self.application(taken)?;
+        let parameters = assemble::parameters_resident(&task::tasks(&application));
+        if driver::limit(&application).is_some_and(|limit| parameters > limit) {
+            return Ok(None);
+        }
+        let _span = info_span!("precisions", taken).entered();
+        let resident = Application { may_be_paged: None, ..application.clone() };
+        let planned = (self.plan)(&resident, self.device)?;
+        info!(taken, total = planned.plan.memory.total, met = planned.plan.constraints.met, "planned");
+        Ok(Some(Candidate { taken, application, planned }))
+    }
+
+    /// The plan that meets the constraints with the fewest steps, more than `few` and at most `many`, of which the former are
+    /// too few.
+    fn fewest(&self, mut few: usize, mut many: usize) -> Result<Option<Candidate>, Error> {
+        if few == many {
+            return Ok(None);
+        }
+        let met = |taken: usize| Ok::<_, Error>(self.planned(taken)?.filter(Candidate::is_met));
+        let Some(mut found) = met(many)? else { return Ok(None) };
+        while many - few > 1 {
+            let middle = few + (many - few) / 2;
+            match met(middle)? {
+                Some(candidate) => (found, many) = (candidate, middle),
+                None => few = middle,
+            }
+        }
+        Ok(Some(found))
+    }
+
+    /// The smallest plan that meets the constraints with at most so many steps. Of equal ones, that with the fewest.
+    fn least(&self, allowed: usize) -> Result<Option<Candidate>, Error> {
+        let mut taken: Vec<usize> = (0..=PARTS).map(|part| allowed * part / PARTS).collect();
+        taken.dedup();
+        let mut least: Option<Candidate> = None;
+        for taken in taken {
+            if let Some(candidate) = self.planned(taken)?.filter(Candidate::is_met)
+                && least
+                    .as_ref()
+                    .is_none_or(|least| candidate.planned.plan.memory.total < least.planned.plan.memory.total)
+            {
+                least = Some(candidate);
+            }
+        }
+        Ok(least)
+    }
+
+    /// Puts the steps into their order. Returns how many of them may be taken.
+    fn order(&mut self, base: &Application) -> Result<usize, Error> {
+        let saves = Savings::new(self, base)?;
+        let (mut allowed, mut others) = (Vec::new(), Vec::new());
+        for (place, open) in self.open.iter().enumerate() {
+            let steps = info_span!("layers").in_scope(|| {
+                let layers = open.network.ids().map(|id| self.alternatives(open, &saves, id.0));
+                Ok::<_, Error>(order::steps(place, &layers.collect::<Result<Vec<_>, Error>>()?))
+            })?;
+            let within = |taken: usize| -> Result<bool, Error> {
+                Ok(open.error(&precisions(open, steps[..taken].iter()), open.frames())? <= open.allowance)
+            };
+            let (mut few, mut many) = (0, steps.len() + 1);
+            while many - few > 1 {
+                let middle = few + (many - few) / 2;
+                if within(middle)? { few = middle } else { many = middle }
+            }
+            allowed.extend_from_slice(&steps[..few]);
+            others.extend_from_slice(&steps[few..]);
+        }
+        order::sort(&mut allowed);
+        order::sort(&mut others);
+        let count = allowed.len();
+        self.steps = [allowed, others].concat();
+        Ok(count)
+    }
+
+    /// The precisions that a layer may have beside that of 32-bit floats.
+    fn alternatives(&self, open: &Open, saves: &Savings, layer: usize) -> Result<Vec<Alternative>, Error> {
+        let mut alternatives = Vec::new();
+        if open.stated[layer] != Precision::Auto {
+            return Ok(alternatives);
+        }
+        let primitive = |precision| pass::primitive_of(&open.network.layers[layer], precision);
+        let half = primitive(Precision::Half);
+        for precision in [Precision::Half, Precision::Mixed] {
+            // Without weights, mixed precision is half precision.
+            let differs = precision == Precision::Half || primitive(precision) != half;
+            if primitive(precision).is_some() && differs {
+                let mut alone = open.stated.clone();
+                alone[layer] = precision;
+                let error = open.error(&alone, FRAMES_OF_A_LAYER)?;
+                alternatives.push(Alternative { precision, saves: saves.of(open, layer, precision), error });
+            }
+        }
+        Ok(alternatives)
+    }
+}
+
+/// The precisions of a CNN's layers after some steps.
+fn precisions<'s>(open: &Open, steps: impl Iterator<Item = &'s Step>) -> Vec<Precision> {
+    let mut precisions = open.stated.clone();
+    steps.for_each(|step| precisions[step.layer] = step.precision);
+    precisions
+}
+
+/// What layers take at each precision.
+struct Savings {
+    /// At 32-bit floats, half and mixed precision: the application, and the time of each layer.
+    at: [(Application, csdfc_codegen::plan::Plan); 3],
+    /// Of how many bytes of tensors one counts: they share the arena, parameters do not.
+    share: f64,
+    /// What a byte and a nanosecond are worth: 0 of what is not short.
+    prices: [f64; 2],
+}
+
+impl Savings {
+    fn new(search: &Search<'_>, base: &Application) -> Result<Self, Error> {
+        let at = |precision: Precision| -> Result<_, Error> {
+            let of = |open| (open, all_at(open, precision));
+            let application = search.models.with(&search.open.iter().map(of).collect::<Vec<_>>())?;
+            let plan = sketch(&application, search.device)?;
+            Ok((application, plan))
+        };
+        let at = [at(Precision::Fp32)?, at(Precision::Half)?, at(Precision::Mixed)?];
+        let (_, plan) = &at[0];
+        let tensors: u64 =
+            base.cnns.iter().flat_map(|cnn| &cnn.network.layers).map(|layer| layer.tensor_bytes()).sum();
+        let share = plan.memory.arena as f64 / tensors.max(1) as f64;
+        let bytes = plan.memory.parameters_stored + plan.memory.arena;
+        let times = plan.cnns.iter().flat_map(|cnn| &cnn.layers).filter_map(|layer| layer.time);
+        let time: f64 = times.map(|time| time.ns).sum();
+        let is_short = driver::limit(base).is_some() || driver::wants_least(base);
+        // Without parts a plan is as fast as it gets.
+        let is_slow =
+            !plan.cnns.iter().all(|cnn| base.constraints.of(&cnn.name).is_met(cnn.fps, cnn.latency_ns));
+        let price = |counts: bool, all: f64| if counts && all > 0.0 { 1.0 / all } else { 0.0 };
+        Ok(Savings { at, share, prices: [price(is_short, bytes as f64), price(is_slow, time)] })
+    }
+
+    /// What a layer saves at a precision.
+    fn of(&self, open: &Open, layer: usize, precision: Precision) -> f64 {
+        let name = &open.network.layers[layer].name;
+        let takes = |(application, plan): &(Application, csdfc_codegen::plan::Plan)| {
+            let network: &Network = &application.cnns[open.cnn].network;
+            let bytes = network.find(name).map_or(0.0, |id| {
+                let layer = network.layer(id);
+                layer.parameter_bytes() as f64 + self.share * layer.tensor_bytes() as f64
+            });
+            let planned = plan.cnns[open.cnn].layers.iter().find(|planned| planned.name == *name);
+            let time = planned.and_then(|planned| planned.time).map_or(0.0, |time| time.ns);
+            self.prices[0] * bytes + self.prices[1] * time
+        };
+        let [fp32, half, mixed] = &self.at;
+        takes(fp32) - takes(if precision == Precision::Half { half } else { mixed })
+    }
+}
+
+/// The precisions of a CNN's layers if all that are open were at this one.
+fn all_at(open: &Open, precision: Precision) -> Vec<Precision> {
+    open.stated.iter().map(|stated| if *stated == Precision::Auto { precision } else { *stated }).collect()
+}
