@@ -1,9 +1,10 @@
 //! Which steps are taken.
 
+use csdfc_codegen::bind::Primitive;
 use tracing::{info, info_span};
 
 use super::accuracy::{self, Open};
-use super::order::{self, Alternative, Step};
+use super::order::{self, Alternative, Alternatives, Step};
 use super::{Accuracy, Models, Plan, sketch};
 use crate::app::resolve::Application;
 use crate::app::spec::Precision;
@@ -166,6 +167,10 @@ impl<'a> Search<'a> {
                 let layers = open.network.ids().map(|id| self.alternatives(open, &saves, id.0));
                 Ok::<_, Error>(order::steps(place, &layers.collect::<Result<Vec<_>, Error>>()?))
             })?;
+            // A layer that errs too much alone does not keep others from their steps.
+            let (steps, hopeless): (Vec<Step>, Vec<Step>) =
+                steps.into_iter().partition(|step| step.error <= open.allowance);
+            others.extend(hopeless);
             let within = |taken: usize| -> Result<bool, Error> {
                 Ok(open.error(&precisions(open, steps[..taken].iter()), open.frames())? <= open.allowance)
             };
@@ -184,25 +189,22 @@ impl<'a> Search<'a> {
         Ok(count)
     }
 
-    /// The precisions that a layer may have beside that of 32-bit floats.
-    fn alternatives(&self, open: &Open, saves: &Savings, layer: usize) -> Result<Vec<Alternative>, Error> {
-        let mut alternatives = Vec::new();
+    /// What a layer may be beside one of 32-bit floats.
+    fn alternatives(&self, open: &Open, saves: &Savings, layer: usize) -> Result<Alternatives, Error> {
         if open.stated[layer] != Precision::Auto {
-            return Ok(alternatives);
+            return Ok(Alternatives::default());
         }
         let primitive = |precision| pass::primitive_of(&open.network.layers[layer], precision);
-        let half = primitive(Precision::Half);
-        for precision in [Precision::Half, Precision::Mixed] {
-            // Without weights, mixed precision is half precision.
-            let differs = precision == Precision::Half || primitive(precision) != half;
-            if primitive(precision).is_some() && differs {
-                let mut alone = open.stated.clone();
-                alone[layer] = precision;
-                let error = open.error(&alone, FRAMES_OF_A_LAYER)?;
-                alternatives.push(Alternative { precision, saves: saves.of(open, layer, precision), error });
-            }
-        }
-        Ok(alternatives)
+        let alternative = |precision: Precision| {
+            let mut alone = open.stated.clone();
+            alone[layer] = precision;
+            let error = open.error(&alone, FRAMES_OF_A_LAYER)?;
+            Ok::<_, Error>(Some(Alternative { saves: saves.of(open, layer, precision), error }))
+        };
+        let half = primitive(Precision::Half).map_or(Ok(None), |_| alternative(Precision::Half))?;
+        let is_mixed = primitive(Precision::Mixed).is_some_and(Primitive::is_mixed);
+        let mixed = if is_mixed { alternative(Precision::Mixed)? } else { None };
+        Ok(Alternatives { half, mixed })
     }
 }
 
