@@ -97,20 +97,20 @@ pub fn plan(args: &PlanArgs) -> Result<Ending, Error> {
             (Some(explanation), Format::Ron) => output::ron(explanation)?,
         })?;
     }
-    let is_within = accuracies.iter().all(Accuracy::is_within);
-    match shortfall {
-        None if is_within => Ok(Ending::Yes),
-        None => Ok(Ending::No),
-        Some(nearest) => {
-            let mut text = shortfall::text(&plan, &nearest);
-            if !accuracies.is_empty() {
-                text += &format!("\n  {}", words::precision::would(would.as_deref()));
-            }
-            // If standard error is closed, nobody is left to tell. The exit code says it too.
-            let _ = writeln!(std::io::stderr(), "csdfc: {text}");
-            Ok(Ending::No)
+    let text = match shortfall {
+        None if accuracies.iter().all(Accuracy::is_within) => return Ok(Ending::Yes),
+        None => {
+            format!("the primitives that were chosen err too much: --primitives fixed\n  {}", lost.trim_end())
         }
-    }
+        Some(nearest) if accuracies.is_empty() => shortfall::text(&plan, &nearest),
+        Some(nearest) => {
+            let would = words::precision::would(would.as_deref());
+            format!("{}\n  {would}", shortfall::text(&plan, &nearest))
+        }
+    };
+    // If standard error is closed, nobody is left to tell. The exit code says it too.
+    let _ = writeln!(std::io::stderr(), "csdfc: {text}");
+    Ok(Ending::No)
 }
 
 /// Plans an application whose precisions are stated.

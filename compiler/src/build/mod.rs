@@ -217,7 +217,7 @@ impl Build {
         if opened.spec.is_open() {
             let message = format!("{}: a build script does not choose precisions", self.source);
             let help =
-                "plan it with `csdfc plan -o`, and state in the file what that chose in place of `auto`";
+                "state a precision in place of `auto`, perhaps that of each layer that `csdfc plan` chose";
             return Err(Error::Input { message, help: Some(help.into()) });
         }
         Ok(opened)
