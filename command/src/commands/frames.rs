@@ -1,4 +1,4 @@
-//! Frames that networks are calibrated with and measured on: from files, or drawn.
+//! Frames that networks are run on: from files, or drawn.
 
 use std::path::{Path, PathBuf};
 
@@ -6,29 +6,29 @@ use csdfc::error::Error;
 use csdfc::network::Network;
 use csdfc::quantise::frames::inputs;
 use csdfc_codegen::file_name::file_name;
-use csdfc_codegen::operator::InputElement;
+use csdfc_codegen::operator::{Input, InputElement};
 use csdfc_codegen::run::{Data, Value, input_dims};
+use csdfc_codegen::shape::Shape;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::npy;
 
-/// So many random frames: floats from -1 to 1, any bytes of cameras.
+/// So many random frames.
 pub(super) fn random(network: &Network, count: u64, seed: u64) -> Vec<Vec<Value>> {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
-    let mut frame = || {
-        let mut values = Vec::new();
-        for (layer, input) in inputs(network) {
-            let elements = 0..layer.shape.elements();
-            let data = match input.element {
-                InputElement::F32 => Data::F32(elements.map(|_| random.random_range(-1.0f32..1.0)).collect()),
-                InputElement::U8 => Data::U8(elements.map(|_| random.random_range(0..=u8::MAX)).collect()),
-            };
-            values.push(Value { dims: input_dims(input, &layer.shape), data });
-        }
-        values
-    };
+    let mut frame = || inputs(network).map(|(layer, input)| draw(input, &layer.shape, &mut random)).collect();
     (0..count).map(|_| frame()).collect()
+}
+
+/// A random tensor for an input: floats from -1 to 1, or any bytes of a camera.
+pub(super) fn draw(input: &Input, shape: &Shape, random: &mut ChaCha8Rng) -> Value {
+    let elements = 0..shape.elements();
+    let data = match input.element {
+        InputElement::F32 => Data::F32(elements.map(|_| random.random_range(-1.0f32..1.0)).collect()),
+        InputElement::U8 => Data::U8(elements.map(|_| random.random_range(0..=u8::MAX)).collect()),
+    };
+    Value { dims: input_dims(input, shape), data }
 }
 
 /// The frames of files and folders, those of a folder by name. A frame is a file or, if there are several inputs, a folder

@@ -7,7 +7,7 @@
 //! 1. The application is planned with floats of 32 bits. If that meets the constraints, it is the answer.
 //! 2. Each layer alone is measured at half and at mixed precision, all others with floats of 32 bits (`accuracy`).
 //! 3. Steps, each of which takes one layer to a lower precision, are put into one order: those first that save most for the
-//!    square of the error that they add, since the squares of independent errors add up (`order`).
+//!    square of the error that they add, since the squares of independent errors add up (`order`, `savings`).
 //! 4. The first steps of each CNN are taken together and measured. The most that keep within the allowance are found by
 //!    halving, so that a larger allowance never allows fewer.
 //! 5. The fewest steps are taken whose plan meets the constraints, or those of the smallest plan, if that is asked for
@@ -17,6 +17,7 @@
 
 mod accuracy;
 mod order;
+mod savings;
 mod search;
 
 use std::cell::RefCell;
@@ -32,7 +33,7 @@ use crate::app::precisions;
 use crate::app::resolve::{Application, resolve};
 use crate::app::spec::{AppSpec, Precision};
 use crate::cost::DeviceProfile;
-use crate::driver::{self, Planned};
+use crate::driver::Planned;
 use crate::error::Error;
 use crate::network::Network;
 
@@ -171,14 +172,4 @@ impl Models<'_> {
         }
         self.resolve(&spec)
     }
-}
-
-/// A plan without a search, to read off what layers take.
-fn sketch(application: &Application, device: &DeviceProfile) -> Result<csdfc_codegen::plan::Plan, Error> {
-    let mut application = application.clone();
-    application.rows = crate::app::resolve::RowsChoice::None;
-    application.constraints = Default::default();
-    application.may_be_paged = None;
-    let paths = vec![String::new(); application.cnns.len()];
-    Ok(driver::plan(&application, device, paths)?.plan)
 }

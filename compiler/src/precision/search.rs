@@ -5,14 +5,14 @@ use tracing::{info, info_span};
 
 use super::accuracy::{self, Open};
 use super::order::{self, Alternative, Alternatives, Step};
-use super::{Accuracy, Models, Plan, sketch};
+use super::savings::Savings;
+use super::{Accuracy, Models, Plan};
 use crate::app::resolve::Application;
 use crate::app::spec::Precision;
 use crate::cost::DeviceProfile;
 use crate::driver::{self, Planned, assemble};
 use crate::error::Error;
 use crate::frame::task;
-use crate::network::Network;
 use crate::pass;
 
 /// Frames that a layer alone is measured on: its error is only compared with that of others.
@@ -160,7 +160,7 @@ impl<'a> Search<'a> {
 
     /// Puts the steps into their order. Returns how many of them may be taken.
     fn order(&mut self, base: &Application) -> Result<usize, Error> {
-        let saves = Savings::new(self, base)?;
+        let saves = Savings::new(self.models, &self.open, base, self.device)?;
         let (mut allowed, mut others) = (Vec::new(), Vec::new());
         for (place, open) in self.open.iter().enumerate() {
             let steps = info_span!("layers").in_scope(|| {
@@ -213,61 +213,4 @@ fn precisions<'s>(open: &Open, steps: impl Iterator<Item = &'s Step>) -> Vec<Pre
     let mut precisions = open.stated.clone();
     steps.for_each(|step| precisions[step.layer] = step.precision);
     precisions
-}
-
-/// What layers take at each precision.
-struct Savings {
-    /// At 32-bit floats, half and mixed precision: the application, and the time of each layer.
-    at: [(Application, csdfc_codegen::plan::Plan); 3],
-    /// Of how many bytes of tensors one counts: they share the arena, parameters do not.
-    share: f64,
-    /// What a byte and a nanosecond are worth: 0 of what is not short.
-    prices: [f64; 2],
-}
-
-impl Savings {
-    fn new(search: &Search<'_>, base: &Application) -> Result<Self, Error> {
-        let at = |precision: Precision| -> Result<_, Error> {
-            let of = |open| (open, all_at(open, precision));
-            let application = search.models.with(&search.open.iter().map(of).collect::<Vec<_>>())?;
-            let plan = sketch(&application, search.device)?;
-            Ok((application, plan))
-        };
-        let at = [at(Precision::Fp32)?, at(Precision::Half)?, at(Precision::Mixed)?];
-        let (_, plan) = &at[0];
-        let tensors: u64 =
-            base.cnns.iter().flat_map(|cnn| &cnn.network.layers).map(|layer| layer.tensor_bytes()).sum();
-        let share = plan.memory.arena as f64 / tensors.max(1) as f64;
-        let bytes = plan.memory.parameters_stored + plan.memory.arena;
-        let times = plan.cnns.iter().flat_map(|cnn| &cnn.layers).filter_map(|layer| layer.time);
-        let time: f64 = times.map(|time| time.ns).sum();
-        let is_short = driver::limit(base).is_some() || driver::wants_least(base);
-        // Without parts a plan is as fast as it gets.
-        let is_slow =
-            !plan.cnns.iter().all(|cnn| base.constraints.of(&cnn.name).is_met(cnn.fps, cnn.latency_ns));
-        let price = |counts: bool, all: f64| if counts && all > 0.0 { 1.0 / all } else { 0.0 };
-        Ok(Savings { at, share, prices: [price(is_short, bytes as f64), price(is_slow, time)] })
-    }
-
-    /// What a layer saves at a precision.
-    fn of(&self, open: &Open, layer: usize, precision: Precision) -> f64 {
-        let name = &open.network.layers[layer].name;
-        let takes = |(application, plan): &(Application, csdfc_codegen::plan::Plan)| {
-            let network: &Network = &application.cnns[open.cnn].network;
-            let bytes = network.find(name).map_or(0.0, |id| {
-                let layer = network.layer(id);
-                layer.parameter_bytes() as f64 + self.share * layer.tensor_bytes() as f64
-            });
-            let planned = plan.cnns[open.cnn].layers.iter().find(|planned| planned.name == *name);
-            let time = planned.and_then(|planned| planned.time).map_or(0.0, |time| time.ns);
-            self.prices[0] * bytes + self.prices[1] * time
-        };
-        let [fp32, half, mixed] = &self.at;
-        takes(fp32) - takes(if precision == Precision::Half { half } else { mixed })
-    }
-}
-
-/// The precisions of a CNN's layers if all that are open were at this one.
-fn all_at(open: &Open, precision: Precision) -> Vec<Precision> {
-    open.stated.iter().map(|stated| if *stated == Precision::Auto { precision } else { *stated }).collect()
 }
