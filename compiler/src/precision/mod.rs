@@ -66,7 +66,7 @@ pub struct Chosen {
     pub planned: Planned,
     /// What the plan errs by: of each CNN whose precisions were open.
     pub accuracies: Vec<Accuracy>,
-    /// Where the plan does not meet the constraints: with what errors they would be met, if any precisions meet them.
+    /// Where the plan does not meet the constraints: with what allowances of which CNNs they would be met, if with any.
     pub would: Option<Vec<Accuracy>>,
 }
 

@@ -21,6 +21,9 @@ const FRAMES_OF_A_LAYER: usize = 2;
 /// Parts of the steps that the allowance permits, at the ends of which a smallest plan is looked for.
 const PARTS: usize = 4;
 
+/// Allowances that are tried before one is said to do, each a quarter larger than the one before.
+const TRIES: usize = 8;
+
 /// An application with some of the steps taken.
 pub(super) struct Candidate {
     taken: usize,
@@ -40,16 +43,20 @@ pub(super) struct Search<'a> {
     device: &'a DeviceProfile,
     open: Vec<Open>,
     plan: Plan<'a>,
+    /// The steps of each open CNN, in order.
+    ordered: Vec<Vec<Step>>,
+    /// Those of all CNNs: first the ones that the allowances permit, in order, then the others.
     steps: Vec<Step>,
 }
 
 impl<'a> Search<'a> {
     /// With no steps yet.
     pub fn new(models: &'a Models<'a>, device: &'a DeviceProfile, open: Vec<Open>, plan: Plan<'a>) -> Self {
-        Search { models, device, open, plan, steps: Vec::new() }
+        Search { models, device, open, plan, ordered: Vec::new(), steps: Vec::new() }
     }
 
-    /// The plan that is the answer, or the nearest one. In this case also the errors with which the constraints would be met.
+    /// The plan that is the answer, or the nearest one. In this case also the allowances with which the constraints would be
+    /// met.
     pub fn find(&mut self, base: &Application) -> Result<(Candidate, Option<Vec<Accuracy>>), Error> {
         let wants_least = driver::wants_least(base);
         let first = self.planned(0)?;
@@ -72,11 +79,9 @@ impl<'a> Search<'a> {
         if nearest.is_met() {
             return Ok((nearest, None));
         }
-        let would = match self.fewest(allowed, self.steps.len())? {
-            Some(candidate) => Some(self.expected(candidate.taken)?),
-            None => None,
-        };
-        Ok((nearest, would))
+        let Some(beyond) = self.fewest(allowed, self.steps.len())? else { return Ok((nearest, None)) };
+        let would = self.allowances(beyond.taken)?;
+        Ok(if would.is_empty() { (beyond, None) } else { (nearest, Some(would)) })
     }
 
     /// What a plan of the application errs by, of each open CNN.
@@ -87,13 +92,28 @@ impl<'a> Search<'a> {
         self.open.iter().map(of).collect()
     }
 
-    /// What the open CNNs err by with so many steps taken.
-    fn expected(&self, taken: usize) -> Result<Vec<Accuracy>, Error> {
-        let of = |(open, precisions): (&Open, Vec<Precision>)| {
+    /// With what allowances so many steps are permitted: of the CNNs that are allowed less.
+    fn allowances(&self, taken: usize) -> Result<Vec<Accuracy>, Error> {
+        let mut accuracies = Vec::new();
+        for (place, (open, precisions)) in self.precisions(taken).into_iter().enumerate() {
             let error = open.error(&precisions, open.frames())?;
-            Ok(open.accuracy(error, &pass::in_precisions(open.network.clone(), &precisions)))
-        };
-        self.precisions(taken).into_iter().map(of).collect()
+            if error <= open.allowance {
+                continue;
+            }
+            // Fewer steps may err by more: what is said must do.
+            let mut allowance = rounded_up(error);
+            let is_taken = |step: &&Step| step.open == place;
+            for _ in 0..TRIES {
+                let (permitted, _) = self.permitted(place, allowance)?;
+                if self.steps[..taken].iter().filter(is_taken).all(|step| permitted.contains(step)) {
+                    break;
+                }
+                allowance = rounded_up(allowance * 1.25);
+            }
+            let network = pass::in_precisions(open.network.clone(), &precisions);
+            accuracies.push(Accuracy { allowance, ..open.accuracy(error, &network) });
+        }
+        Ok(accuracies)
     }
 
     /// The precisions of the open CNNs with so many steps taken.
@@ -161,32 +181,39 @@ impl<'a> Search<'a> {
     /// Puts the steps into their order. Returns how many of them may be taken.
     fn order(&mut self, base: &Application) -> Result<usize, Error> {
         let saves = Savings::new(self.models, &self.open, base, self.device)?;
-        let (mut allowed, mut others) = (Vec::new(), Vec::new());
         for (place, open) in self.open.iter().enumerate() {
-            let steps = info_span!("layers").in_scope(|| {
-                let layers = open.network.ids().map(|id| self.alternatives(open, &saves, id.0));
-                Ok::<_, Error>(order::steps(place, &layers.collect::<Result<Vec<_>, Error>>()?))
-            })?;
-            // A layer that errs too much alone does not keep others from their steps.
-            let (steps, hopeless): (Vec<Step>, Vec<Step>) =
-                steps.into_iter().partition(|step| step.error <= open.allowance);
-            others.extend(hopeless);
-            let within = |taken: usize| -> Result<bool, Error> {
-                Ok(open.error(&precisions(open, steps[..taken].iter()), open.frames())? <= open.allowance)
-            };
-            let (mut few, mut many) = (0, steps.len() + 1);
-            while many - few > 1 {
-                let middle = few + (many - few) / 2;
-                if within(middle)? { few = middle } else { many = middle }
-            }
-            allowed.extend_from_slice(&steps[..few]);
-            others.extend_from_slice(&steps[few..]);
+            let _span = info_span!("layers").entered();
+            let layers = open.network.ids().map(|id| self.alternatives(open, &saves, id.0));
+            let layers = layers.collect::<Result<Vec<_>, Error>>()?;
+            self.ordered.push(order::steps(place, &layers));
         }
-        order::sort(&mut allowed);
+        let (mut permitted, mut others) = (Vec::new(), Vec::new());
+        for (place, open) in self.open.iter().enumerate() {
+            let (within, beyond) = self.permitted(place, open.allowance)?;
+            permitted.extend(within);
+            others.extend(beyond);
+        }
+        order::sort(&mut permitted);
         order::sort(&mut others);
-        let count = allowed.len();
-        self.steps = [allowed, others].concat();
+        let count = permitted.len();
+        self.steps = [permitted, others].concat();
         Ok(count)
+    }
+
+    /// The first steps of a CNN that an allowance permits together, and all others.
+    fn permitted(&self, place: usize, allowance: f64) -> Result<(Vec<Step>, Vec<Step>), Error> {
+        let open = &self.open[place];
+        // A layer that errs too much alone does not keep others from their steps.
+        let (mut steps, mut others): (Vec<Step>, Vec<Step>) =
+            self.ordered[place].iter().partition(|step| step.error <= allowance);
+        let (mut few, mut many) = (0, steps.len() + 1);
+        while many - few > 1 {
+            let middle = few + (many - few) / 2;
+            let error = open.error(&precisions(open, steps[..middle].iter()), open.frames())?;
+            if error <= allowance { few = middle } else { many = middle }
+        }
+        others.extend(steps.drain(few..));
+        Ok((steps, others))
     }
 
     /// What a layer may be beside one of 32-bit floats.
@@ -213,4 +240,23 @@ fn precisions<'s>(open: &Open, steps: impl Iterator<Item = &'s Step>) -> Vec<Pre
     let mut precisions = open.stated.clone();
     steps.for_each(|step| precisions[step.layer] = step.precision);
     precisions
+}
+
+/// A number of two digits that is no less.
+fn rounded_up(error: f64) -> f64 {
+    let unit = 10f64.powf(error.log10().floor() - 1.0);
+    let digits = (error / unit).ceil() * unit;
+    format!("{digits:.1e}").parse().unwrap_or(digits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn allowances_have_two_digits_and_are_no_less() {
+        for (error, rounded) in [(1.2345e-2, 1.3e-2), (9.99e-4, 1e-3), (1.0, 1.0), (3.0001e-7, 3.1e-7)] {
+            assert_eq!(rounded_up(error), rounded);
+        }
+    }
 }
