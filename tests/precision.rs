@@ -1,6 +1,8 @@
 //! Precisions that are chosen: as few as the constraints need, within an allowance that an error keeps which is computed here
 //! once more.
 
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a panic is how a test fails")]
+
 use std::path::Path;
 
 use csdfc::app::MemoryGoal;

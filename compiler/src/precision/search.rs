@@ -59,8 +59,7 @@ impl<'a> Search<'a> {
     /// met.
     pub fn find(&mut self, base: &Application) -> Result<(Candidate, Option<Vec<Accuracy>>), Error> {
         let wants_least = driver::wants_least(base);
-        let first = self.planned(0)?;
-        if let Some(first) = first.filter(|first| first.is_met() && !wants_least) {
+        if !wants_least && let Some(first) = self.planned(0)?.filter(Candidate::is_met) {
             return Ok((first, None));
         }
         let allowed = self.order(base)?;
