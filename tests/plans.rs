@@ -19,6 +19,7 @@ mod paged;
 mod paper;
 mod pipeline;
 mod plan_format;
+mod precision;
 mod random;
 mod repack;
 mod resize;

@@ -10,6 +10,7 @@ mod offload;
 mod onnx;
 mod pack;
 mod pages;
+mod precision;
 mod profile;
 mod quantised;
 mod report;

@@ -164,3 +164,13 @@ fn errors_say_what_to_do() {
     let texts: Vec<String> = errors.into_iter().enumerate().map(text).collect();
     insta::assert_snapshot!("build_errors", texts.join("\n\n"));
 }
+
+/// There are no frames in a build script.
+#[test]
+fn precisions_must_be_stated() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("app.ron");
+    std::fs::write(&file, "(cnns: [(model: \"builtin:lenet5\", precision: auto)])").unwrap();
+    let error = Build::new(file.to_str().unwrap()).plan().unwrap_err().to_string();
+    assert!(error.contains("does not choose precisions"), "{error}");
+}

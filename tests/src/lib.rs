@@ -65,11 +65,16 @@ pub fn app(name: &str) -> Opened {
     open::open(path.to_str().expect("a path in UTF-8")).expect("an application of the repository")
 }
 
-/// The application that this text describes.
-pub fn application(text: &str) -> Application {
+/// The application that this text describes, not yet resolved.
+pub fn opened(text: &str) -> Opened {
     let origin = Origin { name: "app.ron".into(), text: Some(text.into()), replaced: Vec::new() };
     let spec = spec::parse(&origin).expect("the text of an application");
-    Opened { spec, origin, folder: PathBuf::new() }.resolve().expect("an application")
+    Opened { spec, origin, folder: PathBuf::new() }
+}
+
+/// The application that this text describes.
+pub fn application(text: &str) -> Application {
+    opened(text).resolve().expect("an application")
 }
 
 /// What the planner makes of an application, on the generic device.

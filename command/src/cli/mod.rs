@@ -1,5 +1,6 @@
 //! The command line. Nothing else knows that it is read by `clap`.
 
+pub mod accuracy;
 pub mod analyze;
 pub mod effort;
 pub mod front;
@@ -300,13 +301,13 @@ pub struct PlanArgs {
     /// a family (winograd), wherever it computes a layer
     #[arg(long, value_name = "auto|fixed|NAME", value_parser = values::primitives)]
     pub primitives: Option<Primitives>,
-    /// Precision of weights and tensors, of every CNN; what the application says of single layers still holds
+    /// Precision of weights and tensors, of every CNN, or auto, a choice for each layer; what the application says of single
+    /// layers still holds
     #[arg(long, value_parser = values::precision())]
     pub precision: Option<Precision>,
-    /// How much a primitive may err that is chosen for its speed, as a share of the largest sum of absolute products:
-    /// 1e-4 by default
-    #[arg(long, value_name = "SHARE")]
-    pub max_error: Option<f64>,
+    /// What may be lost.
+    #[command(flatten)]
+    pub accuracy: accuracy::AccuracyArgs,
     /// Where weights are while nothing reads them; the application may keep those of some layers in memory
     #[arg(long, value_parser = values::weights())]
     pub weights: Option<WeightsPlace>,
@@ -563,10 +564,7 @@ impl PlanArgs {
             spec.cnns.iter_mut().for_each(|cnn| cnn.precision = precision);
             origin.replaced.push(("precision", "--precision"));
         }
-        if let Some(max_error) = self.max_error {
-            spec.max_error = max_error;
-            origin.replaced.push(("max_error", "--max-error"));
-        }
+        self.accuracy.apply(spec, origin)?;
         if let Some(weights) = self.weights {
             spec.weights = weights;
             origin.replaced.push(("weights", "--weights"));

@@ -59,6 +59,11 @@ const PRECISIONS: Names<Precision> = &[
         "mixed",
         "The same, but weights are 8-bit integers with a 32-bit scale for each output channel",
     ),
+    (
+        Precision::Auto,
+        "auto",
+        "Of these, for each layer, as much as the constraints need and --max-error allows; where fp32 meets them, fp32",
+    ),
 ];
 
 const WEIGHTS: Names<WeightsPlace> = &[

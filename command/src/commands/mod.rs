@@ -7,6 +7,7 @@ mod analyze;
 mod check;
 mod device;
 pub mod emit;
+mod frames;
 mod inspect;
 pub mod invoke;
 pub mod logging;

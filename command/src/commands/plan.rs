@@ -1,26 +1,28 @@
 //! `csdfc plan`: plans an application, checks the plan, prints it, and writes the plan and the front.
 
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use csdfc::app::open;
+use csdfc::app::open::{self, Opened};
 use csdfc::app::resolve::{Application, RowsChoice};
 use csdfc::app::spec::RowsSpec;
 use csdfc::cost::DeviceProfile;
 use csdfc::driver::{self, Explanation};
 use csdfc::error::{Ending, Error};
+use csdfc::network::Network;
+use csdfc::precision::{self, Accuracy, Calibration, Chosen};
 use csdfc::saved::front::{PickError, SavedFront};
 use csdfc::saved::identity;
 use csdfc::search::known::Start;
-use csdfc::search::watch::{Limit, Scope, Watch};
+use csdfc::search::watch::{Limit, Scope, Shares, Watch};
 use csdfc::suggest;
-use csdfc::words::shortfall;
+use csdfc::words::{self, shortfall};
 use csdfc_codegen::plan::Plan;
-use tracing::warn;
+use tracing::{info, warn};
 
-use super::output;
 use super::read::read_text;
 use super::watcher::Watcher;
+use super::{frames, output};
 use crate::cli::{Format, PlanArgs};
 use crate::picture::front::FrontPicture;
 use crate::report;
@@ -30,6 +32,9 @@ const REFUSED_PLAN: &str = "csdfc-refused-plan.json";
 
 /// Parts of a saved front that do not apply of which is said why.
 const MISMATCH_LINES: usize = 4;
+
+/// Random frames on which an error is measured where neither frames nor their number are given.
+const RANDOM_FRAMES: u64 = 4;
 
 /// Plans an application.
 ///
@@ -46,18 +51,8 @@ pub fn plan(args: &PlanArgs) -> Result<Ending, Error> {
         (app.spec.search.method, app.spec.rows) = (None, RowsSpec::Default);
         app.spec.storage = Some(args.storage.unwrap_or(saved.storage_model));
     }
-    let mut application = app.resolve()?;
-    if let (Some((saved, _)), Some(_)) = (&saved, args.front.pick) {
-        application = saved.with_primitives(application);
-    }
-    let device = DeviceProfile::find(&application.device, &app.folder)?;
     let file = args.output.as_deref().filter(|path| !is_stdout(path));
     let plan_folder = file.and_then(Path::parent).unwrap_or(Path::new(""));
-    let paths = application.cnns.iter().map(|cnn| identity::path_from(plan_folder, &cnn.model)).collect();
-    let start = match &saved {
-        None => Start::default(),
-        Some((saved, name)) => start(saved, name, args.front.pick, &application)?,
-    };
     let watcher = Watcher::start();
     let watch = Watch {
         limit: args.budget.map_or(Limit::Default, Limit::from),
@@ -65,9 +60,16 @@ pub fn plan(args: &PlanArgs) -> Result<Ending, Error> {
         stop: &watcher.stop,
         progress: &|progress| watcher.show(progress),
     };
-    let planned = driver::plan_from(&start, &application, &device, paths, &watch, &driver::judge);
+    let paths = |application: &Application| {
+        application.cnns.iter().map(|cnn| identity::path_from(plan_folder, &cnn.model)).collect()
+    };
+    let chosen = match app.spec.is_open() {
+        true => choose(&app, saved.is_some(), &paths, &watch),
+        false => as_stated(args, &app, saved.as_ref(), &paths, &watch),
+    };
     watcher.done();
-    let driver::Planned { plan, shortfall, refused, .. } = planned?;
+    let Chosen { application, device, planned, accuracies, would } = chosen?;
+    let driver::Planned { plan, shortfall, refused, .. } = planned;
     if let Some(why) = refused {
         let path = file.unwrap_or(Path::new(REFUSED_PLAN));
         output::write(path, &plan.to_json())?;
@@ -76,6 +78,8 @@ pub fn plan(args: &PlanArgs) -> Result<Ending, Error> {
     if let (Some((saved, _)), Some(number)) = (&saved, args.front.pick) {
         compare(saved, number, &plan);
     }
+    let lost = words::precision::text(&accuracies);
+    lost.lines().for_each(|line| info!("{line}"));
 
     let explanation = match &args.explain {
         None => None,
@@ -85,7 +89,7 @@ pub fn plan(args: &PlanArgs) -> Result<Ending, Error> {
     // Nothing else may stand where the plan or the front has been printed.
     if !to_stdout {
         output::print(&match (&explanation, args.format) {
-            (None, Format::Text) => report::plan::text(&plan),
+            (None, Format::Text) => report::plan::text(&plan) + &lost,
             (None, Format::Json) => plan.to_json(),
             (None, Format::Ron) => plan.to_ron(),
             (Some(explanation), Format::Text) => report::explain::text(explanation),
@@ -93,14 +97,75 @@ pub fn plan(args: &PlanArgs) -> Result<Ending, Error> {
             (Some(explanation), Format::Ron) => output::ron(explanation)?,
         })?;
     }
-    match shortfall {
-        None => Ok(Ending::Yes),
-        Some(nearest) => {
-            // If standard error is closed, nobody is left to tell. The exit code says it too.
-            let _ = writeln!(std::io::stderr(), "csdfc: {}", shortfall::text(&plan, &nearest));
-            Ok(Ending::No)
+    let text = match shortfall {
+        None if accuracies.iter().all(Accuracy::is_within) => return Ok(Ending::Yes),
+        None => {
+            format!("the primitives that were chosen err too much: --primitives fixed\n  {}", lost.trim_end())
         }
+        Some(nearest) if accuracies.is_empty() => shortfall::text(&plan, &nearest),
+        Some(nearest) => {
+            let would = words::precision::would(would.as_deref());
+            format!("{}\n  {would}", shortfall::text(&plan, &nearest))
+        }
+    };
+    // If standard error is closed, nobody is left to tell. The exit code says it too.
+    let _ = writeln!(std::io::stderr(), "csdfc: {text}");
+    Ok(Ending::No)
+}
+
+/// Plans an application whose precisions are stated.
+fn as_stated(
+    args: &PlanArgs,
+    app: &Opened,
+    saved: Option<&(SavedFront, String)>,
+    paths: &dyn Fn(&Application) -> Vec<String>,
+    watch: &Watch<'_>,
+) -> Result<Chosen, Error> {
+    let mut application = app.resolve()?;
+    if let (Some((saved, _)), Some(_)) = (saved, args.front.pick) {
+        application = saved.with_primitives(application);
     }
+    let device = DeviceProfile::find(&application.device, &app.folder)?;
+    let start = match saved {
+        None => Start::default(),
+        Some((saved, name)) => start(saved, name, args.front.pick, &application)?,
+    };
+    let planned =
+        driver::plan_from(&start, &application, &device, paths(&application), watch, &driver::judge)?;
+    Ok(Chosen { application, device, planned, accuracies: Vec::new(), would: None })
+}
+
+/// Plans an application some of whose precisions are to be chosen.
+fn choose(
+    app: &Opened,
+    is_from_front: bool,
+    paths: &dyn Fn(&Application) -> Vec<String>,
+    watch: &Watch<'_>,
+) -> Result<Chosen, Error> {
+    if is_from_front {
+        return Err(Error::Input {
+            message: "the choices of a front are for the layers that it was saved with, and precision auto may have others"
+                .into(),
+            help: Some("leave out --from, or state a precision".into()),
+        });
+    }
+    let frames = |cnn: usize, network: &Network| {
+        let accuracy = &app.spec.cnns[cnn].accuracy;
+        let files: Vec<PathBuf> = accuracy.calibrate.iter().map(|path| app.folder.join(path)).collect();
+        let count = accuracy.random.unwrap_or(RANDOM_FRAMES);
+        let is_random = files.is_empty();
+        let frames = match is_random {
+            true => frames::random(network, count, app.spec.search.seed),
+            false => frames::read(network, &files)?,
+        };
+        Ok(Calibration { frames, is_random })
+    };
+    let shares = Shares::new(watch, precision::PLANS);
+    let plan = |application: &Application, device: &DeviceProfile| {
+        let paths = paths(application);
+        driver::plan_from(&Start::default(), application, device, paths, &shares.next(), &driver::judge)
+    };
+    precision::plan(app, &frames, &plan)
 }
 
 /// Explains the primitive of `[CNN/]LAYER`. The names of layers may have slashes too.

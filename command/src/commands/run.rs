@@ -7,16 +7,16 @@ use csdfc::error::{Ending, Error};
 use csdfc::saved::reload;
 use csdfc::suggest::{self, clip};
 use csdfc_codegen::file_name::file_name;
-use csdfc_codegen::operator::{Input, InputElement, Operator};
+use csdfc_codegen::operator::Operator;
 use csdfc_codegen::plan::{Cnn, Layer, Plan};
-use csdfc_codegen::run::{Data, Fired, Runner, Value, input_dims};
+use csdfc_codegen::run::{Fired, Runner, Value, input_dims};
 use csdfc_codegen::timeline;
-use rand::{RngExt, SeedableRng};
+use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
 use super::read::read_plan;
 use super::recorder::Recorder;
-use super::{npy, output};
+use super::{frames, npy, output};
 use crate::cli::{Format, NamedFile, RunArgs};
 use crate::report::run::{self as report, CnnRun, Comparison, ProfiledLayer};
 use crate::trace;
@@ -211,7 +211,10 @@ fn inputs(args: &RunArgs, plan: &Plan) -> Result<Vec<Vec<Value>>, Error> {
             };
             let value = match (given.iter().find(|(of, given, _)| *of == c && given == name), args.random) {
                 (Some((_, _, value)), _) => value.clone(),
-                (None, Some(seed)) => random(input, layer, seed.wrapping_add(((c << 16) + i) as u64)),
+                (None, Some(seed)) => {
+                    let seed = seed.wrapping_add(((c << 16) + i) as u64);
+                    frames::draw(input, &layer.output_shape, &mut ChaCha8Rng::seed_from_u64(seed))
+                }
                 (None, None) => {
                     let dims = input_dims(input, &layer.output_shape);
                     return Err(Error::Input {
@@ -230,16 +233,6 @@ fn inputs(args: &RunArgs, plan: &Plan) -> Result<Vec<Vec<Value>>, Error> {
         all.push(values);
     }
     Ok(all)
-}
-
-fn random(input: &Input, layer: &Layer, seed: u64) -> Value {
-    let mut random = ChaCha8Rng::seed_from_u64(seed);
-    let elements = 0..layer.output_shape.elements();
-    let data = match input.element {
-        InputElement::F32 => Data::F32(elements.map(|_| random.random_range(-1.0f32..1.0)).collect()),
-        InputElement::U8 => Data::U8(elements.map(|_| random.random_range(0..=u8::MAX)).collect()),
-    };
-    Value { dims: input_dims(input, &layer.output_shape), data }
 }
 
 /// The references of outputs: CNN, output, value.

@@ -10,6 +10,7 @@ pub mod load;
 pub mod locate;
 pub mod open;
 pub mod partition;
+pub mod precisions;
 pub mod primitive_name;
 pub mod resolve;
 pub mod spec;

@@ -133,7 +133,7 @@ impl Opened {
             fusion: Fusion::None,
         };
         let loaded = load::load_as_stated(&request).map_err(|source| Error::Model {
-            cnn: cnn.name.clone().unwrap_or_else(|| super::resolve::default_name(&cnn.model)),
+            cnn: cnn.name(),
             model: cnn.model.clone(),
             source: Box::new(source),
         })?;

@@ -11,8 +11,9 @@ use super::inputs;
 use super::load::{LoadError, Loaded, ModelRequest, ModelSource};
 use super::locate::PathStep;
 use super::partition::{self, Partition, find_layer};
+use super::precisions;
 use super::spec::{
-    AppSpec, CnnSpec, FpsSpec, LatencySpec, Precision, Prefer, Primitives, RowsSpec, SearchSpec, WeightsPlace,
+    AppSpec, CnnSpec, FpsSpec, LatencySpec, Prefer, Primitives, RowsSpec, SearchSpec, WeightsPlace,
 };
 use crate::network::{LayerId, Network};
 use crate::pass::{self, Fusion, PartitionLayers};
@@ -220,6 +221,9 @@ fn check_settings(spec: &AppSpec) -> Result<(), AppFault> {
         let message = format!("max_error must be a number above 0, not {}", spec.max_error);
         return Err(AppFault::new(&["max_error".into()], message, "out of range"));
     }
+    for (i, cnn) in spec.cnns.iter().enumerate() {
+        precisions::check(cnn, &["cnns".into(), i.into()])?;
+    }
     let at = |field: &str| ["search".into(), PathStep::from(field)];
     if let Some(method) = spec.search.method {
         let name = method.name();
@@ -257,13 +261,10 @@ fn cnn_names(spec: &AppSpec) -> Result<Vec<String>, AppFault> {
     let mut names = Vec::new();
     for (i, cnn) in spec.cnns.iter().enumerate() {
         let path = ["cnns".into(), i.into(), "name".into()];
-        names.push(match &cnn.name {
-            Some(name) => {
-                check_name(name, "a CNN", &path)?;
-                name.clone()
-            }
-            None => default_name(&cnn.model),
-        });
+        if let Some(name) = &cnn.name {
+            check_name(name, "a CNN", &path)?;
+        }
+        names.push(cnn.name());
         for (j, partition) in cnn.partitions.iter().enumerate() {
             if let Some(name) = &partition.name {
                 check_name(
@@ -379,16 +380,6 @@ fn bind_cnn(
     load: &mut dyn FnMut(&ModelRequest) -> Result<Loaded, LoadError>,
 ) -> Result<Cnn, AppFault> {
     let at = |field: &str| [path, &[PathStep::from(field)]].concat();
-    let int8 = |path: &[PathStep]| {
-        AppFault::new(path, "precision int8 is the model's", "not chosen here")
-            .help("quantise the model with `csdfc quantize`, or choose mixed, half or fp32")
-    };
-    if spec.precision == Precision::Int8 {
-        return Err(int8(&at("precision")));
-    }
-    if let Some((layer, _)) = spec.precisions.iter().find(|(_, p)| **p == Precision::Int8) {
-        return Err(int8(&[&at("precisions")[..], &[layer.as_str().into()]].concat()));
-    }
     let request = ModelRequest { model: &spec.model, folder, shapes: &spec.shapes, fusion };
     let Loaded { mut network, source } = load(&request).map_err(|error| {
         let fault = AppFault::new(&at("model"), format!("cannot load `{}`", clip(&spec.model)), "this model");
@@ -405,26 +396,8 @@ fn bind_cnn(
             "this model",
         ));
     }
-    if let Some(layer) = spec.precisions.keys().find(|layer| find_layer(&network, layer).is_none()) {
-        let at = [&at("precisions")[..], &[PathStep::Key(layer.clone())]].concat();
-        let layers = network.layers.iter().map(|layer| layer.name.as_str());
-        return Err(AppFault::new(
-            &at,
-            format!("a precision for an unknown layer `{}`", clip(layer)),
-            "no such layer",
-        )
-        .help(suggest::help(layer, "the layers are", layers)));
-    }
     inputs::bind(&mut network, spec, path)?;
-    let mut precisions = vec![spec.precision; network.layers.len()];
-    for (layer, precision) in &spec.precisions {
-        if let Some(LayerId(layer)) = find_layer(&network, layer) {
-            precisions[layer] = *precision;
-        }
-    }
-    if precisions.iter().any(|precision| *precision != Precision::Fp32) {
-        network = pass::in_precisions(network, &precisions);
-    }
+    let network = precisions::bind(network, spec, path)?;
     let (network, partitions) = partition::cut(network, name, &spec.partitions, path)?;
     Ok(Cnn { name: name.into(), network, model: source, partitions })
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::path::PathBuf;
 
 use csdfc_codegen::operator::{CameraLayout, ColourOrder, InputElement};
 use csdfc_codegen::plan::StorageModel;
@@ -12,6 +13,7 @@ use serde::Deserialize;
 use super::fault::{AppError, Origin};
 use super::locate::offset;
 use super::primitive_name::PrimitiveName;
+use super::resolve::default_name;
 pub use crate::pass::Precision;
 use crate::suggest;
 use crate::units::{MemoryGoal, Nanoseconds, TimeError};
@@ -187,6 +189,9 @@ pub struct CnnSpec {
     /// Precision of single layers.
     #[serde(default)]
     pub precisions: BTreeMap<String, Precision>,
+    /// What may be lost where a precision is `auto`.
+    #[serde(default)]
+    pub accuracy: AccuracySpec,
     /// The parts that the layers are cut into; by default one part that bears the CNN's name.
     #[serde(default)]
     pub partitions: Vec<PartitionSpec>,
@@ -196,6 +201,25 @@ pub struct CnnSpec {
     /// Shapes of inputs whose dimensions the model leaves open, by name.
     #[serde(default)]
     pub shapes: BTreeMap<String, Vec<usize>>,
+}
+
+/// How much a CNN's outputs may err where its layers' precision is chosen, and on which frames that is measured.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default, rename = "accuracy")]
+pub struct AccuracySpec {
+    /// The allowance, 0 or above: the most that an output may err, relative to what it is with floats of 32 bits (see
+    /// [`precision`](crate::precision)).
+    pub max_error: f64,
+    /// Files and folders of frames, from the app file's folder.
+    pub calibrate: Vec<PathBuf>,
+    /// How many random frames there are in place of these; 4 if neither is given.
+    pub random: Option<u64>,
+}
+
+impl Default for AccuracySpec {
+    fn default() -> Self {
+        AccuracySpec { max_error: 1e-2, calibrate: Vec::new(), random: None }
+    }
 }
 
 /// One partition of a CNN.
@@ -345,7 +369,24 @@ pub enum RowsSpec {
     Layers(BTreeMap<String, u64>),
 }
 
+impl CnnSpec {
+    /// Its name, given or made from its model's.
+    pub fn name(&self) -> String {
+        self.name.clone().unwrap_or_else(|| default_name(&self.model))
+    }
+
+    /// Whether the precision of some layer is to be chosen.
+    pub fn is_open(&self) -> bool {
+        self.precision == Precision::Auto || self.precisions.values().any(|of| *of == Precision::Auto)
+    }
+}
+
 impl AppSpec {
+    /// Whether the precision of some layer is to be chosen.
+    pub fn is_open(&self) -> bool {
+        self.cnns.iter().any(CnnSpec::is_open)
+    }
+
     /// An application of one CNN with defaults everywhere.
     pub fn of_model(model: &str) -> Self {
         AppSpec {
@@ -355,6 +396,7 @@ impl AppSpec {
                 model: model.into(),
                 precision: Precision::default(),
                 precisions: BTreeMap::new(),
+                accuracy: AccuracySpec::default(),
                 partitions: Vec::new(),
                 inputs: BTreeMap::new(),
                 shapes: BTreeMap::new(),

@@ -214,6 +214,12 @@ impl Build {
         if let Some(device) = &self.device {
             opened.spec.device = Some(cost::from_here(device));
         }
+        if opened.spec.is_open() {
+            let message = format!("{}: a build script does not choose precisions", self.source);
+            let help =
+                "state a precision in place of `auto`, perhaps that of each layer that `csdfc plan` chose";
+            return Err(Error::Input { message, help: Some(help.into()) });
+        }
         Ok(opened)
     }
 

@@ -34,7 +34,7 @@ pub(super) fn order(one: &Planned, other: &Planned, application: &Application) -
 }
 
 /// Whether the least memory is asked for.
-pub(super) fn wants_least(application: &Application) -> bool {
+pub(crate) fn wants_least(application: &Application) -> bool {
     application.constraints.memory == Some(MemoryGoal::Min) || application.prefer == Prefer::Memory
 }
 

@@ -29,6 +29,7 @@ use csdfc_codegen::check as checker;
 use csdfc_codegen::plan::Plan;
 use tracing::{info_span, warn};
 
+pub(crate) use self::better::wants_least;
 use self::finish::Finish;
 pub use self::primitives::Ways;
 pub use self::primitives::explain::{Alternative, Explanation, explain};
@@ -240,7 +241,7 @@ fn method(start: &Start, application: &Application) -> Option<Method> {
 }
 
 /// Most bytes in total that are asked for.
-fn limit(application: &Application) -> Option<u64> {
+pub(crate) fn limit(application: &Application) -> Option<u64> {
     match application.constraints.memory {
         Some(MemoryGoal::Bytes(bytes)) => Some(bytes),
         Some(MemoryGoal::Min) | None => None,

@@ -29,6 +29,8 @@ pub enum Precision {
     Mixed,
     /// 8-bit integers.
     Int8,
+    /// Whichever of the first three is chosen in the end (see [`precision`](crate::precision)); until then 32-bit floats.
+    Auto,
 }
 
 /// The network whose layers are of these precisions, one for each, where a primitive computes them so, with the conversions

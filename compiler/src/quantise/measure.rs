@@ -52,13 +52,13 @@ pub struct OutputError {
 
 /// Sums of squares of a tensor and of what changed in it.
 #[derive(Debug, Clone, Copy, Default)]
-struct Squares {
+pub(crate) struct Squares {
     tensor: f64,
     change: f64,
 }
 
 impl Squares {
-    fn add(&mut self, exact: &[f32], got: &[f32]) {
+    pub fn add(&mut self, exact: &[f32], got: &[f32]) {
         for (exact, got) in exact.iter().zip(got) {
             let (exact, got) = (f64::from(*exact), f64::from(*got));
             self.tensor += exact * exact;
@@ -67,7 +67,7 @@ impl Squares {
     }
 
     /// The relative error: none of nothing, and a whole one of nothing that became something.
-    fn error(self) -> f64 {
+    pub fn error(self) -> f64 {
         if self.change == 0.0 { 0.0 } else { (self.change / self.tensor.max(self.change)).sqrt() }
     }
 }

@@ -12,12 +12,13 @@
 //! Sums do not saturate, so that weights have all 8 bits.
 
 mod equalise;
-mod measure;
+pub mod frames;
+pub(crate) mod measure;
 mod ranges;
 mod scheme;
-mod simulate;
+pub(crate) mod simulate;
 
-use csdfc_codegen::run::{Data, Value};
+use csdfc_codegen::run::Value;
 
 use crate::error::Error;
 use crate::network::Network;
@@ -74,34 +75,7 @@ fn check(network: &Network, frames: &[Vec<Value>]) -> Result<(), Error> {
     if let Some(layer) = network.layers.iter().find(|layer| layer.quantisation.is_some()) {
         return refused(format!("the model is quantised already: layer {} makes 8-bit integers", layer.name));
     }
-    if frames.is_empty() {
-        return refused("there is no frame to calibrate with".into());
-    }
-    let inputs = || network.layers.iter().filter(|layer| layer.is_input());
-    for (number, frame) in (1..).zip(frames) {
-        if frame.len() != inputs().count() {
-            return refused(format!(
-                "frame {number} has {} tensors, but the model has {} inputs",
-                frame.len(),
-                inputs().count()
-            ));
-        }
-        for (layer, value) in inputs().zip(frame) {
-            let name = &layer.name;
-            let Data::F32(values) = &value.data else {
-                let element = value.data.element();
-                return refused(format!("frame {number}: input {name} takes float32, not {element}"));
-            };
-            if value.dims != layer.shape.dims || values.len() != layer.shape.elements() {
-                let (given, dims) = (&value.dims, &layer.shape.dims);
-                return refused(format!("frame {number}: input {name} takes {dims:?}, not {given:?}"));
-            }
-            if let Some(value) = values.iter().find(|value| !value.is_finite()) {
-                return refused(format!("frame {number}: input {name} has an element that is {value}"));
-            }
-        }
-    }
-    Ok(())
+    frames::check(network, frames)
 }
 
 fn refused<T>(message: String) -> Result<T, Error> {

@@ -13,7 +13,7 @@ use crate::network::{Layer, Network};
 use crate::pass::{self, Fusion};
 
 /// A network and a plan of it without parts.
-pub(super) struct Simulation {
+pub(crate) struct Simulation {
     network: Network,
     plan: Plan,
 }
@@ -21,7 +21,11 @@ pub(super) struct Simulation {
 impl Simulation {
     /// Plans a network. Layers keep the names of their tensors, unless they become integers.
     pub fn new(network: Network) -> Result<Self, Error> {
-        let network = pass::normalise(network, Fusion::None);
+        Simulation::of_normalised(pass::normalise(network, Fusion::None))
+    }
+
+    /// Plans a network whose layers are to stay as they are.
+    pub fn of_normalised(network: Network) -> Result<Self, Error> {
         let application = Application::of_network("model", network, RowsChoice::None);
         let generic = DeviceProfile::find("generic", Path::new(""))?;
         let plan = driver::plan(&application, &generic, vec!["model".into()])?.plan;

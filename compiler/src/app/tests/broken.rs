@@ -121,6 +121,13 @@ fn values() {
     check("rows_negative", &with("rows: {\"a/pool\": -1}"));
     check("int8", "(cnns: [(model: \"a.onnx\", precision: int8)])");
     check("int8_layer", "(cnns: [(model: \"a.onnx\", precisions: {\"conv1\": int8})])");
+    let accuracy =
+        |fields: &str| format!("(cnns: [(model: \"a.onnx\", precision: auto, accuracy: ({fields}))])");
+    check("allowance_nan", &accuracy("max_error: NaN"));
+    check("allowance_negative", &accuracy("max_error: -1e-3"));
+    check("allowance_unknown", &accuracy("max_err: 1e-3"));
+    check("frames_none", &accuracy("random: 0"));
+    check("frames_twice", &accuracy("calibrate: [\"frames\"], random: 8"));
     check("missing_file", "(\n  cnns: [(model: \"missing.onnx\")],\n)");
     check("no_model", "(\n  cnns: [(model: \"a.caffe2\")],\n)");
     check("mean_length", &input("\"image\": (type: u8, mean: [1, 2])"));

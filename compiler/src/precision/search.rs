@@ -1,0 +1,261 @@
+//! Which steps are taken.
+
+use csdfc_codegen::bind::Primitive;
+use tracing::{info, info_span};
+
+use super::accuracy::{self, Open};
+use super::order::{self, Alternative, Alternatives, Step};
+use super::savings::Savings;
+use super::{Accuracy, Models, Plan};
+use crate::app::resolve::Application;
+use crate::app::spec::Precision;
+use crate::cost::DeviceProfile;
+use crate::driver::{self, Planned, assemble};
+use crate::error::Error;
+use crate::frame::task;
+use crate::pass;
+
+/// Frames that a layer alone is measured on: its error is only compared with that of others.
+const FRAMES_OF_A_LAYER: usize = 2;
+
+/// Parts of the steps that the allowance permits, at the ends of which a smallest plan is looked for.
+const PARTS: usize = 4;
+
+/// Allowances that are tried before one is said to do, each a quarter larger than the one before.
+const TRIES: usize = 8;
+
+/// An application with some of the steps taken.
+pub(super) struct Candidate {
+    taken: usize,
+    pub application: Application,
+    pub planned: Planned,
+}
+
+impl Candidate {
+    fn is_met(&self) -> bool {
+        self.planned.plan.constraints.met && self.planned.refused.is_none()
+    }
+}
+
+/// The steps of all CNNs, and what plans with them.
+pub(super) struct Search<'a> {
+    models: &'a Models<'a>,
+    device: &'a DeviceProfile,
+    open: Vec<Open>,
+    plan: Plan<'a>,
+    /// The steps of each open CNN, in order.
+    ordered: Vec<Vec<Step>>,
+    /// Those of all CNNs: first the ones that the allowances permit, in order, then the others.
+    steps: Vec<Step>,
+}
+
+impl<'a> Search<'a> {
+    /// With no steps yet.
+    pub fn new(models: &'a Models<'a>, device: &'a DeviceProfile, open: Vec<Open>, plan: Plan<'a>) -> Self {
+        Search { models, device, open, plan, ordered: Vec::new(), steps: Vec::new() }
+    }
+
+    /// The plan that is the answer, or the nearest one. In this case also the allowances with which the constraints would be
+    /// met.
+    pub fn find(&mut self, base: &Application) -> Result<(Candidate, Option<Vec<Accuracy>>), Error> {
+        let wants_least = driver::wants_least(base);
+        if !wants_least && let Some(first) = self.planned(0)?.filter(Candidate::is_met) {
+            return Ok((first, None));
+        }
+        let allowed = self.order(base)?;
+        info!(steps = self.steps.len(), allowed, "layers in order");
+        let found = if wants_least { self.least(allowed)? } else { self.fewest(0, allowed)? };
+        if let Some(found) = found {
+            // The plan may compute with other primitives than those that were measured.
+            let is_within =
+                self.accuracies(&found.application, &found.planned)?.iter().all(Accuracy::is_within);
+            let most = if is_within || found.taken == allowed { None } else { self.planned(allowed)? };
+            return Ok((most.filter(Candidate::is_met).unwrap_or(found), None));
+        }
+        let application = self.application(allowed)?;
+        let planned = (self.plan)(&application, self.device)?;
+        let nearest = Candidate { taken: allowed, application, planned };
+        if nearest.is_met() {
+            return Ok((nearest, None));
+        }
+        let Some(beyond) = self.fewest(allowed, self.steps.len())? else { return Ok((nearest, None)) };
+        let would = self.allowances(beyond.taken)?;
+        Ok(if would.is_empty() { (beyond, None) } else { (nearest, Some(would)) })
+    }
+
+    /// What a plan of the application errs by, of each open CNN.
+    pub fn accuracies(&self, application: &Application, planned: &Planned) -> Result<Vec<Accuracy>, Error> {
+        let mut runner = accuracy::runner(&planned.plan, application)?;
+        let of =
+            |open: &Open| Ok(open.accuracy(open.error_in(&mut runner)?, &application.cnns[open.cnn].network));
+        self.open.iter().map(of).collect()
+    }
+
+    /// With what allowances so many steps are permitted: of the CNNs that are allowed less.
+    fn allowances(&self, taken: usize) -> Result<Vec<Accuracy>, Error> {
+        let mut accuracies = Vec::new();
+        for (place, (open, precisions)) in self.precisions(taken).into_iter().enumerate() {
+            let error = open.error(&precisions, open.frames())?;
+            if error <= open.allowance {
+                continue;
+            }
+            // Fewer steps may err by more: what is said must do.
+            let mut allowance = rounded_up(error);
+            let is_taken = |step: &&Step| step.open == place;
+            for _ in 0..TRIES {
+                let (permitted, _) = self.permitted(place, allowance)?;
+                if self.steps[..taken].iter().filter(is_taken).all(|step| permitted.contains(step)) {
+                    break;
+                }
+                allowance = rounded_up(allowance * 1.25);
+            }
+            let network = pass::in_precisions(open.network.clone(), &precisions);
+            accuracies.push(Accuracy { allowance, ..open.accuracy(error, &network) });
+        }
+        Ok(accuracies)
+    }
+
+    /// The precisions of the open CNNs with so many steps taken.
+    fn precisions(&self, taken: usize) -> Vec<(&Open, Vec<Precision>)> {
+        let of = |(place, open)| {
+            (open, precisions(open, self.steps[..taken].iter().filter(|step| step.open == place)))
+        };
+        self.open.iter().enumerate().map(of).collect()
+    }
+
+    fn application(&self, taken: usize) -> Result<Application, Error> {
+        self.models.with(&self.precisions(taken))
+    }
+
+    /// The plan with so many steps taken and no weights paged but those that must be; none if the parameters alone take more
+    /// than there is.
+    fn planned(&self, taken: usize) -> Result<Option<Candidate>, Error> {
+        let application = self.application(taken)?;
+        let parameters = assemble::parameters_resident(&task::tasks(&application));
+        if driver::limit(&application).is_some_and(|limit| parameters > limit) {
+            return Ok(None);
+        }
+        let _span = info_span!("precisions", taken).entered();
+        let resident = Application { may_be_paged: None, ..application.clone() };
+        let planned = (self.plan)(&resident, self.device)?;
+        info!(taken, total = planned.plan.memory.total, met = planned.plan.constraints.met, "planned");
+        Ok(Some(Candidate { taken, application, planned }))
+    }
+
+    /// The plan that meets the constraints with the fewest steps, more than `few` and at most `many`, of which the former are
+    /// too few.
+    fn fewest(&self, mut few: usize, mut many: usize) -> Result<Option<Candidate>, Error> {
+        if few == many {
+            return Ok(None);
+        }
+        let met = |taken: usize| Ok::<_, Error>(self.planned(taken)?.filter(Candidate::is_met));
+        let Some(mut found) = met(many)? else { return Ok(None) };
+        while many - few > 1 {
+            let middle = few + (many - few) / 2;
+            match met(middle)? {
+                Some(candidate) => (found, many) = (candidate, middle),
+                None => few = middle,
+            }
+        }
+        Ok(Some(found))
+    }
+
+    /// The smallest plan that meets the constraints with at most so many steps. Of equal ones, that with the fewest.
+    fn least(&self, allowed: usize) -> Result<Option<Candidate>, Error> {
+        let mut taken: Vec<usize> = (0..=PARTS).map(|part| allowed * part / PARTS).collect();
+        taken.dedup();
+        let mut least: Option<Candidate> = None;
+        for taken in taken {
+            if let Some(candidate) = self.planned(taken)?.filter(Candidate::is_met)
+                && least
+                    .as_ref()
+                    .is_none_or(|least| candidate.planned.plan.memory.total < least.planned.plan.memory.total)
+            {
+                least = Some(candidate);
+            }
+        }
+        Ok(least)
+    }
+
+    /// Puts the steps into their order. Returns how many of them may be taken.
+    fn order(&mut self, base: &Application) -> Result<usize, Error> {
+        let saves = Savings::new(self.models, &self.open, base, self.device)?;
+        for (place, open) in self.open.iter().enumerate() {
+            let _span = info_span!("layers").entered();
+            let layers = open.network.ids().map(|id| self.alternatives(open, &saves, id.0));
+            let layers = layers.collect::<Result<Vec<_>, Error>>()?;
+            self.ordered.push(order::steps(place, &layers));
+        }
+        let (mut permitted, mut others) = (Vec::new(), Vec::new());
+        for (place, open) in self.open.iter().enumerate() {
+            let (within, beyond) = self.permitted(place, open.allowance)?;
+            permitted.extend(within);
+            others.extend(beyond);
+        }
+        order::sort(&mut permitted);
+        order::sort(&mut others);
+        let count = permitted.len();
+        self.steps = [permitted, others].concat();
+        Ok(count)
+    }
+
+    /// The first steps of a CNN that an allowance permits together, and all others.
+    fn permitted(&self, place: usize, allowance: f64) -> Result<(Vec<Step>, Vec<Step>), Error> {
+        let open = &self.open[place];
+        // A layer that errs too much alone does not keep others from their steps.
+        let (mut steps, mut others): (Vec<Step>, Vec<Step>) =
+            self.ordered[place].iter().partition(|step| step.error <= allowance);
+        let (mut few, mut many) = (0, steps.len() + 1);
+        while many - few > 1 {
+            let middle = few + (many - few) / 2;
+            let error = open.error(&precisions(open, steps[..middle].iter()), open.frames())?;
+            if error <= allowance { few = middle } else { many = middle }
+        }
+        others.extend(steps.drain(few..));
+        Ok((steps, others))
+    }
+
+    /// What a layer may be beside one of 32-bit floats.
+    fn alternatives(&self, open: &Open, saves: &Savings, layer: usize) -> Result<Alternatives, Error> {
+        if open.stated[layer] != Precision::Auto {
+            return Ok(Alternatives::default());
+        }
+        let primitive = |precision| pass::primitive_of(&open.network.layers[layer], precision);
+        let alternative = |precision: Precision| {
+            let mut alone = open.stated.clone();
+            alone[layer] = precision;
+            let error = open.error(&alone, FRAMES_OF_A_LAYER)?;
+            Ok::<_, Error>(Some(Alternative { saves: saves.of(open, layer, precision), error }))
+        };
+        let half = primitive(Precision::Half).map_or(Ok(None), |_| alternative(Precision::Half))?;
+        let is_mixed = primitive(Precision::Mixed).is_some_and(Primitive::is_mixed);
+        let mixed = if is_mixed { alternative(Precision::Mixed)? } else { None };
+        Ok(Alternatives { half, mixed })
+    }
+}
+
+/// The precisions of a CNN's layers after some steps.
+fn precisions<'s>(open: &Open, steps: impl Iterator<Item = &'s Step>) -> Vec<Precision> {
+    let mut precisions = open.stated.clone();
+    steps.for_each(|step| precisions[step.layer] = step.precision);
+    precisions
+}
+
+/// A number of two digits that is no less.
+fn rounded_up(error: f64) -> f64 {
+    let unit = 10f64.powf(error.log10().floor() - 1.0);
+    let digits = (error / unit).ceil() * unit;
+    format!("{digits:.1e}").parse().unwrap_or(digits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn allowances_have_two_digits_and_are_no_less() {
+        for (error, rounded) in [(1.2345e-2, 1.3e-2), (9.99e-4, 1e-3), (1.0, 1.0), (3.0001e-7, 3.1e-7)] {
+            assert_eq!(rounded_up(error), rounded);
+        }
+    }
+}
