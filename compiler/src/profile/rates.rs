@@ -1,19 +1,12 @@
 //! The rates of a processor: what a plan goes by where a layer was not measured.
 
-use std::thread;
-use std::time::Instant;
-
 use csdfc_codegen::operator::Operator;
 
+use super::machine;
 use crate::cost::measured::{Measured, samples};
 use crate::cost::{Core, Processor};
 use crate::network::Network;
 use crate::operators;
-
-/// Elements that are copied to see how fast memory is: more than any cache holds.
-const COPIED: usize = 1 << 24;
-/// How often they are copied.
-const COPIES: usize = 5;
 
 /// A sum of work, and the nanoseconds that it took.
 #[derive(Default)]
@@ -41,8 +34,7 @@ pub fn processor(
     cache_bytes: &[u64],
     like: &Processor,
 ) -> Processor {
-    let cores = thread::available_parallelism().map_or(1, |cores| cores.get() as u64);
-    let mut known = Processor { cores, measured, ..like.clone() };
+    let mut known = Processor { cores: machine::cores(), measured, ..like.clone() };
     let (mut dense, mut depthwise, mut elements, mut firings) =
         (Work::default(), Work::default(), Work::default(), Work::default());
     for layer in networks.iter().flat_map(|network| &network.layers) {
@@ -70,7 +62,7 @@ pub fn processor(
             .per_second()
             .map_or(like.depthwise_efficiency, |rate| rate / macs_per_second),
         elements_per_second: elements.per_second().unwrap_or(like.elements_per_second),
-        bytes_per_second: bytes_per_second(),
+        bytes_per_second: machine::bytes_per_second(),
         // What layers by parts take longer is the price of their firings.
         firing_ns: firings.per_second().map_or(like.firing_ns, |rate| 1e9 / rate),
         half_speed: like.half_speed,
@@ -79,18 +71,4 @@ pub fn processor(
         known.cache_bytes = *own;
     }
     known
-}
-
-/// Bytes per second from memory and to it, of one core.
-fn bytes_per_second() -> f64 {
-    let from: Vec<f32> = (0..COPIED).map(|i| i as f32).collect();
-    let mut to = vec![0.0f32; COPIED];
-    let mut copy = || {
-        let begun = Instant::now();
-        to.copy_from_slice(std::hint::black_box(&from));
-        std::hint::black_box(&mut to);
-        begun.elapsed().as_secs_f64()
-    };
-    let fastest = (0..COPIES).map(|_| copy()).fold(f64::INFINITY, f64::min);
-    (2 * COPIED * size_of::<f32>()) as f64 / fastest.max(1e-9)
 }

@@ -40,6 +40,20 @@ pub(super) struct Frames {
     pub whole: Vec<f64>,
 }
 
+impl Planned {
+    /// The plan.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// The layers of the network but for inputs, each with its name in the plan and its rows per firing.
+    pub fn layers(&self) -> impl Iterator<Item = (&Layer, &str, u64)> {
+        let layers = self.network.layers.iter().zip(&self.plan.cnns[0].layers);
+        let layers = layers.filter(|(layer, _)| !layer.is_input());
+        layers.map(|(layer, planned)| (layer, planned.name.as_str(), planned.rows_per_firing))
+    }
+}
+
 impl<'p> Trial<'p> {
     /// Plans a network by itself, on one processor, without a limit of memory. The rest is as the application says of
     /// its CNN.
