@@ -46,6 +46,7 @@ fn a_board_measures_what_this_machine_measures() {
     let request = Request { threads: 2, rounds: 1, only: Some("im2row".into()) };
     assert_eq!(files(&application, &request), files(&application, &request));
     let folder = board(&application, &request);
+    crates::run(folder.path(), env!("CARGO"), &["fmt", "--check"], &[]);
     let text = crates::run(folder.path(), env!("CARGO"), &["run", "--quiet"], &[]);
     let found = parsed(&text);
     let measured = &found.processor("cpu").expect("a processor").measured;

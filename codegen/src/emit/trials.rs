@@ -66,7 +66,7 @@ pub fn emit_trials(plans: &[&Plan], options: &Options) -> Result<Vec<(PathBuf, V
 
 /// The name of a plan's module.
 fn trial(number: usize) -> String {
-    format!("t{number}")
+    format!("t{number:04}")
 }
 
 fn manifest(name: &str) -> String {

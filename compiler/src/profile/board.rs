@@ -85,6 +85,7 @@ pub fn board(
         "src/main.rs",
         include_str!("template/main.rs").replace("use library::", &format!("use {library}::")),
     );
+    add("src/frames.rs", include_str!("frames.rs").into());
     add("src/machine.rs", include_str!("machine.rs").into());
     add("src/report.rs", include_str!("template/report.rs").into());
     add("src/tally.rs", include_str!("template/tally.rs").into());

@@ -15,6 +15,7 @@
 //! once.
 
 mod board;
+mod frames;
 pub mod machine;
 mod rates;
 mod store;
@@ -35,9 +36,6 @@ use crate::pass;
 pub use board::board;
 pub use rates::processor;
 pub use store::{Reading, store};
-
-/// A primitive that takes so many times as long as the fastest is not timed again.
-const HOPELESS: f64 = 3.0;
 
 /// How layers fire in trials, and how that is asked for.
 const MODES: [(Mode, RowsChoice); 2] = [(Mode::Whole, RowsChoice::None), (Mode::ByRows, RowsChoice::All)];

@@ -4,6 +4,7 @@
 //! interleaved, in rounds, with frames of a reference, the network with its first primitives: a machine's speed drifts. A
 //! time is the least of a few frames, counted in frames of the reference that ran just before.
 
+mod frames;
 mod machine;
 mod report;
 #[rustfmt::skip]
@@ -12,26 +13,14 @@ mod tally;
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use library::made_up::Weights;
 use library::{Arena, TRIALS, WEIGHT_BYTES, trace};
 
+use frames::{Frames, frames};
 use table::{CNNS, ROUNDS};
 use tally::{Samples, Tally, Trial};
-
-/// A trial takes so much time if its frames are short, and one frame if they are longer.
-const TIME: Duration = Duration::from_millis(100);
-/// No trial has more frames.
-const MOST_FRAMES: usize = 5;
-
-/// What some frames took, in nanoseconds.
-struct Frames {
-    /// Of each layer, the least in a frame: what nothing disturbed.
-    least: BTreeMap<&'static str, f64>,
-    /// Each frame.
-    whole: Vec<f64>,
-}
 
 fn main() -> ExitCode {
     match rounds().and_then(measure) {
@@ -74,12 +63,10 @@ fn measure(rounds: usize) -> Result<Samples, String> {
                 }
                 let frames = run(reference, arena, weights.bytes())?;
                 tally.reference(&frames.whole);
-                let undisturbed: f64 = frames.least.values().sum();
+                let undisturbed: f64 = frames.least.iter().sum();
                 let frames = run(trial, arena, weights.bytes())?;
-                for layer in trial.layers {
-                    if let Some(ns) = frames.least.get(layer.name) {
-                        tally.add(layer, ns / undisturbed);
-                    }
+                for (layer, ns) in trial.layers.iter().zip(&frames.least).filter(|(_, ns)| **ns > 0.0) {
+                    tally.add(layer, ns / undisturbed);
                 }
                 let (done, of_all) = (round * trials.len() + i + 1, rounds * trials.len());
                 let left = begun.elapsed().as_secs_f64() * (of_all - done) as f64 / done as f64;
@@ -101,32 +88,19 @@ fn measure(rounds: usize) -> Result<Samples, String> {
     Ok(all)
 }
 
-/// Runs some frames of a trial. The first does not count, if there is time for more.
+/// Runs some frames of a trial. After the times of its layers comes that of inputs.
 fn run(trial: &Trial, arena: &mut Arena, weights: &[u8]) -> Result<Frames, String> {
-    let mut frames = Frames { least: BTreeMap::new(), whole: Vec::new() };
-    let ran = TRIALS[trial.number](arena, weights, &mut |frame| {
-        let mut times = || {
-            let mut times = BTreeMap::new();
-            trace::time(frame, |layer, ns| *times.entry(layer).or_insert(0.0) += ns);
-            times
-        };
-        let begun = Instant::now();
-        frames.least = times();
-        if begun.elapsed() < TIME {
-            frames.least = times();
-            frames.whole = vec![frames.least.values().sum()];
-            while frames.whole.len() < MOST_FRAMES && begun.elapsed() < TIME {
-                let times: BTreeMap<&'static str, f64> = times();
-                frames.whole.push(times.values().sum());
-                for (layer, ns) in times {
-                    let least = frames.least.entry(layer).or_insert(ns);
-                    *least = least.min(ns);
-                }
-            }
-        } else {
-            frames.whole = vec![frames.least.values().sum()];
-        }
+    let inputs = trial.layers.len();
+    let places: BTreeMap<&str, usize> =
+        trial.layers.iter().enumerate().map(|(i, layer)| (layer.name, i)).collect();
+    let mut ran = Err(String::from("no frame ran"));
+    let is_ready = TRIALS[trial.number](arena, weights, &mut |frame| {
+        ran = frames(|| {
+            let mut times = vec![0.0; inputs + 1];
+            trace::time(frame, |layer, ns| times[places.get(layer).copied().unwrap_or(inputs)] += ns);
+            Ok(times)
+        });
     });
-    ran.map_err(|error| error.to_string())?;
-    Ok(frames)
+    is_ready.map_err(|error| error.to_string())?;
+    ran
 }

@@ -126,8 +126,7 @@ pub fn profile(samples: &Samples) -> String {
         let _ = write!(text, "{0:16}(\n{0:20}scenario: {1:?},\n", "", SCENARIOS[*scenario]);
         let _ = write!(text, "{0:20}threads: {THREADS},\n{0:20}times: {{\n", "");
         for (name, samples) in of_scenario {
-            let sample =
-                |s: &Sample| format!("(rows: {}, ns: {:?}, spread: {:?})", s.rows, s.ns, s.spread);
+            let sample = |s: &Sample| format!("(rows: {}, ns: {:?}, spread: {:?})", s.rows, s.ns, s.spread);
             let samples: Vec<String> = samples.iter().map(sample).collect();
             let _ = writeln!(text, "{:24}{name:?}: [{}],", "", samples.join(", "));
         }
@@ -141,7 +140,8 @@ pub fn profile(samples: &Samples) -> String {
 fn date() -> String {
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let (mut days, second) = (seconds / 86_400, seconds % 86_400);
-    let is_leap = |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+    let is_leap =
+        |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
     let mut year = 1970;
     while days >= 365 + u64::from(is_leap(year)) {
         days -= 365 + u64::from(is_leap(year));

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// A primitive that takes so many times as long as the fastest is not timed again.
-const HOPELESS: f64 = 3.0;
+use crate::frames::{HOPELESS, median_and_spread, quantile};
 
 /// A plan, and its layers.
 pub struct Trial {
@@ -74,12 +73,9 @@ impl Tally {
     /// All samples: times in frames of the reference, multiplied by what such a frame usually takes.
     pub fn samples(&self) -> Samples {
         let usual = quantile(&self.references, 0.5);
-        let rounded = |value: f64, digits: f64| (value * digits).round() / digits;
         let sample = |(rows, times): (&u64, &Vec<f64>)| {
-            let median = quantile(times, 0.5);
-            let spread = (quantile(times, 0.75) - quantile(times, 0.25)) / (2.0 * median);
-            let ns = rounded(median * usual, 1.0).max(1.0);
-            Sample { rows: *rows, ns, spread: rounded(spread, 1000.0) }
+            let (ns, spread) = median_and_spread(times, usual);
+            Sample { rows: *rows, ns, spread }
         };
         let mut samples = Samples::new();
         for (scenario, of_scenario) in &self.times {
@@ -94,14 +90,4 @@ impl Tally {
 fn least(times: &BTreeMap<u64, Vec<f64>>) -> f64 {
     let whole = times.last_key_value().map(|(_, times)| times.as_slice()).unwrap_or_default();
     whole.iter().copied().fold(f64::INFINITY, f64::min)
-}
-
-/// A quantile of some values, between the two that are nearest.
-fn quantile(values: &[f64], share: f64) -> f64 {
-    let mut values = values.to_vec();
-    values.sort_by(f64::total_cmp);
-    let Some(last) = values.len().checked_sub(1) else { return 0.0 };
-    let at = share * last as f64;
-    let (low, high) = (values[at.floor() as usize], values[at.ceil() as usize]);
-    low + (at - at.floor()) * (high - low)
 }
