@@ -121,7 +121,7 @@ fn table(
         text + "]}"
     };
     for cnn in cnns {
-        let _ = write!(trials, "({}, &[\n", trial(&cnn.reference, &BTreeSet::new()));
+        let _ = writeln!(trials, "({}, &[", trial(&cnn.reference, &BTreeSet::new()));
         for (planned, tried) in &cnn.others {
             let _ = writeln!(trials, "{},", trial(planned, tried));
         }
@@ -203,14 +203,14 @@ impl Scenarios {
 fn readme(name: &str, application: &str) -> String {
     format!(
         "# {name}\n\n\
-         Written by csdfc {} to measure how long a board takes for the layers of `{application}`, with each primitive that\n\
-         computes them. It needs nothing but Rust 1.89, and neither csdfc nor the model.\n\n    \
+         Written by csdfc {} to measure how long a board takes for the layers of `{application}`, with each primitive\n\
+         that computes them. It needs nothing but Rust 1.89, and neither csdfc nor the model.\n\n    \
          cargo build --release\n    \
          target/release/{name} >board.ron\n\n\
-         `csdfc plan … --device board.ron` plans on what was measured. `--rounds N` says how often each layer is timed. How\n\
-         far it is stands on standard error; what is known is printed at the end only.\n\n\
-         Weights and inputs are made up. The store of paged weights is not measured: its figures in `board.ron` are those\n\
-         of a device of which nothing is known, and so is what the program says nothing of.\n\n\
+         `csdfc plan … --device board.ron` plans on what was measured. `--rounds N` says how often each layer is timed.\n\
+         Nothing else should run meanwhile. Standard error says how far it is; all times are printed at the end.\n\n\
+         Weights and inputs are made up. A store of paged weights is not measured, nor how cores share a firing and the\n\
+         memory: there `board.ron` has the figures of a device of which nothing is known.\n\n\
          ## On a Jetson, or another 64-bit Arm\n\n\
          On the PC, with Debian's or Ubuntu's `gcc-aarch64-linux-gnu` as the linker:\n\n    \
          rustup target add aarch64-unknown-linux-gnu\n    \

@@ -233,7 +233,7 @@ unsafe fn add_middle<S: Integers, const N: usize>(
             }
             weights = weights.after(4);
         }
-        if steps % 4 > 0 {
+        if !steps.is_multiple_of(4) {
             for (v, sums) in biases.iter_mut().enumerate() {
                 let (p, width) = weights.steps::<S, 2>(v);
                 *sums = S::add_middle(*sums, S::weights::<2, 0>(p, width));
