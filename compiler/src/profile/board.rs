@@ -9,20 +9,18 @@ use std::path::{Path, PathBuf};
 
 use csdfc_codegen::bind::Primitive;
 use csdfc_codegen::emit::{self, Options};
-use csdfc_codegen::operator::Operator;
 use csdfc_codegen::plan::Plan;
 use serde::Serialize;
 
 use super::tally::Tally;
 use super::trial::{Planned, Trial};
-use super::{MODES, Request, choices, expect, with_primitives};
+use super::{MODES, Request, choices, expect, rates, with_primitives};
 use crate::app::resolve::{Application, RowsChoice};
 use crate::cost::Processor;
 use crate::cost::measured::scenario;
 use crate::cost::store::Store;
 use crate::error::Error;
 use crate::network::{Layer, Network};
-use crate::operators;
 
 /// The trials of a CNN.
 struct Trials {
@@ -87,6 +85,7 @@ pub fn board(
     );
     add("src/frames.rs", include_str!("frames.rs").into());
     add("src/machine.rs", include_str!("machine.rs").into());
+    add("src/speeds.rs", include_str!("speeds.rs").into());
     add("src/report.rs", include_str!("template/report.rs").into());
     add("src/tally.rs", include_str!("template/tally.rs").into());
     let networks: Vec<&Network> = application.cnns.iter().map(|cnn| &cnn.network).collect();
@@ -129,33 +128,27 @@ fn table(
     }
     let mut work = String::new();
     for layer in networks.iter().flat_map(|network| &network.layers).filter(|layer| !layer.is_input()) {
-        let (kind, amount) = match &layer.operator {
-            Operator::Conv(conv) => {
-                let kind = if conv.groups > 1 { "Depthwise" } else { "Dense" };
-                (kind, operators::macs(&layer.operator, &layer.input_shapes(), &layer.shape) as f64)
-            }
-            _ if layer.parameters.is_empty() => ("Elements", layer.shape.elements() as f64),
-            _ => ("Firings", 0.0),
-        };
+        let (kind, amount) = rates::work(layer);
         let (scenario, primitive) = (scenarios.number(layer), layer.primitive().name());
         let _ = writeln!(
             work,
-            "    Work {{ scenario: {scenario}, primitive: {primitive:?}, rows: {}, kind: Kind::{kind}, \
+            "    Work {{ scenario: {scenario}, primitive: {primitive:?}, rows: {}, kind: Kind::{kind:?}, \
              amount: {amount:?} }},",
             layer.rows()
         );
     }
     let scenarios =
         scenarios.names.iter().fold(String::new(), |text, name| text + &format!("    {name:?},\n"));
-    let core = like.core;
+    let speeds = rates::like_speeds(&like.core);
     format!(
         "//! What is measured.\n\n\
-         use crate::report::{{Kind, Rates, Work}};\nuse crate::tally::{{Layer, Trial}};\n\n\
+         use crate::report::Work;\nuse crate::speeds::{{Kind, Speeds}};\nuse crate::tally::{{Layer, Trial}};\n\n\
          /// The version of csdfc that wrote this.\npub const CSDFC: &str = {:?};\n\
          /// How often each layer is timed with each primitive.\npub const ROUNDS: usize = {};\n\
          /// Workers that share each firing.\npub const THREADS: usize = {};\n\
-         /// Rates that are not measured.\npub const LIKE: Rates = Rates {{ macs_per_second: {:?}, \
-         depthwise_efficiency: {:?}, elements_per_second: {:?}, firing_ns: {:?}, half_speed: {:?} }};\n\
+         /// Rates that are not measured.\npub const LIKE: Speeds = Speeds {{ macs_per_second: {:?}, \
+         depthwise_efficiency: {:?}, elements_per_second: {:?}, firing_ns: {:?} }};\n\
+         /// How many times as fast a core computes layers of 16-bit floats.\npub const HALF_SPEED: f64 = {:?};\n\
          /// How cores share a firing.\npub const WORKERS: &str = {:?};\n\
          /// Bytes per second of all cores.\npub const MEMORY: &str = {:?};\n\
          /// Bytes of a core's cache, if the system tells none.\npub const CACHE_BYTES: u64 = {};\n\
@@ -167,11 +160,11 @@ fn table(
         env!("CARGO_PKG_VERSION"),
         request.rounds,
         request.threads,
-        core.macs_per_second,
-        core.depthwise_efficiency,
-        core.elements_per_second,
-        core.firing_ns,
-        core.half_speed,
+        speeds.macs_per_second,
+        speeds.depthwise_efficiency,
+        speeds.elements_per_second,
+        speeds.firing_ns,
+        like.core.half_speed,
         ron(&like.workers),
         ron(&like.memory_bytes_per_second),
         like.cache_bytes,

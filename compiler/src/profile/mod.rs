@@ -18,6 +18,7 @@ mod board;
 mod frames;
 pub mod machine;
 mod rates;
+mod speeds;
 mod store;
 mod tally;
 mod trial;

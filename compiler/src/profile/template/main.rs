@@ -7,6 +7,7 @@
 mod frames;
 mod machine;
 mod report;
+mod speeds;
 #[rustfmt::skip]
 mod table;
 mod tally;

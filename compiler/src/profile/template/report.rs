@@ -4,36 +4,9 @@ use std::fmt::Write;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::machine;
-use crate::table::{CACHE_BYTES, CSDFC, LIKE, MEMORY, SCENARIOS, STORE, THREADS, WORK, WORKERS};
+use crate::speeds::{Done, Kind, own_cache, speeds};
+use crate::table::{CACHE_BYTES, CSDFC, HALF_SPEED, LIKE, MEMORY, SCENARIOS, STORE, THREADS, WORK, WORKERS};
 use crate::tally::{Sample, Samples};
-
-/// The rates of a core.
-pub struct Rates {
-    /// Multiplications and additions of a dense convolution, a second.
-    pub macs_per_second: f64,
-    /// Share of that which a depthwise convolution reaches.
-    pub depthwise_efficiency: f64,
-    /// Elements of layers that multiply nothing, a second.
-    pub elements_per_second: f64,
-    /// Nanoseconds of a firing beyond its work.
-    pub firing_ns: f64,
-    /// How many times as fast it computes layers of 16-bit floats.
-    pub half_speed: f64,
-}
-
-/// Which rate a layer shows.
-#[derive(Clone, Copy)]
-#[allow(dead_code, reason = "not every network has layers of all kinds")]
-pub enum Kind {
-    /// That of dense convolutions.
-    Dense,
-    /// That of depthwise ones.
-    Depthwise,
-    /// That of layers that multiply nothing.
-    Elements,
-    /// None but that of firings.
-    Firings,
-}
 
 /// The work of a layer with its first primitive.
 pub struct Work {
@@ -49,59 +22,22 @@ pub struct Work {
     pub amount: f64,
 }
 
-/// Work, and the nanoseconds that it took.
-#[derive(Default)]
-struct Done {
-    amount: f64,
-    ns: f64,
-}
-
-impl Done {
-    fn add(&mut self, amount: f64, ns: f64) {
-        self.amount += amount;
-        self.ns += ns;
-    }
-
-    fn per_second(&self) -> Option<f64> {
-        (self.amount > 0.0 && self.ns > 0.0).then(|| self.amount / self.ns * 1e9)
-    }
-}
-
-/// The rates that layers with their first primitives and one worker show.
-fn rates(samples: &Samples) -> Rates {
-    let mut by_kind = [Done::default(), Done::default(), Done::default()];
-    let mut firings = Done::default();
-    for work in WORK.iter().filter(|_| THREADS == 1) {
-        let of_layer = samples.get(&work.scenario).and_then(|of_scenario| of_scenario.get(work.primitive));
-        let find = |rows: u64| of_layer?.iter().find(|sample| sample.rows == rows);
-        let Some(whole) = find(work.rows) else { continue };
-        if let Some(done) = by_kind.get_mut(work.kind as usize) {
-            done.add(work.amount, whole.ns);
-        }
-        if let Some(by_rows) = find(1).filter(|_| work.rows > 1) {
-            firings.add((work.rows - 1) as f64, by_rows.ns - whole.ns);
-        }
-    }
-    let [dense, depthwise, elements] = by_kind.map(|done| done.per_second());
-    let macs_per_second = dense.unwrap_or(LIKE.macs_per_second);
-    Rates {
-        macs_per_second,
-        depthwise_efficiency: depthwise.map_or(LIKE.depthwise_efficiency, |rate| rate / macs_per_second),
-        elements_per_second: elements.unwrap_or(LIKE.elements_per_second),
-        // What layers by parts take longer is the price of their firings.
-        firing_ns: firings.per_second().map_or(LIKE.firing_ns, |rate| 1e9 / rate),
-        half_speed: LIKE.half_speed,
-    }
+/// What layers took with their first primitives and one worker.
+fn done(samples: &Samples) -> impl Iterator<Item = Done> {
+    let done = |work: &Work| {
+        let Work { scenario, primitive, rows, kind, amount } = *work;
+        let of_layer = samples.get(&scenario)?.get(primitive)?;
+        let find = |rows: u64| of_layer.iter().find(|sample| sample.rows == rows).map(|sample| sample.ns);
+        Some(Done { kind, amount, rows, whole_ns: find(rows)?, by_rows_ns: find(1) })
+    };
+    WORK.iter().filter(|_| THREADS == 1).filter_map(done)
 }
 
 /// The profile of this machine.
 pub fn profile(samples: &Samples) -> String {
     let processor = machine::processor_name().unwrap_or_else(|| "an unknown processor".into());
-    let (caches, rates) = (machine::caches(), rates(samples));
-    let own = match caches[..] {
-        [_, own, ..] | [own] => own,
-        [] => CACHE_BYTES,
-    };
+    let (caches, rates) = (machine::caches(), speeds(done(samples), LIKE));
+    let own = own_cache(&caches).unwrap_or(CACHE_BYTES);
     let mut text = format!(
         "(\n    format: \"csdfc-profile/1\",\n    name: \"board\",\n    basis: {:?},\n    \
          origin: Some((csdfc: {CSDFC:?}, date: \"{}\", cache_bytes: {caches:?})),\n    \
@@ -119,7 +55,7 @@ pub fn profile(samples: &Samples) -> String {
         rates.elements_per_second,
         machine::bytes_per_second(),
         rates.firing_ns,
-        rates.half_speed,
+        HALF_SPEED,
     );
     for (scenario, of_scenario) in samples {
         // Writing to a string does not fail.
