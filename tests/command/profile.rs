@@ -35,6 +35,25 @@ fn what_was_measured_is_planned_on() {
 }
 
 #[test]
+fn a_crate_measures_what_is_no_pc() {
+    let folder = folder();
+    let folder = folder.path();
+    let profile = ["profile", "builtin:lenet5", "--only", "winograd", "--emit", "crate"];
+    for _ in 0..2 {
+        let ended = run(folder, &profile);
+        assert_eq!((ended.code, ended.stdout.as_str(), ended.stderr.as_str()), (0, "", ""));
+    }
+    let manifest = std::fs::read_to_string(folder.join("crate/Cargo.toml")).unwrap();
+    assert!(manifest.contains("name = \"profile-lenet5\"\n"), "{manifest}");
+    assert!(!folder.join("crate/weights.bin").exists());
+    let error = fails(folder, &[&profile[..], &["--device-out", "board.ron"]].concat());
+    assert!(error.contains("--device-out") && error.contains("--emit"), "{error}");
+    std::fs::write(folder.join("crate/src/main.rs"), "fn main() {}").unwrap();
+    let error = fails(folder, &profile);
+    assert!(error.contains("main.rs is not as csdfc wrote it"), "{error}");
+}
+
+#[test]
 fn a_store_is_measured_with_the_machine() {
     let folder = folder();
     let folder = folder.path();

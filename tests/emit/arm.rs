@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use csdfc::app::resolve::{Application, RowsChoice};
+use csdfc::profile::Request;
 use csdfc_codegen::run::{Data, Value};
 
 /// Commands that set the compiler up.
@@ -102,4 +103,23 @@ fn every_kernel() {
 fn a_classifier_by_rows() {
     let application = super::model("mobilenet_v2", "none");
     check(&Application { rows: RowsChoice::All, ..application }, "3", true);
+}
+
+#[test]
+#[ignore = "needs a compiler and an emulator for 64-bit Arm: see tests/arm/run"]
+fn a_profile() {
+    let application = csdfc_tests::application(r#"(cnns: [(model: "builtin:lenet5")])"#);
+    let request = Request { threads: 1, rounds: 1, only: Some("im2row".into()) };
+    let folder = super::profile::board(&application, &request);
+    build(folder.path(), "1");
+    let program = folder.path().join("target").join(TARGET).join("release/board");
+    for processor in PROCESSORS {
+        let ran = Command::new("qemu-aarch64").args(["-cpu", processor]).arg(&program).output();
+        let ran = ran.expect("the program");
+        assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+        let profile = super::profile::parsed(&String::from_utf8_lossy(&ran.stdout));
+        let measured = &profile.processor("cpu").expect("a processor").measured;
+        println!("{} scenarios were measured on {processor}", measured.len());
+        assert!(measured.len() >= 7);
+    }
 }

@@ -9,6 +9,7 @@ mod capi;
 mod joint;
 mod kernels;
 mod paged;
+mod profile;
 mod together;
 mod trace;
 

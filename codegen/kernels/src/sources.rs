@@ -57,6 +57,7 @@ pub const SOURCES: &[(&str, &str)] = &[
     ("quantised/conv.rs", include_str!("quantised/conv.rs")),
     ("quantised/dense.rs", include_str!("quantised/dense.rs")),
     ("quantised/depthwise.rs", include_str!("quantised/depthwise.rs")),
+    ("quantised/dotprod.rs", include_str!("quantised/dotprod.rs")),
     ("quantised/gemm.rs", include_str!("quantised/gemm.rs")),
     ("quantised/integers.rs", include_str!("quantised/integers.rs")),
     ("quantised/mod.rs", include_str!("quantised/mod.rs")),

@@ -15,6 +15,18 @@ use super::{capi, hash, kernels, module, program};
 /// The file that lists the others, each with the hash of its content.
 pub const MANIFEST: &str = "csdfc-manifest.txt";
 
+/// The files of a crate in the order of their paths, and [`MANIFEST`].
+pub fn listed(mut files: Vec<(PathBuf, Vec<u8>)>) -> Vec<(PathBuf, Vec<u8>)> {
+    files.sort();
+    let list: String = files.iter().fold(String::new(), |mut list, (path, content)| {
+        // Paths are ours, with `/` between their parts.
+        let _ = writeln!(list, "{:016x} {}", hash::hash(content), path.display());
+        list
+    });
+    files.push((MANIFEST.into(), list.into_bytes()));
+    files
+}
+
 /// Bytes of stack that a frame takes at most on the processors and in the networks of `tests/bare_metal`, which measures
 /// them: with floats of 32 bits, and where there are some of 16.
 const STACK: [usize; 2] = [12 * 1024, 40 * 1024];
@@ -54,14 +66,7 @@ impl Crate<'_> {
             files.push(("store.bin".into(), self.packed.store));
         }
         files.push(("weights.bin".into(), self.packed.weights));
-        files.sort();
-        let list: String = files.iter().fold(String::new(), |mut list, (path, content)| {
-            // Paths are ours, with `/` between their parts.
-            let _ = writeln!(list, "{:016x} {}", hash::hash(content), path.display());
-            list
-        });
-        files.push((MANIFEST.into(), list.into_bytes()));
-        files
+        listed(files)
     }
 
     /// The sources of the library, but for its root.

@@ -32,11 +32,12 @@ mod source;
 mod stage;
 #[cfg(test)]
 mod tests;
+mod trials;
 mod turns;
 
 use std::path::PathBuf;
 
-use crate::check::{self, Resolved};
+use crate::check::{self, Resolved, Violation};
 use crate::plan::Plan;
 use crate::run::Parameters;
 
@@ -44,9 +45,10 @@ use files::Crate;
 use model::{Model, Packed};
 use names::Names;
 
-pub use files::MANIFEST;
+pub use files::{MANIFEST, listed};
 pub use form::{ModuleOptions, module_name};
 pub use hash::hash;
+pub use trials::emit_trials;
 
 /// What is asked of a crate beside its plan.
 #[derive(Debug, Clone, Default)]
@@ -139,9 +141,7 @@ fn with_crate<T>(
     is_traceable: bool,
     write: impl FnOnce(Crate<'_>) -> T,
 ) -> Result<T, EmitError> {
-    let resolved = check::resolve(plan).map_err(|violations| EmitError::Refused {
-        first: violations.first().map(ToString::to_string).unwrap_or_default(),
-    })?;
+    let resolved = check::resolve(plan).map_err(|violations| refused(&violations))?;
     let mut packed = Packed::default();
     let taken = ["arena", "capi", "kernels", "ring", "store", "trace", "weights", "hash", "core", "std"];
     let mut modules = Names::except(&taken);
@@ -151,10 +151,14 @@ fn with_crate<T>(
             1 => "model".into(),
             _ => modules.give(&cnn.cnn.name),
         };
-        let model = Model::bind(&resolved, c, module, parameters, &mut packed)?;
+        let model = Model::bind(&resolved, c, module, Some(parameters), &mut packed)?;
         models.push(Model { is_traceable, ..model });
     }
     Ok(write(Crate { name, plan, models: &models, packed }))
+}
+
+fn refused(violations: &[Violation]) -> EmitError {
+    EmitError::Refused { first: violations.first().map(ToString::to_string).unwrap_or_default() }
 }
 
 fn crate_name(plan: &Plan, options: &Options) -> Result<String, EmitError> {

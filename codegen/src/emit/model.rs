@@ -56,8 +56,19 @@ pub(super) struct Model<'r> {
 pub(super) struct Packed {
     /// Those that stay in memory.
     pub weights: Vec<u8>,
+    /// Bytes of these, whether they are packed or have only got their places.
+    pub len: usize,
     /// Those that are read from the store, as slices.
     pub store: Vec<u8>,
+}
+
+impl Packed {
+    /// The place of the parameters of one more layer.
+    fn place(&mut self, call: &Call) -> Range<usize> {
+        let start = self.len;
+        self.len += weights::stored_len(call);
+        start..start + weights::packed_len(call)
+    }
 }
 
 /// A network input.
@@ -125,7 +136,8 @@ impl<'r> Model<'r> {
         self.stores().iter().map(period).fold(1, |all, one| all / gcd(all, one) * one)
     }
 
-    /// Names a CNN's parts, binds its layers to kernels and packs their weights.
+    /// Names a CNN's parts, binds its layers to kernels and packs their weights. Without parameters, weights only get their
+    /// places, and none are paged.
     ///
     /// # Errors
     /// When a layer cannot be computed or parameters cannot be had.
@@ -133,7 +145,7 @@ impl<'r> Model<'r> {
         resolved: &'r Resolved<'r>,
         c: usize,
         module: String,
-        parameters: &Parameters<'_>,
+        parameters: Option<&Parameters<'_>>,
         packed: &mut Packed,
     ) -> Result<Self, EmitError> {
         let mut model = Model::named(resolved, c, module)?;
@@ -142,16 +154,22 @@ impl<'r> Model<'r> {
             // The caller's room is for the rows of one firing at a time.
             let room = model.cnn().layers[l].layer.rows_per_firing;
             let call = bind::bind_layer(model.cnn(), model.stores(), l, room).map_err(fail)?;
-            let values = |parameter: usize| parameters(c, l, parameter);
-            let paged =
-                call.as_ref().map_or(Ok(None), |call| Paged::of(resolved, c, l, call)).map_err(fail)?;
             let (mut weights, mut layer) = (0..0, None);
-            match (&call, paged) {
-                (Some(call), Some(paged)) => {
-                    let pack = PagedLayer::pack(paged, call, &values, &mut packed.store);
-                    layer = Some(pack.map_err(fail)?);
+            match (&call, parameters) {
+                (Some(call), Some(parameters)) => {
+                    let values = |parameter: usize| parameters(c, l, parameter);
+                    match Paged::of(resolved, c, l, call).map_err(fail)? {
+                        Some(paged) => {
+                            let pack = PagedLayer::pack(paged, call, &values, &mut packed.store);
+                            layer = Some(pack.map_err(fail)?);
+                        }
+                        None => {
+                            append(call, &values, &mut packed.weights).map_err(fail)?;
+                            weights = packed.place(call);
+                        }
+                    }
                 }
-                (Some(call), None) => weights = append(call, &values, &mut packed.weights).map_err(fail)?,
+                (Some(call), None) => weights = packed.place(call),
                 (None, _) => {}
             }
             model.weights.push(weights);
@@ -336,18 +354,16 @@ fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// Appends the packed parameters of a layer to the bytes of those before it, and tells where they are: no more than one
-/// layer's are there twice.
+/// Appends the packed parameters of a layer to the bytes of those before it: no more than one layer's are there twice.
 fn append(
     call: &Call,
     values: &dyn Fn(usize) -> Result<Vec<f32>, String>,
     bytes: &mut Vec<u8>,
-) -> Result<Range<usize>, String> {
-    let start = bytes.len();
+) -> Result<(), String> {
     let mut packed =
         Bytes::zeros(weights::stored_len(call)).ok_or("there is no memory for its parameters")?;
     weights::pack(call, values, &mut packed)?;
     bytes.reserve_exact(packed.len());
     bytes.extend_from_slice(&packed);
-    Ok(start..start + weights::packed_len(call))
+    Ok(())
 }

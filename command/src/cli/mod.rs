@@ -172,6 +172,7 @@ lead from one layout to another.")]
   csdfc profile model.onnx && csdfc plan model.onnx --device host
   csdfc profile app.ron --device-out board.ron --threads 4
   csdfc profile builtin:mobilenet_v2 --only hwc-hwc
+  csdfc profile app.ron --emit measure && cargo build --release --manifest-path measure/Cargo.toml
 
 What was measured before is kept, so that a profile grows with each application, and a call that Ctrl-C ended goes on
 where it was. Nothing else should run on the machine.")]

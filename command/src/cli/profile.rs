@@ -27,6 +27,9 @@ pub struct ProfileArgs {
     /// Also measure the store that this folder is in, from which paged weights are read; 64 MiB are written there and removed
     #[arg(long, value_name = "FOLDER")]
     pub store: Option<PathBuf>,
+    /// Measure nothing here, but write a crate into this folder that measures a board and prints its device profile
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["device_out", "store", "format"])]
+    pub emit: Option<PathBuf>,
     /// Options of the models.
     #[command(flatten)]
     pub load: LoadArgs,

@@ -1,11 +1,12 @@
 //! Whether a plan's frame rates are those of the processor that this runs on.
 
 use csdfc::cost::DeviceProfile;
+use csdfc::profile::machine;
 use csdfc_codegen::plan::{Device, Plan};
 
 /// Warns where the plan's device profile was not measured on this processor.
 pub(super) fn warn_if_other(plan: &Plan) {
-    let here = processor();
+    let here = machine::processor_name();
     if !is_of(&plan.device, here.as_deref()) {
         tracing::warn!(
             "the plan's frame rates are those of device {} ({}), not of this processor{}",
@@ -14,21 +15,6 @@ pub(super) fn warn_if_other(plan: &Plan) {
             here.map(|name| format!(", {name}")).unwrap_or_default()
         );
     }
-}
-
-/// The name of this machine's processor, where the system tells it.
-pub(super) fn processor() -> Option<String> {
-    named(&std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default()).map(str::to_owned)
-}
-
-/// The name of the processor, from the text of `/proc/cpuinfo`.
-fn named(info: &str) -> Option<&str> {
-    let value = |key: &str| {
-        let line =
-            info.lines().find(|line| line.split(':').next().is_some_and(|found| found.trim() == key))?;
-        line.split_once(':').map(|(_, value)| value.trim()).filter(|value| !value.is_empty())
-    };
-    value("model name").or_else(|| value("Hardware")).or_else(|| value("CPU part"))
 }
 
 /// Whether a profile was measured on this processor.
@@ -47,7 +33,7 @@ mod tests {
         for (info, name) in
             [(pc, Some("Some CPU @ 2.00GHz")), (board, Some("quill")), ("", None), ("model name\t:\n", None)]
         {
-            assert_eq!(named(info), name);
+            assert_eq!(machine::named(info), name);
         }
         let device = |basis: &str| Device { name: "x".into(), basis: basis.into(), ..Device::default() };
         for (basis, here, same) in [

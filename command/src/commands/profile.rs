@@ -5,14 +5,16 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime};
 
 use csdfc::app::open;
+use csdfc::app::resolve::Application;
 use csdfc::cost::{DeviceProfile, HOST, Origin, Processor, host_path};
 use csdfc::error::{Ending, Error};
 use csdfc::network::Network;
-use csdfc::profile::{self, Progress, Request};
+use csdfc::profile::{self, Progress, Request, machine};
+use csdfc_codegen::emit::module_name;
 use tracing::info;
 
+use super::output;
 use super::watcher::Watcher;
-use super::{device, output};
 use crate::cli::Format;
 use crate::cli::profile::ProfileArgs;
 use crate::report;
@@ -34,19 +36,22 @@ pub fn profile(args: &ProfileArgs) -> Result<Ending, Error> {
         app.origin.replaced.push(("threads", "--threads"));
     }
     let application = app.resolve()?;
-    let path = file(args)?;
-    let processor = device::processor().unwrap_or_else(|| "an unknown processor".into());
-    let mut found = begun(&path, &processor)?;
-    let networks: Vec<&Network> = application.cnns.iter().map(|cnn| &cnn.network).collect();
     let request =
         Request { threads: application.threads, rounds: usize::from(args.rounds), only: args.only.clone() };
+    if let Some(folder) = &args.emit {
+        return emit(&application, &request, folder);
+    }
+    let path = file(args)?;
+    let processor = machine::processor_name().unwrap_or_else(|| "an unknown processor".into());
+    let mut found = begun(&path, &processor)?;
+    let networks: Vec<&Network> = application.cnns.iter().map(|cnn| &cnn.network).collect();
 
     let reading = args.store.as_deref().map(profile::store).transpose()?;
     if let Some(reading) = &reading {
         found.store = Some(reading.store.clone());
     }
     let watcher = Watcher::start();
-    let caches = caches();
+    let caches = machine::caches();
     let mut is_stopped = false;
     for (c, cnn) in application.cnns.iter().enumerate() {
         let (begun, mut saved) = (Instant::now(), Instant::now());
@@ -88,6 +93,17 @@ pub fn profile(args: &ProfileArgs) -> Result<Ending, Error> {
     Ok(if is_stopped { Ending::No } else { Ending::Yes })
 }
 
+/// Writes the crate that measures a board.
+fn emit(application: &Application, request: &Request, folder: &Path) -> Result<Ending, Error> {
+    let generic = DeviceProfile::find("generic", Path::new(""))?;
+    let like = (generic.processor(CPU)?, generic.store.as_ref());
+    let name = format!("profile-{}", module_name(&application.name).replace('_', "-"));
+    let files = profile::board(application, request, like, &name)?;
+    super::emit::write(folder, &files)?;
+    info!(folder = %folder.display(), files = files.len(), "emitted");
+    Ok(Ending::Yes)
+}
+
 /// The file of the profile.
 fn file(args: &ProfileArgs) -> Result<PathBuf, Error> {
     args.device_out.clone().or_else(host_path).ok_or_else(|| Error::Input {
@@ -122,22 +138,6 @@ fn begun(path: &Path, processor: &str) -> Result<DeviceProfile, Error> {
         });
     }
     Ok(known)
-}
-
-/// Bytes of the caches of data of the first core, from the nearest to the farthest, where the system tells them.
-fn caches() -> Vec<u64> {
-    let read = |index: usize, what: &str| {
-        let text = std::fs::read_to_string(format!("/sys/devices/system/cpu/cpu0/cache/index{index}/{what}"));
-        text.map(|text| text.trim().to_owned()).ok()
-    };
-    let size = |index: usize| {
-        let kind = read(index, "type")?;
-        let size = read(index, "size")?;
-        let kilobytes: u64 = size.strip_suffix('K')?.parse().ok()?;
-        Some((kind != "Instruction", kilobytes << 10))
-    };
-    let all = (0..).map_while(size);
-    all.filter(|(holds_data, _)| *holds_data).map(|(_, bytes)| bytes).collect()
 }
 
 /// How far a measurement is that has gone on for so long.

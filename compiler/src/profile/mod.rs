@@ -14,7 +14,11 @@
 //! Most of a hundred primitives are far from the fastest. One that takes three times as long as the fastest is timed
 //! once.
 
+mod board;
+mod frames;
+pub mod machine;
 mod rates;
+mod speeds;
 mod store;
 mod tally;
 mod trial;
@@ -30,11 +34,12 @@ use crate::error::Error;
 use crate::network::{Layer, Network};
 use crate::pass;
 
+pub use board::board;
 pub use rates::processor;
 pub use store::{Reading, store};
 
-/// A primitive that takes so many times as long as the fastest is not timed again.
-const HOPELESS: f64 = 3.0;
+/// How layers fire in trials, and how that is asked for.
+const MODES: [(Mode, RowsChoice); 2] = [(Mode::Whole, RowsChoice::None), (Mode::ByRows, RowsChoice::All)];
 
 /// What to measure.
 #[derive(Debug, Clone)]
@@ -73,17 +78,12 @@ pub fn measure(
 ) -> Result<(), Error> {
     let network = &in_memory(&application.cnns[cnn].network)?;
     let mut tally = Tally::new(request.threads as u64, request.rounds, known);
-    for layer in network.layers.iter().filter(|layer| !layer.is_input()) {
-        let scenario = scenario(layer);
-        for primitive in alternatives(network, layer, request.only.as_deref()) {
-            tally.expect(Key { scenario: scenario.clone(), primitive });
-        }
-    }
+    expect(network, request, &mut tally);
     let planned = Trial::plan(application, cnn, network.clone(), RowsChoice::None, request.threads)?;
     let mut reference = Trial::new(&planned)?;
-    for (mode, rows) in [(Mode::Whole, RowsChoice::None), (Mode::ByRows, RowsChoice::All)] {
+    for (mode, rows) in MODES {
         while tally.left(mode) > 0 {
-            let variant = with_primitives(network, &mut tally, mode);
+            let variant = with_primitives(network, &choices(network, &mut tally, mode));
             let planned = Trial::plan(application, cnn, variant, rows.clone(), request.threads)?;
             let mut trial = Trial::new(&planned)?;
             let frames = reference.frames()?;
@@ -115,6 +115,16 @@ fn in_memory(network: &Network) -> Result<Network, Error> {
     Ok(network)
 }
 
+/// Notes what is to be timed of a network.
+fn expect(network: &Network, request: &Request, tally: &mut Tally) {
+    for layer in network.layers.iter().filter(|layer| !layer.is_input()) {
+        let scenario = scenario(layer);
+        for primitive in alternatives(network, layer, request.only.as_deref()) {
+            tally.expect(Key { scenario: scenario.clone(), primitive });
+        }
+    }
+}
+
 /// The primitives that a layer is tried with: the first that computes it, and others, unless it sees an operand in other
 /// dimensions than the tensor has.
 pub(crate) fn alternatives<'a>(
@@ -135,12 +145,17 @@ pub(crate) fn alternatives<'a>(
     Primitive::all().filter(move |primitive| *primitive == first || suits(primitive))
 }
 
-/// The network, each of its layers with the alternative that was tried least often, or with its first primitive if none
-/// is left to try; and with conversions where layouts meet.
-fn with_primitives(network: &Network, tally: &mut Tally, mode: Mode) -> Network {
+/// Of each layer of the network, the alternative that was tried least often; none if none is left to try.
+fn choices(network: &Network, tally: &mut Tally, mode: Mode) -> Vec<Option<Primitive>> {
+    let choose = |layer: &Layer| if layer.is_input() { None } else { tally.choose(&scenario(layer), mode) };
+    network.layers.iter().map(choose).collect()
+}
+
+/// The network, each of its layers with what was chosen, or with its first primitive; and with conversions where layouts
+/// meet.
+fn with_primitives(network: &Network, choices: &[Option<Primitive>]) -> Network {
     let mut variant = network.clone();
-    for layer in variant.layers.iter_mut().filter(|layer| !layer.is_input()) {
-        let chosen = tally.choose(&scenario(layer), mode);
+    for (layer, chosen) in variant.layers.iter_mut().zip(choices) {
         if let Some(chosen) = chosen.filter(|chosen| *chosen != layer.primitive()) {
             layer.primitive = Some(chosen);
         }

@@ -1,37 +1,13 @@
 //! The rates of a processor: what a plan goes by where a layer was not measured.
 
-use std::thread;
-use std::time::Instant;
-
 use csdfc_codegen::operator::Operator;
 
+use super::machine;
+use super::speeds::{Done, Kind, Speeds, own_cache, speeds};
 use crate::cost::measured::{Measured, samples};
 use crate::cost::{Core, Processor};
-use crate::network::Network;
+use crate::network::{Layer, Network};
 use crate::operators;
-
-/// Elements that are copied to see how fast memory is: more than any cache holds.
-const COPIED: usize = 1 << 24;
-/// How often they are copied.
-const COPIES: usize = 5;
-
-/// A sum of work, and the nanoseconds that it took.
-#[derive(Default)]
-struct Work {
-    amount: f64,
-    ns: f64,
-}
-
-impl Work {
-    fn add(&mut self, amount: f64, ns: f64) {
-        self.amount += amount;
-        self.ns += ns;
-    }
-
-    fn per_second(&self) -> Option<f64> {
-        (self.amount > 0.0 && self.ns > 0.0).then(|| self.amount / self.ns * 1e9)
-    }
-}
 
 /// This machine's processor. The rates are those of the networks' layers with their first primitives and one worker. A
 /// rate that no layer shows is that of `like`. `cache_bytes` are the caches of a core, from the nearest to the farthest.
@@ -41,56 +17,44 @@ pub fn processor(
     cache_bytes: &[u64],
     like: &Processor,
 ) -> Processor {
-    let cores = thread::available_parallelism().map_or(1, |cores| cores.get() as u64);
-    let mut known = Processor { cores, measured, ..like.clone() };
-    let (mut dense, mut depthwise, mut elements, mut firings) =
-        (Work::default(), Work::default(), Work::default(), Work::default());
-    for layer in networks.iter().flat_map(|network| &network.layers) {
-        let inputs = layer.input_shapes();
-        let samples = samples(&known, layer, 1);
-        let Some(whole) = samples.iter().find(|sample| sample.rows == layer.rows() as u64) else { continue };
-        match &layer.operator {
-            Operator::Conv(conv) => {
-                let macs = operators::macs(&layer.operator, &inputs, &layer.shape) as f64;
-                let rate = if conv.groups > 1 { &mut depthwise } else { &mut dense };
-                rate.add(macs, whole.ns);
-            }
-            _ if layer.parameters.is_empty() => elements.add(layer.shape.elements() as f64, whole.ns),
-            _ => {}
-        }
-        if let Some(by_rows) = samples.iter().find(|sample| sample.rows == 1 && whole.rows > 1) {
-            firings.add((whole.rows - 1) as f64, by_rows.ns - whole.ns);
-        }
-    }
-    let like = like.core;
-    let macs_per_second = dense.per_second().unwrap_or(like.macs_per_second);
-    known.core = Core {
-        macs_per_second,
-        depthwise_efficiency: depthwise
-            .per_second()
-            .map_or(like.depthwise_efficiency, |rate| rate / macs_per_second),
-        elements_per_second: elements.per_second().unwrap_or(like.elements_per_second),
-        bytes_per_second: bytes_per_second(),
-        // What layers by parts take longer is the price of their firings.
-        firing_ns: firings.per_second().map_or(like.firing_ns, |rate| 1e9 / rate),
-        half_speed: like.half_speed,
+    let known = Processor { cores: machine::cores(), measured, ..like.clone() };
+    let done = |layer: &Layer| {
+        let (samples, rows) = (samples(&known, layer, 1), layer.rows() as u64);
+        let find = |rows: u64| samples.iter().find(|sample| sample.rows == rows).map(|sample| sample.ns);
+        let (kind, amount) = work(layer);
+        Some(Done { kind, amount, rows, whole_ns: find(rows)?, by_rows_ns: find(1) })
     };
-    if let [_, own, ..] | [own] = cache_bytes {
-        known.cache_bytes = *own;
-    }
-    known
+    let layers = networks.iter().flat_map(|network| &network.layers);
+    let speeds = speeds(layers.filter_map(done), like_speeds(&like.core));
+    let core = Core {
+        macs_per_second: speeds.macs_per_second,
+        depthwise_efficiency: speeds.depthwise_efficiency,
+        elements_per_second: speeds.elements_per_second,
+        bytes_per_second: machine::bytes_per_second(),
+        firing_ns: speeds.firing_ns,
+        half_speed: like.core.half_speed,
+    };
+    Processor { core, cache_bytes: own_cache(cache_bytes).unwrap_or(like.cache_bytes), ..known }
 }
 
-/// Bytes per second from memory and to it, of one core.
-fn bytes_per_second() -> f64 {
-    let from: Vec<f32> = (0..COPIED).map(|i| i as f32).collect();
-    let mut to = vec![0.0f32; COPIED];
-    let mut copy = || {
-        let begun = Instant::now();
-        to.copy_from_slice(std::hint::black_box(&from));
-        std::hint::black_box(&mut to);
-        begun.elapsed().as_secs_f64()
-    };
-    let fastest = (0..COPIES).map(|_| copy()).fold(f64::INFINITY, f64::min);
-    (2 * COPIED * size_of::<f32>()) as f64 / fastest.max(1e-9)
+/// The rates of a core that layers show.
+pub(super) fn like_speeds(core: &Core) -> Speeds {
+    Speeds {
+        macs_per_second: core.macs_per_second,
+        depthwise_efficiency: core.depthwise_efficiency,
+        elements_per_second: core.elements_per_second,
+        firing_ns: core.firing_ns,
+    }
+}
+
+/// Which rate a layer shows, and how much work it is.
+pub(super) fn work(layer: &Layer) -> (Kind, f64) {
+    match &layer.operator {
+        Operator::Conv(conv) => {
+            let macs = operators::macs(&layer.operator, &layer.input_shapes(), &layer.shape);
+            (if conv.groups > 1 { Kind::Depthwise } else { Kind::Dense }, macs as f64)
+        }
+        _ if layer.parameters.is_empty() => (Kind::Elements, layer.shape.elements() as f64),
+        _ => (Kind::Other, 0.0),
+    }
 }

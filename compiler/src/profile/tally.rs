@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use csdfc_codegen::bind::Primitive;
 use csdfc_codegen::format::Layout;
 
-use super::HOPELESS;
+use super::frames::{HOPELESS, median_and_spread, quantile};
 use crate::cost::measured::{Measured, Sample};
 
 /// A layer that is timed: what it computes, and how.
@@ -161,14 +161,8 @@ impl Tally {
                     continue;
                 }
                 let sample = |(rows, times): (&u64, &Vec<f64>)| {
-                    let median = quantile(times, 0.5);
-                    let spread = (quantile(times, 0.75) - quantile(times, 0.25)) / (2.0 * median);
-                    let rounded = |value: f64, digits: f64| (value * digits).round() / digits;
-                    Sample {
-                        rows: *rows,
-                        ns: rounded(median * usual, 1.0).max(1.0),
-                        spread: rounded(spread, 1000.0),
-                    }
+                    let (ns, spread) = median_and_spread(times, usual);
+                    Sample { rows: *rows, ns, spread }
                 };
                 let place =
                     known.iter().position(|of| of.scenario == *scenario && of.threads == self.threads);
@@ -187,16 +181,6 @@ impl Tally {
 /// The shortest time of all, of a layer that fires once.
 fn fastest(all: &[Timed]) -> f64 {
     all.iter().map(Timed::least).fold(f64::INFINITY, f64::min)
-}
-
-/// A quantile of some values, between the two that are nearest.
-fn quantile(values: &[f64], share: f64) -> f64 {
-    let mut values = values.to_vec();
-    values.sort_by(f64::total_cmp);
-    let Some(last) = values.len().checked_sub(1) else { return 0.0 };
-    let at = share * last as f64;
-    let (low, high) = (values[at.floor() as usize], values[at.ceil() as usize]);
-    low + (at - at.floor()) * (high - low)
 }
 
 #[cfg(test)]

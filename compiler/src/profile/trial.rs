@@ -1,23 +1,19 @@
 //! A network that runs, and what each of its layers takes.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use csdfc_codegen::operator::{Input, InputElement, Operator};
 use csdfc_codegen::plan::Plan;
 use csdfc_codegen::run::{Data, Runner, Value, input_dims};
 use csdfc_codegen::shape::Shape;
 
+use super::frames::{Frames, frames};
 use crate::app::resolve::{Application, Cnn, RowsChoice};
 use crate::cost::DeviceProfile;
 use crate::driver;
 use crate::error::Error;
 use crate::network::{Layer, Network};
-
-/// A trial takes so much time if its frames are short, and one frame if they are longer.
-const TIME: Duration = Duration::from_millis(100);
-/// No trial has more frames.
-const MOST_FRAMES: usize = 5;
 
 /// A network and a plan of it.
 pub(super) struct Planned {
@@ -32,12 +28,18 @@ pub(super) struct Trial<'p> {
     inputs: Vec<Value>,
 }
 
-/// What some frames took, in nanoseconds.
-pub(super) struct Frames {
-    /// Of each layer, the least in a frame: what nothing disturbed.
-    pub least: Vec<f64>,
-    /// Each frame.
-    pub whole: Vec<f64>,
+impl Planned {
+    /// The plan.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// The layers of the network but for inputs, each with its name in the plan and its rows per firing.
+    pub fn layers(&self) -> impl Iterator<Item = (&Layer, &str, u64)> {
+        let layers = self.network.layers.iter().zip(&self.plan.cnns[0].layers);
+        let layers = layers.filter(|(layer, _)| !layer.is_input());
+        layers.map(|(layer, planned)| (layer, planned.name.as_str(), planned.rows_per_firing))
+    }
 }
 
 impl<'p> Trial<'p> {
@@ -81,21 +83,9 @@ impl<'p> Trial<'p> {
         Ok(Trial { planned, runner, inputs })
     }
 
-    /// Runs some frames. The first does not count, if there is time for more.
+    /// Runs some frames.
     pub fn frames(&mut self) -> Result<Frames, Error> {
-        let begun = Instant::now();
-        let mut least = self.frame()?;
-        let mut whole = vec![least.iter().sum()];
-        if begun.elapsed() < TIME {
-            least = self.frame()?;
-            whole = vec![least.iter().sum()];
-            while whole.len() < MOST_FRAMES && begun.elapsed() < TIME {
-                let times = self.frame()?;
-                whole.push(times.iter().sum());
-                least.iter_mut().zip(times).for_each(|(least, ns)| *least = least.min(ns));
-            }
-        }
-        Ok(Frames { least, whole })
+        frames(|| self.frame())
     }
 
     /// The layers of a network, each with its rows per firing and what it took.

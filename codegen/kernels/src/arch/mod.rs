@@ -43,6 +43,9 @@ pub(crate) enum Kind {
     Vnni,
     #[cfg(target_arch = "aarch64")]
     Neon,
+    /// NEON with products of bytes.
+    #[cfg(target_arch = "aarch64")]
+    Dot,
 }
 
 impl Isa {
@@ -76,7 +79,9 @@ impl Isa {
             not(target_feature = "avx512f")
         ))]
         return Isa(Kind::Avx2);
-        #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
+        #[cfg(all(target_arch = "aarch64", target_feature = "dotprod"))]
+        return Isa(Kind::Dot);
+        #[cfg(all(target_arch = "aarch64", target_feature = "neon", not(target_feature = "dotprod")))]
         return Isa(Kind::Neon);
         #[allow(unreachable_code, reason = "where no target feature ended the function")]
         Isa::PORTABLE
@@ -99,6 +104,13 @@ impl Isa {
                 return Isa(Kind::Avx2);
             }
         }
+        #[cfg(target_arch = "aarch64")]
+        {
+            extern crate std;
+            if std::arch::is_aarch64_feature_detected!("dotprod") {
+                return Isa(Kind::Dot);
+            }
+        }
         Isa::compiled()
     }
 
@@ -119,6 +131,8 @@ impl Isa {
             Kind::Vnni => "avx512-vnni",
             #[cfg(target_arch = "aarch64")]
             Kind::Neon => "neon",
+            #[cfg(target_arch = "aarch64")]
+            Kind::Dot => "neon-dotprod",
         }
     }
 
@@ -135,7 +149,7 @@ impl Isa {
             Kind::Avx512 | Kind::Vnni => unsafe { avx512::run(job) },
             // SAFETY: as above.
             #[cfg(target_arch = "aarch64")]
-            Kind::Neon => unsafe { neon::run(job) },
+            Kind::Neon | Kind::Dot => unsafe { neon::run(job) },
         }
     }
 
@@ -147,7 +161,7 @@ impl Isa {
         #[cfg(target_arch = "x86_64")]
         let kinds = [Kind::Portable, Kind::Avx2, Kind::Avx512, Kind::Vnni];
         #[cfg(target_arch = "aarch64")]
-        let kinds = [Kind::Portable, Kind::Neon];
+        let kinds = [Kind::Portable, Kind::Neon, Kind::Dot];
         #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
         let kinds = [Kind::Portable];
         let count = kinds.iter().position(|&kind| kind == best.0).map_or(1, |at| at + 1);

@@ -1,6 +1,6 @@
-//! Convolution as a matrix product: the windows of a block of pixels are gathered in a room on the stack, as bytes or, where
-//! products are of wider numbers, widened. Bytes of windows of a single pixel are read where they lie. The micro-kernel
-//! multiplies them with panel after panel.
+//! Convolution as a matrix product: the windows of a block of pixels are gathered in a room on the stack: as bytes, where
+//! products are of bytes; less 128, where these are signed; or widened. Of windows of a single pixel, bytes as they are need
+//! not be gathered, and are read where they lie. The micro-kernel multiplies them with panel after panel.
 //!
 //! A sum is exact, so it does not matter into which tiles, blocks and parts it is divided.
 
@@ -102,7 +102,7 @@ impl Dense<'_> {
         let Conv { channels, kernel, stride, pads, groups, .. } = q.conv;
         let steps = channels / groups;
         let is_pixel = (kernel, stride, pads) == ([1, 1], [1, 1], [0; 4]);
-        if S::SIZE > 1 || !is_pixel || !steps.is_multiple_of(2) {
+        if S::SIZE > 1 || S::MIDDLE > 0 || !is_pixel || !steps.is_multiple_of(2) {
             return None;
         }
         let between = input.shape.channels;

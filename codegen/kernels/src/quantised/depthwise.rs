@@ -163,7 +163,7 @@ impl ChannelRows<'_, '_> {
             |panel: usize| packed.as_ptr().wrapping_add((self.first + panel * PANEL) * panels.each());
         // SAFETY: the caller's. Vectors of a narrow panel reach no further beyond it than `Panels::reach` says.
         unsafe {
-            let biases = S::channels(|panel| (numbers(panel), lanes(panel)));
+            let mut biases = S::channels(|panel| (numbers(panel), lanes(panel)));
             let scales =
                 S::channel_scales(|panel| (numbers(panel).wrapping_add(NUMBER * lanes(panel)), lanes(panel)));
             let mut all = [const { MaybeUninit::uninit() }; MOST_GROUPS];
@@ -174,7 +174,11 @@ impl ChannelRows<'_, '_> {
                         let tap = (ky + i) * width + kx;
                         (numbers(panel).wrapping_add((2 * NUMBER + tap) * lanes(panel)), lanes(panel))
                     };
-                    group.write(S::weight_rows::<V>(S::DEPTH.min(height - ky), at));
+                    let weights = S::weight_rows::<V>(S::DEPTH.min(height - ky), at);
+                    for (sums, weights) in biases.iter_mut().zip(weights) {
+                        *sums = S::add_middle(*sums, weights);
+                    }
+                    group.write(weights);
                 }
             }
             Filters { weights: all, biases, scales, ends: S::ends(q.requantise), lanes: self.lanes }

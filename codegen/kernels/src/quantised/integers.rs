@@ -2,11 +2,11 @@
 
 use super::super::arch::{Isa, Kind, Portable};
 use super::Requantise;
-#[cfg(target_arch = "aarch64")]
-use super::neon;
 use super::panels::NUMBER;
 #[cfg(target_arch = "x86_64")]
 use super::{avx2, avx512};
+#[cfg(target_arch = "aarch64")]
+use super::{dotprod, neon};
 
 /// The fewest sums of a vector: half a panel.
 pub(crate) const LANES: usize = 8;
@@ -35,6 +35,9 @@ pub(crate) fn run<W: Work>(isa: Isa, work: W) {
         // SAFETY: as above.
         #[cfg(target_arch = "aarch64")]
         Kind::Neon => unsafe { neon::run(work) },
+        // SAFETY: as above.
+        #[cfg(target_arch = "aarch64")]
+        Kind::Dot => unsafe { dotprod::run(work) },
     }
 }
 
@@ -63,6 +66,8 @@ pub(crate) unsafe trait Integers: Copy + 'static {
     const DEPTH: usize;
     /// Bytes of a tensor's element that is gathered.
     const SIZE: usize;
+    /// What elements are less when products are of them: 0, or 128, where these are of signed bytes.
+    const MIDDLE: u8 = 0;
     /// Most pixels of a tile of one panel or two.
     const TILE: usize;
     /// Panels that go together: one, of as many vectors as it takes, or at most four, of a vector each.
@@ -126,6 +131,11 @@ pub(crate) unsafe trait Integers: Copy + 'static {
     /// Adds to each lane the products of a tensor's elements and weights, whose sum does not leave 32 bits; the lane may
     /// (modulo 2^32).
     unsafe fn add_products(sums: Self::Sums, elements: Self::Factors, weights: Self::Factors) -> Self::Sums;
+    /// Adds to each lane what products with these weights lack, since their elements are less [`Integers::MIDDLE`].
+    #[inline(always)]
+    unsafe fn add_middle(sums: Self::Sums, _: Self::Factors) -> Self::Sums {
+        sums
+    }
     /// What is needed of this.
     unsafe fn ends(how: Requantise) -> Self::Ends;
     /// Writes to `out` the elements that the sums become, a byte each.
@@ -194,7 +204,7 @@ pub(crate) unsafe trait Integers: Copy + 'static {
         // SAFETY: the caller's.
         unsafe {
             match Self::SIZE {
-                1 => to.write_bytes(element, count),
+                1 => to.write_bytes(element.wrapping_sub(Self::MIDDLE), count),
                 _ => (0..count).for_each(|i| to.cast::<i16>().add(i).write_unaligned(element.into())),
             }
         }

@@ -16,6 +16,8 @@ pub mod cast;
 pub mod conv;
 mod dense;
 mod depthwise;
+#[cfg(target_arch = "aarch64")]
+mod dotprod;
 pub mod gemm;
 mod integers;
 #[cfg(target_arch = "aarch64")]

@@ -102,18 +102,18 @@ impl<const M: usize, const N: usize> Work for Sized<'_, M, N> {
                 *scales = S::scales(vectors.multipliers::<S>(v), vectors.lanes::<S>(v));
             }
             let ends = S::ends(how);
+            let mut biases = [S::sums(vectors.biases::<S>(0), vectors.lanes::<S>(0)); N];
+            for (v, biases) in biases.iter_mut().enumerate().skip(1) {
+                *biases = S::sums(vectors.biases::<S>(v), vectors.lanes::<S>(v));
+            }
+            if S::MIDDLE > 0 && steps.start == 0 {
+                add_middle::<S, N>(&mut biases, vectors.weights(0), panels.stored_steps());
+            }
             for tile in 0..self.0.count {
                 let mut pixels = self.0.pixels.add(tile * self.0.tile);
                 let mut weights = vectors.weights(steps.start);
-                let mut sums = if steps.start == 0 {
-                    let mut sums = [S::sums(vectors.biases::<S>(0), vectors.lanes::<S>(0)); N];
-                    for (v, sums) in sums.iter_mut().enumerate().skip(1) {
-                        *sums = S::sums(vectors.biases::<S>(v), vectors.lanes::<S>(v));
-                    }
-                    [sums; M]
-                } else {
-                    waiting.add(tile).read_unaligned()
-                };
+                let mut sums =
+                    if steps.start == 0 { [biases; M] } else { waiting.add(tile).read_unaligned() };
                 for _ in 0..fours {
                     add_steps::<S, M, N, 4>(&mut sums, &weights, pixels, &offsets);
                     (weights, pixels) = (weights.after(4), pixels.wrapping_add(4 * S::SIZE));
@@ -198,11 +198,47 @@ impl<const N: usize> Vectors<N> {
         Vectors { whole, last: self.last.wrapping_add((2 * NUMBER + step) * self.width), ..self }
     }
 
+    /// Where the next weights of a vector are, two or four steps of each channel, and the channels of its panel.
+    #[inline(always)]
+    fn steps<S: Integers, const STEPS: usize>(&self, v: usize) -> (*const u8, usize) {
+        let (panel, width, lane) = self.panel::<S>(v);
+        (panel.wrapping_add(STEPS * lane), width)
+    }
+
     /// So many steps after these.
     #[inline(always)]
     fn after(self, steps: usize) -> Self {
         let whole = self.whole.wrapping_add(steps * PANEL);
         Vectors { whole, last: self.last.wrapping_add(steps * self.width), ..self }
+    }
+}
+
+/// Adds to the biases of the channels what the products with their first weights lack, since elements are less
+/// [`Integers::MIDDLE`].
+///
+/// # Safety
+/// In [`Work::run`]. The weights are there.
+#[inline(always)]
+unsafe fn add_middle<S: Integers, const N: usize>(
+    biases: &mut [S::Sums; N],
+    mut weights: Vectors<N>,
+    steps: usize,
+) {
+    // SAFETY: the caller's.
+    unsafe {
+        for _ in 0..steps / 4 {
+            for (v, sums) in biases.iter_mut().enumerate() {
+                let (p, width) = weights.steps::<S, 4>(v);
+                *sums = S::add_middle(*sums, S::weights::<4, 0>(p, width));
+            }
+            weights = weights.after(4);
+        }
+        if !steps.is_multiple_of(4) {
+            for (v, sums) in biases.iter_mut().enumerate() {
+                let (p, width) = weights.steps::<S, 2>(v);
+                *sums = S::add_middle(*sums, S::weights::<2, 0>(p, width));
+            }
+        }
     }
 }
 
@@ -220,15 +256,11 @@ unsafe fn add_steps<S: Integers, const M: usize, const N: usize, const STEPS: us
     let in_two = const { S::DEPTH < STEPS };
     // SAFETY: the caller's.
     unsafe {
-        let at = |v: usize| {
-            let (panel, width, lane) = weights.panel::<S>(v);
-            (panel.wrapping_add(STEPS * lane), width)
-        };
-        let (p, width) = at(0);
+        let (p, width) = weights.steps::<S, STEPS>(0);
         let mut first = [S::weights::<STEPS, 0>(p, width); N];
         let mut second = first;
         for v in 0..N {
-            let (p, width) = at(v);
+            let (p, width) = weights.steps::<S, STEPS>(v);
             first[v] = S::weights::<STEPS, 0>(p, width);
             if in_two {
                 second[v] = S::weights::<STEPS, 1>(p, width);

@@ -1,0 +1,93 @@
+//! What was timed.
+
+use std::collections::BTreeMap;
+
+use crate::frames::{HOPELESS, median_and_spread, quantile};
+
+/// A plan, and its layers.
+pub struct Trial {
+    /// Its number.
+    pub number: usize,
+    /// Its layers, but for inputs.
+    pub layers: &'static [Layer],
+}
+
+/// A layer of a trial.
+pub struct Layer {
+    /// Its name.
+    pub name: &'static str,
+    /// Number of its scenario: what it computes.
+    pub scenario: usize,
+    /// What computes it.
+    pub primitive: &'static str,
+    /// Rows per firing.
+    pub rows: u64,
+    /// Whether the trial is there to time it.
+    pub is_tried: bool,
+}
+
+/// The time of a scenario with a primitive at some number of rows per firing.
+pub struct Sample {
+    /// Rows per firing.
+    pub rows: u64,
+    /// Nanoseconds of all firings of a frame: the median.
+    pub ns: f64,
+    /// Half the distance between the quartiles, as a share of the median.
+    pub spread: f64,
+}
+
+/// Samples by scenario and primitive; rows per firing ascend.
+pub type Samples = BTreeMap<usize, BTreeMap<&'static str, Vec<Sample>>>;
+
+/// All times of a network, in frames of a reference that ran just before.
+#[derive(Default)]
+pub struct Tally {
+    times: BTreeMap<usize, BTreeMap<&'static str, BTreeMap<u64, Vec<f64>>>>,
+    /// Nanoseconds of frames of the reference.
+    references: Vec<f64>,
+}
+
+impl Tally {
+    /// Adds a time, in frames of the reference.
+    pub fn add(&mut self, layer: &Layer, frames: f64) {
+        let of_scenario = self.times.entry(layer.scenario).or_default();
+        of_scenario.entry(layer.primitive).or_default().entry(layer.rows).or_default().push(frames);
+    }
+
+    /// Adds frames of the reference, in nanoseconds.
+    pub fn reference(&mut self, frames: &[f64]) {
+        self.references.extend(frames);
+    }
+
+    /// Whether there is a layer to time in a trial whose primitive is not known to be far from the fastest.
+    pub fn wants(&self, trial: &Trial) -> bool {
+        trial.layers.iter().any(|layer| layer.is_tried && !self.is_hopeless(layer))
+    }
+
+    fn is_hopeless(&self, layer: &Layer) -> bool {
+        let Some(of_scenario) = self.times.get(&layer.scenario) else { return false };
+        let fastest = of_scenario.values().map(least).fold(f64::INFINITY, f64::min);
+        of_scenario.get(layer.primitive).is_some_and(|times| least(times) > HOPELESS * fastest)
+    }
+
+    /// All samples: times in frames of the reference, multiplied by what such a frame usually takes.
+    pub fn samples(&self) -> Samples {
+        let usual = quantile(&self.references, 0.5);
+        let sample = |(rows, times): (&u64, &Vec<f64>)| {
+            let (ns, spread) = median_and_spread(times, usual);
+            Sample { rows: *rows, ns, spread }
+        };
+        let mut samples = Samples::new();
+        for (scenario, of_scenario) in &self.times {
+            let all = of_scenario.iter().map(|(name, times)| (*name, times.iter().map(sample).collect()));
+            samples.insert(*scenario, all.collect());
+        }
+        samples
+    }
+}
+
+/// The shortest time of a layer that fires once.
+fn least(times: &BTreeMap<u64, Vec<f64>>) -> f64 {
+    let whole = times.last_key_value().map(|(_, times)| times.as_slice()).unwrap_or_default();
+    whole.iter().copied().fold(f64::INFINITY, f64::min)
+}
