@@ -44,7 +44,12 @@ pub(super) fn smaller(
         fewer.remove(&layer);
         let tried = plan(&picked, &with(&fewer))?;
         let is_met = tried.refused.is_none() && (tried.shortfall.is_none() || best.shortfall.is_some());
-        info!(layer = layer.1, total = tried.plan.memory.total, bytes = bytes_read(&tried), "keeps its weights");
+        info!(
+            layer = layer.1,
+            total = tried.plan.memory.total,
+            bytes = bytes_read(&tried),
+            "keeps its weights"
+        );
         if is_met && tried.plan.memory.total <= most && bytes_read(&tried) < bytes_read(&best) {
             (best, again) = (tried, fewer);
         }
@@ -59,7 +64,9 @@ fn who<'a>(application: &'a Application, planned: &Planned) -> Option<&'a Paged>
             application.paged.as_ref().or(application.may_be_paged.as_ref())
         }
         Some(_) => None,
-        None => application.paged.as_ref().filter(|_| application.constraints.memory == Some(MemoryGoal::Min)),
+        None => {
+            application.paged.as_ref().filter(|_| application.constraints.memory == Some(MemoryGoal::Min))
+        }
     }
 }
 

@@ -3,9 +3,9 @@
 use csdfc_codegen::bind::Slicing;
 use csdfc_codegen::shape::Shape;
 
+use super::lower;
 use crate::app::partition::Partition;
 use crate::app::resolve::{Application, Cnn};
-use super::lower;
 use crate::network::component::{components, stops};
 use crate::network::{Layer, LayerId, Network};
 
