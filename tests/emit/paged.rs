@@ -73,15 +73,17 @@ fn some_of_the_weights() {
 /// A stage of a pipeline reads its weights while the other runs; two that do are refused.
 #[test]
 fn a_stage_of_a_pipeline() {
-    let pipeline = |resident: &str| {
+    let pipeline = |resident: &str, rows: &str| {
         let stages = "partitions: [(name: \"a\", upto: \"stack2_conv1\"), (name: \"b\")]";
         application(&format!(
             "(cnns: [(model: \"builtin:resnet8\", {stages})], parallel: [[\"a\", \"b\"]], weights: paged, \
-             resident: [{resident}])"
+             resident: [{resident}], rows: {rows})"
         ))
     };
-    check(&pipeline("\"conv\", \"stack1_conv1\", \"stack1_conv2\", \"stack2_conv1\""));
-    let both = pipeline("");
+    let first = "\"conv\", \"stack1_conv1\", \"stack1_conv2\", \"stack2_conv1\"";
+    check(&pipeline(first, "default"));
+    check(&sliced::again(&pipeline(first, "{\"stack2_conv2\": 4}")));
+    let both = pipeline("", "default");
     let plan = csdfc_tests::plan(&both);
     let error =
         emit::emit(&plan, &super::values_of(&both), &emit::Options::default()).expect_err("two stores");
@@ -319,7 +321,7 @@ fn stores_that_fail() {
 /// The same of weights that some layers read again.
 #[test]
 fn stores_that_fail_while_weights_are_read_again() {
-    let application = sliced::again(&paged("resnet8", "rows: all"));
+    let application = sliced::again(&paged("resnet8", r#"rows: {"stack2_conv1": 8, "stack2_conv2": 4}"#));
     let emitted = with_faults(&application);
     assert!(emitted.plan.cnns[0].bytes_read > emitted.plan.store.as_ref().map(|store| store.bytes));
     cargo(emitted.folder(), &["test", "--offline"]);

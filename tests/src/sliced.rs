@@ -13,12 +13,12 @@ use rand_chacha::ChaCha8Rng;
 use crate::generate;
 use crate::quantised::{quantisation, quantised};
 
-/// The application with all weights paged, and read again at each firing of a layer by parts.
+/// The application with its weights paged, but those named `resident`, and read again at each firing of a layer by parts.
 pub fn again(application: &Application) -> Application {
     let cnns = application.cnns.iter().enumerate();
     let layers =
         cnns.flat_map(|(c, cnn)| cnn.network.layers.iter().map(move |layer| (c, layer.name.clone())));
-    let paged = Paged { again: layers.collect(), ..Paged::default() };
+    let paged = Paged { again: layers.collect(), ..application.paged.clone().unwrap_or_default() };
     Application { paged: Some(paged), may_be_paged: None, ..application.clone() }
 }
 

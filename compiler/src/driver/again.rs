@@ -42,7 +42,7 @@ pub(super) fn smaller(
     for layer in by_bytes(&best) {
         let mut fewer = again.clone();
         fewer.remove(&layer);
-        let tried = plan(&picked, &with(&fewer))?;
+        let mut tried = plan(&picked, &with(&fewer))?;
         let is_met = tried.refused.is_none() && (tried.shortfall.is_none() || best.shortfall.is_some());
         info!(
             layer = layer.1,
@@ -51,6 +51,9 @@ pub(super) fn smaller(
             "keeps its weights"
         );
         if is_met && tried.plan.memory.total <= most && bytes_read(&tried) < bytes_read(&best) {
+            // The search is still that which found the choices.
+            tried.plan.search = best.plan.search;
+            tried.plan.pareto = best.plan.pareto;
             (best, again) = (tried, fewer);
         }
     }
