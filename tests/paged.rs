@@ -1,5 +1,7 @@
 //! Networks whose weights are read from a store.
 
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
 use csdfc::app::open::Opened;
 use csdfc::app::resolve::{Application, Constraints, Paged, RowsChoice};
 use csdfc::app::spec::WeightsPlace;
@@ -63,9 +65,9 @@ fn networks_take_less_if_they_read_weights_again() {
 }
 
 fn paged(name: &str, goal: MemoryGoal) -> Plan {
-    let mut opened = csdfc::app::open::open(&format!("builtin:{name}")).expect("a built-in network");
+    let mut opened = csdfc::app::open::open(&format!("builtin:{name}")).unwrap();
     (opened.spec.weights, opened.spec.constraints.memory) = (WeightsPlace::Paged, Some(goal));
-    plan(&opened.resolve().expect("an application"))
+    plan(&opened.resolve().unwrap())
 }
 
 /// Weights are read again only where no plan fits that reads them once, whoever decides that they are paged.

@@ -5,8 +5,10 @@
 //! plan lets all layers do so. Then those keep their weights that can without more memory, one after another, that with
 //! the most bytes to read first.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use csdfc_codegen::plan;
+use csdfc_codegen::timeline::{self, PlaceKind, Timeline};
 use tracing::info;
 
 use super::better::is_better;
@@ -32,14 +34,20 @@ pub(super) fn smaller(
         may_be_paged: None,
         ..application.clone()
     };
-    let mut again = sliceable(&with(&BTreeSet::new()));
+    let stored = sliceable(&with(&BTreeSet::new()));
+    let mut again: BTreeSet<LayerOf> = stored.keys().cloned().collect();
     let mut best = plan(start, &with(&again))?;
     if best.plan.memory.total >= planned.plan.memory.total || !is_better(&best, &planned, application) {
         return Ok(planned);
     }
     let most = limit(application).unwrap_or(0).max(best.plan.memory.total);
     let Some(picked) = picked(&best, application) else { return Ok(best) };
+    let mut seen = timeline::timeline(&best.plan).ok();
     for layer in by_bytes(&best) {
+        let bytes = stored.get(&layer).copied().unwrap_or(0);
+        if seen.as_ref().is_some_and(|seen| !may_keep(&best.plan, seen, &layer, bytes, most)) {
+            continue;
+        }
         let mut fewer = again.clone();
         fewer.remove(&layer);
         let mut tried = plan(&picked, &with(&fewer))?;
@@ -55,6 +63,7 @@ pub(super) fn smaller(
             tried.plan.search = best.plan.search;
             tried.plan.pareto = best.plan.pareto;
             (best, again) = (tried, fewer);
+            seen = timeline::timeline(&best.plan).ok();
         }
     }
     Ok(best)
@@ -73,15 +82,38 @@ fn who<'a>(application: &'a Application, planned: &Planned) -> Option<&'a Paged>
     }
 }
 
-/// The layers whose weights can be read in slices.
-fn sliceable(application: &Application) -> BTreeSet<LayerOf> {
-    let mut layers = BTreeSet::new();
+/// The layers whose weights can be read in slices, with the bytes of these.
+fn sliceable(application: &Application) -> BTreeMap<LayerOf, u64> {
+    let mut layers = BTreeMap::new();
     for (cnn, task) in task::tasks(application).iter().enumerate() {
-        let is_sliced = |id| task.paging(id).is_some_and(|paging| paging.slicing.is_some());
-        let ids = task.network.ids().filter(|id| is_sliced(*id));
-        layers.extend(ids.map(|id| (cnn, task.network.layer(id).name.clone())));
+        let stored =
+            |id| task.paging(id).filter(|paging| paging.slicing.is_some()).map(|paging| paging.stored);
+        let name = |id| (cnn, task.network.layer(id).name.clone());
+        layers.extend(task.network.ids().filter_map(|id| Some((name(id), stored(id)?))));
     }
     layers
+}
+
+/// Whether a layer could keep so many bytes of weights in a total of `most` bytes, if rings could lie anywhere and other blocks
+/// were nowhere: what lies in the arena between the layer's firings leaves room for them.
+fn may_keep(plan: &plan::Plan, seen: &Timeline, (cnn, name): &LayerOf, bytes: u64, most: u64) -> bool {
+    let layers = &plan.cnns[*cnn].layers;
+    let own = seen.firings.iter().filter(|firing| firing.cnn == *cnn && layers[firing.layer].name == *name);
+    let own: Vec<(f64, f64)> = own.map(|firing| (firing.start_ns, firing.end_ns)).collect();
+    let (Some((_, from)), Some((to, _))) = (own.first(), own.last()) else { return true };
+    let is_between =
+        |ns: f64| *from < ns && ns < *to && !own.iter().any(|(start, end)| *start <= ns && ns <= *end);
+    let is_block = |life: &&timeline::Life| seen.places[life.place].kind == PlaceKind::Block;
+    let lives = |life: &timeline::Life, ns: f64| {
+        let (first, last) = (life.steps.first(), life.steps.last());
+        first.zip(last).is_some_and(|((start, _), (end, _))| *start <= ns && ns <= *end)
+    };
+    let without_blocks = |[ns, used]: &[f64; 2]| {
+        let blocks = seen.lives.iter().filter(is_block).filter(|life| lives(life, *ns));
+        (*used as u64).saturating_sub(blocks.map(|life| seen.places[life.place].bytes()).sum())
+    };
+    let used = seen.usage.iter().filter(|[ns, _]| is_between(*ns)).map(without_blocks).max();
+    used.unwrap_or(0) + bytes <= most - plan.memory.parameters_resident.unwrap_or(0)
 }
 
 /// The choices of a plan.
