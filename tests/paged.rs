@@ -82,12 +82,13 @@ fn weights_are_read_again_where_memory_has_too_little_room() {
             (opened.spec.weights, opened.spec.constraints.memory) = (place, Some(MemoryGoal::Bytes(bytes)));
             let plan = plan(&opened.resolve().unwrap());
             assert_eq!(plan.constraints.met, bytes >= least.memory.total, "{bytes}: {}", plan.memory.total);
-            (plan.cnns[0].bytes_read.unwrap(), plan.store.unwrap().bytes)
+            (plan.cnns[0].bytes_read, plan.store.map(|store| store.bytes))
         };
         let total = least.memory.total;
         let [less, same, little, more] = [total - 64, total, total + 3000, total + 6000].map(within);
-        assert!(less.0 > all && less.1 == all && same == less, "{less:?}, {same:?}");
-        assert!((all + 1..same.0).contains(&little.0), "{little:?}");
+        // If nobody asked for paged weights, the plan says how much those in memory lack.
+        assert_eq!(less, if place == WeightsPlace::Paged { same } else { (None, None) });
+        assert!(little.0 > Some(all) && little.0 < same.0, "{little:?}, {same:?}");
         assert_eq!(more.0, more.1);
     }
 }

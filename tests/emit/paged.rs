@@ -73,17 +73,17 @@ fn some_of_the_weights() {
 /// A stage of a pipeline reads its weights while the other runs; two that do are refused.
 #[test]
 fn a_stage_of_a_pipeline() {
-    let pipeline = |resident: &str, rows: &str| {
+    let pipeline = |resident: &str, more: &str| {
         let stages = "partitions: [(name: \"a\", upto: \"stack2_conv1\"), (name: \"b\")]";
         application(&format!(
             "(cnns: [(model: \"builtin:resnet8\", {stages})], parallel: [[\"a\", \"b\"]], weights: paged, \
-             resident: [{resident}], rows: {rows})"
+             resident: [{resident}], {more})"
         ))
     };
     let first = "\"conv\", \"stack1_conv1\", \"stack1_conv2\", \"stack2_conv1\"";
-    check(&pipeline(first, "default"));
-    check(&sliced::again(&pipeline(first, "{\"stack2_conv2\": 4}")));
-    let both = pipeline("", "default");
+    check(&pipeline(first, ""));
+    check(&sliced::again(&pipeline(first, "rows: {\"stack2_conv2\": 4}")));
+    let both = pipeline("", "");
     let plan = csdfc_tests::plan(&both);
     let error =
         emit::emit(&plan, &super::values_of(&both), &emit::Options::default()).expect_err("two stores");

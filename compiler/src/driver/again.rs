@@ -37,7 +37,10 @@ pub(super) fn smaller(
     let stored = sliceable(&with(&BTreeSet::new()));
     let mut again: BTreeSet<LayerOf> = stored.keys().cloned().collect();
     let mut best = plan(start, &with(&again))?;
-    if best.plan.memory.total >= planned.plan.memory.total || !is_better(&best, &planned, application) {
+    // Where nobody asked for paged weights, the plan with all weights in memory says what is lacking.
+    let serves = application.paged.is_some() || best.plan.constraints.met;
+    let is_smaller = best.plan.memory.total < planned.plan.memory.total;
+    if !serves || !is_smaller || !is_better(&best, &planned, application) {
         return Ok(planned);
     }
     let most = limit(application).unwrap_or(0).max(best.plan.memory.total);
