@@ -1,5 +1,7 @@
 //! Networks whose weights are read from a store.
 
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
 use csdfc::app::open::Opened;
 use csdfc::app::resolve::{Application, Constraints, Paged, RowsChoice};
 use csdfc::app::spec::WeightsPlace;
@@ -9,12 +11,14 @@ use csdfc::network::{Network, NetworkOutput};
 use csdfc::operators::output_shape;
 use csdfc::pass;
 use csdfc::quantise::{Options, quantise};
+use csdfc::search::code;
+use csdfc::search::known::Start;
 use csdfc::units::MemoryGoal;
 use csdfc_codegen::operator::{Conv, Gemm, Operator};
-use csdfc_codegen::plan::StorageModel;
+use csdfc_codegen::plan::{Plan, StorageModel};
 use csdfc_codegen::run::{Data, Value};
 use csdfc_codegen::shape::Shape;
-use csdfc_tests::{application, generate, plan, rates, sliced};
+use csdfc_tests::{application, generate, outcome_from, plan, rates, sliced};
 use std::path::PathBuf;
 
 /// A few percent of what the weights alone take, in bytes, and every weight read once a frame.
@@ -28,9 +32,7 @@ fn networks_take_a_fraction_of_their_weights() {
         ("resnet50", 4_500_000),
         ("vgg16", 5_800_000),
     ] {
-        let mut opened = csdfc::app::open::open(&format!("builtin:{name}")).unwrap();
-        (opened.spec.weights, opened.spec.constraints.memory) = (WeightsPlace::Paged, Some(MemoryGoal::Min));
-        let plan = plan(&opened.resolve().unwrap());
+        let plan = paged(name, MemoryGoal::Min);
         let memory = &plan.memory;
         assert!(memory.total <= most, "{name}: {}", memory.total);
         assert_eq!((memory.parameters_resident, memory.total), (Some(0), memory.arena), "{name}");
@@ -45,6 +47,89 @@ fn networks_take_a_fraction_of_their_weights() {
     }
 }
 
+/// With less memory, some weights are read again. No more than so many times all of them are read.
+#[test]
+#[cfg_attr(debug_assertions, ignore = "takes minutes without optimisation: `.ci/run` runs it in release")]
+fn networks_take_less_if_they_read_weights_again() {
+    for (name, most, times) in [
+        ("mobilenet_v2", 534_000, 1.3),
+        ("resnet50", 2_800_000, 2.5),
+        ("googlenet", 1_340_000, 4.2),
+        ("vgg16", 2_800_000, 1.9),
+    ] {
+        let plan = paged(name, MemoryGoal::Bytes(most));
+        assert!(plan.constraints.met, "{name}: {}", plan.memory.total);
+        let all = plan.store.unwrap().bytes as f64;
+        assert!((all..all * times).contains(&(plan.cnns[0].bytes_read.unwrap() as f64)), "{name}");
+    }
+}
+
+fn paged(name: &str, goal: MemoryGoal) -> Plan {
+    let mut opened = csdfc::app::open::open(&format!("builtin:{name}")).unwrap();
+    (opened.spec.weights, opened.spec.constraints.memory) = (WeightsPlace::Paged, Some(goal));
+    plan(&opened.resolve().unwrap())
+}
+
+/// Weights are read again only where no plan fits that reads them once, whoever decides that they are paged.
+#[test]
+fn weights_are_read_again_where_memory_has_too_little_room() {
+    let once = paged("resnet8", MemoryGoal::Min);
+    let all = once.store.as_ref().unwrap().bytes;
+    assert_eq!(once.cnns[0].bytes_read, Some(all));
+    // The nearest plan to what is impossible.
+    let least = paged("resnet8", MemoryGoal::Bytes(1));
+    assert!(least.memory.total < once.memory.total);
+    assert!(least.cnns[0].bytes_read.unwrap() > all);
+    for place in [WeightsPlace::Paged, WeightsPlace::Auto] {
+        let within = |bytes: u64| {
+            let mut opened = csdfc::app::open::open("builtin:resnet8").unwrap();
+            (opened.spec.weights, opened.spec.constraints.memory) = (place, Some(MemoryGoal::Bytes(bytes)));
+            let plan = plan(&opened.resolve().unwrap());
+            assert_eq!(plan.constraints.met, bytes >= least.memory.total, "{bytes}: {}", plan.memory.total);
+            (plan.cnns[0].bytes_read, plan.store.map(|store| store.bytes))
+        };
+        let total = least.memory.total;
+        let [less, same, little, more] = [total - 64, total, total + 3000, total + 6000].map(within);
+        // If nobody asked for paged weights, the plan says how much those in memory lack.
+        assert_eq!(less, if place == WeightsPlace::Paged { same } else { (None, None) });
+        assert!(little.0 > Some(all) && little.0 < same.0, "{little:?}, {same:?}");
+        assert_eq!(more.0, more.1);
+    }
+}
+
+/// Of the layers that could keep their weights in so much memory, no others would save more reading.
+#[test]
+fn as_little_is_read_again_as_can_be() {
+    let mut read_again = 0;
+    for stream in 0..12 {
+        let network = sliced::convolutions(&mut csdfc_tests::random(stream));
+        let names: Vec<String> = network.layers.iter().skip(1).map(|layer| layer.name.clone()).collect();
+        let application = generate::of_one(network, StorageModel::Tensors, RowsChoice::Default);
+        let constraints = Constraints { memory: Some(MemoryGoal::Bytes(1)), ..Constraints::default() };
+        let found = plan(&Application { paged: Some(Paged::default()), constraints, ..application.clone() });
+        if !found.cnns[0].layers.iter().any(|layer| layer.times_read() > 1) {
+            continue;
+        }
+        read_again += 1;
+        let choice = code::read(&found.search.choices["cnn"], &application.cnns[0].network).unwrap();
+        for set in 0..1usize << names.len() {
+            let again = names.iter().enumerate().filter(|(bit, _)| set >> bit & 1 > 0);
+            let again = again.map(|(_, name)| (0, name.clone())).collect();
+            let paged = Some(Paged { again, ..Paged::default() });
+            let other = Application { paged, ..application.clone() };
+            let other = outcome_from(&Start::Picked(vec![choice.clone()]), &other).plan;
+            assert!(
+                other.memory.total > found.memory.total
+                    || other.cnns[0].bytes_read >= found.cnns[0].bytes_read,
+                "stream {stream}, {set:b}: {:?} in {}",
+                other.cnns[0].bytes_read,
+                other.memory.total
+            );
+        }
+    }
+    assert!(read_again > 4, "{read_again}");
+}
+
 /// The same of integers, whose tensors take a quarter too.
 #[test]
 fn integers_take_a_fraction_of_their_weights() {
@@ -57,6 +142,7 @@ fn integers_take_a_fraction_of_their_weights() {
     let constraints = Constraints { memory: Some(MemoryGoal::Min), ..Constraints::default() };
     let plan = plan(&Application { paged: Some(Paged::default()), constraints, ..application });
     assert!(plan.memory.total <= 165_000, "{}", plan.memory.total);
+    assert_eq!(plan.store.map(|store| store.bytes), plan.cnns[0].bytes_read);
 }
 
 /// Where weights do not fit, some are paged, and no more than must be. Loads overlap computing.

@@ -281,6 +281,17 @@ pub enum TimeBasis {
     Modelled,
 }
 
+impl Layer {
+    /// How many times a frame reads its weights from the store: as often as it fires if they come in slices.
+    pub fn times_read(&self) -> u64 {
+        match &self.paged {
+            None => 0,
+            Some(PagedWeights { filters: None, .. }) => 1,
+            Some(PagedWeights { filters: Some(_), .. }) => self.firings,
+        }
+    }
+}
+
 /// One operand of a layer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -310,9 +321,10 @@ pub struct Workspace {
 /// blocks.
 ///
 /// Loads are events of the schedule. The load of slice k may start after the firing that its block names or, where the
-/// block has held a slice before, as soon as that slice has been used. The use of slice k waits until its load has ended.
-/// The only slice of a layer is used by all its firings. If there are several, the layer fires once a frame and makes the
-/// output channels of one slice after another.
+/// block has held a slice before in this firing of the layer, as soon as that slice has been used. The use of slice k waits
+/// until its load has ended. The only slice of a layer is used by all its firings. If there are several, a firing makes the
+/// output channels of one slice after another, and each firing reads all slices again: the first loads into the blocks may
+/// start at the end of the firing before it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PagedWeights {

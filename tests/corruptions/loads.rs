@@ -6,6 +6,7 @@ use csdfc_tests::together::settle;
 use csdfc_tests::{application, generate, plan, random, rates, sliced};
 use rand::RngExt;
 
+use super::analysis::expand;
 use super::{Edit, Random, pick};
 
 pub const CORRUPTIONS: &[(&str, Edit)] = &[
@@ -17,6 +18,9 @@ pub const CORRUPTIONS: &[(&str, Edit)] = &[
     ("block dropped early", block_dropped_early),
     ("sum of weights off", sum_off),
     ("slices of what has none", slices_of_what_has_none),
+    ("read again, but counted once", counted_once),
+    ("read again, over another's block", read_again_over_another_block),
+    ("read again, over a live row", read_again_over_a_live_row),
 ];
 
 /// Plans with paged weights: small and large, by parts and not, of several CNNs, and of a pipeline with one stage paged.
@@ -49,8 +53,20 @@ pub fn subjects() -> Vec<(String, Plan)> {
         let application = generate::of_one(network, StorageModel::Tensors, RowsChoice::None);
         let application = Application { paged: Some(Paged::default()), ..application };
         all.push((format!("integers, {stream}"), plan(&application)));
+        let network = sliced::convolutions(&mut random(stream));
+        let application = generate::of_one(network, StorageModel::Tensors, RowsChoice::All);
+        all.push((format!("read again, {stream}"), plan(&sliced::again(&application))));
+    }
+    for (name, more) in [("resnet8", "rows: all"), ("squeezenet1_0", "constraints: (memory: min)")] {
+        let application = application(&format!("({}, weights: paged)", one(name, more)));
+        all.push((format!("{name}, read again"), plan(&sliced::again(&application))));
     }
     all
+}
+
+/// Those that read their weights again.
+fn again(plan: &Plan) -> Vec<(usize, usize)> {
+    layers(plan).into_iter().filter(|(c, l)| plan.cnns[*c].layers[*l].times_read() > 1).collect()
 }
 
 /// The paged layers, CNN and index.
@@ -187,15 +203,68 @@ fn sum_off(plan: &mut Plan, random: &mut Random) -> Option<()> {
     Some(())
 }
 
-/// Invalid because a layer that fires several times, or is no dense convolution, is not computed in slices.
+/// Invalid because a layer that is no dense convolution is not computed in slices, and because one that reads its weights once
+/// for several firings has one slice.
 fn slices_of_what_has_none(plan: &mut Plan, random: &mut Random) -> Option<()> {
     let none: Vec<(usize, usize)> = layers(plan)
         .into_iter()
         .filter(|(c, l)| {
             let layer = &plan.cnns[*c].layers[*l];
-            layer.firings > 1 || layer.primitive.starts_with("depthwise")
+            layer.firings > 1 && layer.times_read() == 1 || layer.primitive.starts_with("depthwise")
         })
         .collect();
     weights(plan, *pick(&none, random)?)?.filters = Some(16 * random.random_range(1..4));
+    Some(())
+}
+
+/// Invalid because a frame reads slices as often as their layer fires, and neither once nor in other firings.
+fn counted_once(plan: &mut Plan, random: &mut Random) -> Option<()> {
+    let (c, l) = *pick(&again(plan), random)?;
+    let layer = &plan.cnns[c].layers[l];
+    let own: u64 = rates(&layer.paged.as_ref()?.slices).iter().sum();
+    let others = plan.cnns[c].bytes_read? - layer.firings * own;
+    let times = [1, layer.firings - 1, layer.firings + 1][random.random_range(0..3)];
+    plan.cnns[c].bytes_read = Some(others + own * times);
+    Some(())
+}
+
+/// The firings of the frame of a layer's partition, and the places of the layer's own among them.
+fn places(plan: &Plan, (c, l): (usize, usize)) -> Option<(Vec<&str>, Vec<usize>)> {
+    let layer = &plan.cnns[c].layers[l];
+    let partition = plan.partitions.iter().find(|partition| partition.name == layer.partition)?;
+    let firings = expand(&partition.schedule);
+    let own = (0..firings.len()).filter(|at| firings[*at] == layer.name).collect();
+    Some((firings, own))
+}
+
+/// Invalid because the weights that a layer reads again, between two of its firings, may come while another layer by parts uses
+/// what it has read into the same bytes. All sums are made right.
+fn read_again_over_another_block(plan: &mut Plan, random: &mut Random) -> Option<()> {
+    let place = *pick(&again(plan), random)?;
+    let (firings, own) = places(plan, place)?;
+    let between = own[0] + 1..*own.last()?;
+    let names: Vec<&str> =
+        firings.get(between)?.iter().copied().filter(|name| *name != firings[own[0]]).collect();
+    let name = *pick(&names, random)?;
+    let layers = &plan.cnns[place.0].layers;
+    let offset = layers.iter().find(|layer| layer.name == name)?.paged.as_ref()?.blocks[0].offset;
+    weights(plan, place)?.blocks[0].offset = offset;
+    settle(plan);
+    Some(())
+}
+
+/// Invalid because the weights that a layer reads again come between two firings of its own, over the first row that a layer
+/// between these makes: it is in use then. All sums are made right.
+fn read_again_over_a_live_row(plan: &mut Plan, random: &mut Random) -> Option<()> {
+    let place = *pick(&again(plan), random)?;
+    let (firings, own) = places(plan, place)?;
+    let between = own[0] + 1..*own.last()?;
+    let is_first = |at: &usize| firings[..*at].iter().all(|name| *name != firings[*at]);
+    let begun: Vec<&str> = between.filter(is_first).map(|at| firings[at]).collect();
+    let name = *pick(&begun, random)?;
+    let output = &plan.cnns[place.0].layers.iter().find(|layer| layer.name == name)?.output;
+    let offset = ring_of(plan, place.0, output)?.offset;
+    weights(plan, place)?.blocks[0].offset = offset;
+    settle(plan);
     Some(())
 }

@@ -4,7 +4,7 @@ use csdfc::app::resolve::{Application, Paged, RowsChoice};
 use csdfc_codegen::emit;
 use csdfc_codegen::plan::StorageModel;
 use csdfc_tests::crates::{COUNTING, thread_sanitizer};
-use csdfc_tests::{application, generate, random, sliced};
+use csdfc_tests::{application, generate, random, rates, sliced};
 
 use super::{Emitted, cargo, check, check_crate};
 
@@ -43,6 +43,20 @@ fn of_integers() {
     check_crate(&emitted);
 }
 
+/// Each firing reads its slices again, into a ring and into the caller's memory.
+#[test]
+fn read_again_at_each_firing() {
+    let networks = [sliced::network(&mut random(2)), sliced::convolutions(&mut random(3))];
+    for network in [networks[0].clone(), networks[1].clone(), sliced::of_integers(&networks[1])] {
+        let application = generate::of_one(network, StorageModel::Tensors, RowsChoice::All);
+        let application = sliced::again(&application);
+        let emitted = Emitted::new(&application);
+        let layers = || emitted.plan.cnns[0].layers.iter().filter(|layer| layer.times_read() > 1);
+        assert!(layers().count() > 0, "{:?}", emitted.plan.cnns[0]);
+        check_crate(&emitted);
+    }
+}
+
 /// Some weights stay, and what two CNNs read from one store goes into the same bytes.
 #[test]
 fn some_of_the_weights() {
@@ -59,15 +73,17 @@ fn some_of_the_weights() {
 /// A stage of a pipeline reads its weights while the other runs; two that do are refused.
 #[test]
 fn a_stage_of_a_pipeline() {
-    let pipeline = |resident: &str| {
+    let pipeline = |resident: &str, more: &str| {
         let stages = "partitions: [(name: \"a\", upto: \"stack2_conv1\"), (name: \"b\")]";
         application(&format!(
             "(cnns: [(model: \"builtin:resnet8\", {stages})], parallel: [[\"a\", \"b\"]], weights: paged, \
-             resident: [{resident}])"
+             resident: [{resident}], {more})"
         ))
     };
-    check(&pipeline("\"conv\", \"stack1_conv1\", \"stack1_conv2\", \"stack2_conv1\""));
-    let both = pipeline("");
+    let first = "\"conv\", \"stack1_conv1\", \"stack1_conv2\", \"stack2_conv1\"";
+    check(&pipeline(first, ""));
+    check(&sliced::again(&pipeline(first, "rows: {\"stack2_conv2\": 4}")));
+    let both = pipeline("", "");
     let plan = csdfc_tests::plan(&both);
     let error =
         emit::emit(&plan, &super::values_of(&both), &emit::Options::default()).expect_err("two stores");
@@ -168,7 +184,7 @@ fn meet_faults<S: Store>(make: impl Fn(Faulty) -> S, kinds: &[What], is_slow: bo
     let mut model = Model::new(&mut arena, make(Faulty { bytes: store(), state: state.clone(), is_slow }));
     let expected = expected();
     assert_eq!(frame(&mut model).unwrap(), expected);
-    assert_eq!((model.bytes_read(), state.lock().unwrap().reads), (STORE_BYTES, READS));
+    assert_eq!((model.bytes_read(), state.lock().unwrap().reads), (BYTES_READ, READS));
     for &what in kinds {
         for number in 0..READS {
             let before = state.lock().unwrap().reads;
@@ -179,7 +195,7 @@ fn meet_faults<S: Store>(make: impl Fn(Faulty) -> S, kinds: &[What], is_slow: bo
             assert_eq!(error.at, state.lock().unwrap().at, "{what:?} at {number}");
             let read = model.bytes_read();
             assert_eq!(frame(&mut model).unwrap(), expected, "{what:?} at {number}");
-            assert_eq!(model.bytes_read() - read, STORE_BYTES);
+            assert_eq!(model.bytes_read() - read, BYTES_READ);
         }
     }
 }
@@ -275,17 +291,17 @@ fn main() {
 /// The crate of a paged model, with the tests of its faults.
 fn with_faults(application: &Application) -> Emitted<'_> {
     let emitted = Emitted::new(application);
-    let paged = || emitted.plan.cnns[0].layers.iter().filter_map(|layer| layer.paged.as_ref());
-    let blocks: usize = paged().map(|paged| paged.blocks.len()).sum();
-    let slices = |text: &str| -> usize {
-        let count = |part: &str| part.split_once('*').map_or(1, |(n, _)| n.parse().expect("a count"));
-        text.split(',').map(count).sum()
+    let paged = || {
+        let layers = emitted.plan.cnns[0].layers.iter();
+        layers.filter_map(|layer| Some((layer.times_read() as usize, layer.paged.as_ref()?)))
     };
-    let reads: usize = paged().map(|paged| slices(&paged.slices)).sum();
+    let blocks: usize = paged().map(|(_, paged)| paged.blocks.len()).sum();
+    let reads: usize = paged().map(|(times, paged)| times * rates(&paged.slices).len()).sum();
+    let bytes = emitted.plan.cnns[0].bytes_read.expect("a store");
     assert!(reads > blocks, "some block is used twice");
     let tests = emitted.folder().join("tests");
     std::fs::create_dir(&tests).expect("a folder");
-    let text = format!("const READS: usize = {reads};\n{FAULTS}");
+    let text = format!("const READS: usize = {reads};\nconst BYTES_READ: u64 = {bytes};\n{FAULTS}");
     std::fs::write(tests.join("faults.rs"), text).expect("a test");
     emitted
 }
@@ -300,6 +316,15 @@ fn stores_that_fail() {
     std::fs::write(examples.join("allocations.rs"), [ALLOCATIONS, COUNTING].concat()).expect("a program");
     cargo(emitted.folder(), &["test", "--offline"]);
     cargo(emitted.folder(), &["run", "--offline", "--example", "allocations"]);
+}
+
+/// The same of weights that some layers read again.
+#[test]
+fn stores_that_fail_while_weights_are_read_again() {
+    let application = sliced::again(&paged("resnet8", r#"rows: {"stack2_conv1": 8, "stack2_conv2": 4}"#));
+    let emitted = with_faults(&application);
+    assert!(emitted.plan.cnns[0].bytes_read > emitted.plan.store.as_ref().map(|store| store.bytes));
+    cargo(emitted.folder(), &["test", "--offline"]);
 }
 
 /// The same under ThreadSanitizer, the standard library built with it.

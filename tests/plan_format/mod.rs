@@ -387,7 +387,8 @@ fn sliced_otherwise(plan: &Plan, random: &mut ChaCha8Rng) -> Option<Plan> {
 
 #[test]
 fn the_replay_and_the_checker_agree() {
-    let (mut accepted, mut refused, mut of_integers, mut of_mixed, mut sliced) = (0, 0, 0, 0, 0);
+    let (mut accepted, mut refused, mut of_integers, mut of_mixed) = (0, 0, 0, 0);
+    let (mut sliced, mut again) = (0, 0);
     for seed in 0..250 {
         for storage in [StorageModel::Tensors, StorageModel::Edges] {
             let mut random = ChaCha8Rng::seed_from_u64(seed);
@@ -425,6 +426,14 @@ fn the_replay_and_the_checker_agree() {
                 plans.extend((0..3).map(|_| broken(&plan, &mut random)));
                 plans.extend((0..5).filter_map(|_| sliced_otherwise(&plan, &mut random)));
                 plans.push(plan);
+                let network = sliced::convolutions(&mut random);
+                let network = if seed % 20 == 0 { sliced::of_integers(&network) } else { network };
+                let application = generate::of_one(network, storage, RowsChoice::All);
+                let plan = outcome(&sliced::again(&application)).plan;
+                again += plan.cnns[0].layers.iter().filter(|layer| layer.times_read() > 1).count();
+                plans.extend((0..6).map(|_| broken(&plan, &mut random)));
+                plans.extend((0..5).filter_map(|_| sliced_otherwise(&plan, &mut random)));
+                plans.push(plan);
             }
             if storage == StorageModel::Tensors {
                 let paged = outcome(&Application { paged: Some(Paged::default()), ..drawn }).plan;
@@ -452,6 +461,7 @@ fn the_replay_and_the_checker_agree() {
     println!("{accepted} plans accepted, {refused} refused");
     assert!(accepted > 500 && refused > 500, "{accepted}, {refused}");
     assert!(of_integers > 50 && of_mixed > 50 && sliced > 50, "{of_integers}, {of_mixed}, {sliced}");
+    assert!(again > 20, "{again}");
 }
 
 /// CNN `b` runs beside the middle one of three partitions. What the first of them makes for the last is then not b's.

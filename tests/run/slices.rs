@@ -56,3 +56,35 @@ fn slices_change_no_byte() {
     assert!(executed.values().all(|count| *count > 10) && executed.len() == 8, "{executed:?}");
     assert!(sizes.iter().all(|count| *count > 10), "{sizes:?}");
 }
+
+/// Each firing of a layer by parts reads its slices anew: the last convolution makes rows of a ring, or of the caller's. All
+/// slices are read as often as the plan says (`run_plan`).
+#[test]
+fn slices_that_are_read_again_change_no_byte() {
+    let kinds = ["", "-half", "-mixed", "-int8"];
+    let mut executed: BTreeMap<String, u64> =
+        kinds.map(|kind| (format!("indirect-gemm{kind}-hwc-hwc"), 0)).into();
+    for stream in 0..NETWORKS / 2 {
+        let drawn = match stream % 2 {
+            0 => sliced::network(&mut random(stream)),
+            _ => sliced::convolutions(&mut random(stream)),
+        };
+        let of = |precision| in_precisions(drawn.clone(), &vec![precision; drawn.layers.len()]);
+        let [half, mixed] = [Precision::Half, Precision::Mixed].map(of);
+        for network in [drawn.clone(), half, mixed, sliced::of_integers(&drawn)] {
+            let resident = application(&network, false, StorageModel::Tensors, RowsChoice::All);
+            let expected = bits(&run_plan(&resident, &plan(&resident)).unwrap());
+            let goals = [(RowsChoice::All, None, 1), (RowsChoice::Default, Some(MemoryGoal::Min), 3)];
+            for (rows, memory, threads) in goals {
+                let constraints = Constraints { memory, ..Constraints::default() };
+                let again = sliced::again(&Application { rows, constraints, threads, ..resident.clone() });
+                let plan = plan(&again);
+                for layer in plan.cnns[0].layers.iter().filter(|layer| layer.times_read() > 1) {
+                    *executed.entry(layer.primitive.clone()).or_default() += 1;
+                }
+                assert_eq!(expected, bits(&run_plan(&again, &plan).unwrap()), "stream {stream}, {threads}");
+            }
+        }
+    }
+    assert!(executed.values().all(|count| *count > 10), "{executed:?}");
+}

@@ -1,5 +1,6 @@
 //! Networks whose layers have so many weights that they are read in slices.
 
+use csdfc::app::resolve::{Application, Paged};
 use csdfc::network::{Network, NetworkOutput, Operand};
 use csdfc::operators::output_shape;
 use csdfc::pass::integers;
@@ -12,9 +13,36 @@ use rand_chacha::ChaCha8Rng;
 use crate::generate;
 use crate::quantised::{quantisation, quantised};
 
+/// The application with its weights paged, but those named `resident`, and read again at each firing of a layer by parts.
+pub fn again(application: &Application) -> Application {
+    let cnns = application.cnns.iter().enumerate();
+    let layers =
+        cnns.flat_map(|(c, cnn)| cnn.network.layers.iter().map(move |layer| (c, layer.name.clone())));
+    let paged = Paged { again: layers.collect(), ..application.paged.clone().unwrap_or_default() };
+    Application { paged: Some(paged), may_be_paged: None, ..application.clone() }
+}
+
 /// A random chain of convolutions, and of a matrix product: of most of them, the last slice has fewer channels than the
 /// others.
 pub fn network(random: &mut ChaCha8Rng) -> Network {
+    let mut network = convolutions(random);
+    let Some(NetworkOutput { operand: x, .. }) = network.outputs.pop() else { return network };
+    let inner = x.shape.elements();
+    let gemm = Gemm {
+        inner,
+        units: 20_000 / inner + random.random_range(20..60),
+        transposed: random.random(),
+        bias: random.random(),
+        activation: None,
+    };
+    let flat = Operand { shape: Shape::new([1, inner]), ..x };
+    let operand = push(&mut network, Operator::Gemm(gemm), flat);
+    network.outputs.push(NetworkOutput { name: "y".into(), operand });
+    network
+}
+
+/// A random chain of convolutions, the last of which is the output.
+pub fn convolutions(random: &mut ChaCha8Rng) -> Network {
     let mut network = Network::default();
     let (channels, height, width) =
         (random.random_range(30..70), random.random_range(4..8), random.random_range(4..8));
@@ -36,17 +64,7 @@ pub fn network(random: &mut ChaCha8Rng) -> Network {
         };
         x = push(&mut network, Operator::Conv(conv), x);
     }
-    let inner = x.shape.elements();
-    let gemm = Gemm {
-        inner,
-        units: 20_000 / inner + random.random_range(20..60),
-        transposed: random.random(),
-        bias: random.random(),
-        activation: None,
-    };
-    let flat = Operand { shape: Shape::new([1, inner]), ..x };
-    let operand = push(&mut network, Operator::Gemm(gemm), flat);
-    network.outputs.push(NetworkOutput { name: "y".into(), operand });
+    network.outputs.push(NetworkOutput { name: "y".into(), operand: x });
     network
 }
 

@@ -90,7 +90,7 @@ impl LayerIndex<'_> {
         first..first.saturating_add(self.layer.rows_per_firing).min(self.rows())
     }
 
-    /// Whether its weights come in several slices, so that it makes some channels of all rows after others.
+    /// Whether its weights come in several slices, so that a firing makes some channels of all its rows after others.
     pub fn is_sliced(&self) -> bool {
         self.layer.paged.as_ref().is_some_and(|paged| paged.filters.is_some())
     }

@@ -1,7 +1,7 @@
 //! Rule 4, weights that are read from a store: what is read, into which bytes of the arena, and from when on.
 //!
-//! A slice has the bytes that the layer's primitive would keep of a layer of so few output channels. Only layers that fire
-//! once a frame come in several slices, and only those whose primitive keeps panels of output channels.
+//! A slice has the bytes that the layer's primitive would keep of a layer of so few output channels. Only layers whose
+//! primitive keeps panels of output channels come in several slices. Each of their firings reads all of them.
 
 use crate::operator::{Conv, Function, Gemm, Operator};
 use crate::plan::{Layer, PagedWeights, StorageModel};
@@ -54,7 +54,7 @@ fn sliceable(layer: &Layer, inputs: &[&Shape]) -> Option<u64> {
         _ => return None,
     };
     let has_slopes = matches!(layer.operator.activation(), Some(Function::PRelu { .. }));
-    let is_one = SLICED.contains(&layer.primitive.as_str()) && layer.firings == 1 && !has_slopes;
+    let is_one = SLICED.contains(&layer.primitive.as_str()) && !has_slopes;
     is_one.then_some(filters as u64)
 }
 
@@ -197,7 +197,7 @@ pub(super) fn check_sums(index: &Index<'_>, findings: &mut Findings) {
     let plan = index.plan;
     let mut end = Some(0u64);
     for cnn in &index.cnns {
-        let start = end;
+        let mut read = Some(0u64);
         for (l, entry) in cnn.layers.iter().enumerate() {
             let Some(paged) = &entry.layer.paged else { continue };
             let what = format!("the place in the store of layer `{}/{}`", cnn.cnn.name, entry.layer.name);
@@ -205,9 +205,11 @@ pub(super) fn check_sums(index: &Index<'_>, findings: &mut Findings) {
             let bytes = slices(entry.layer, paged, &cnn.seen_all(l)).ok();
             let bytes =
                 bytes.and_then(|slices| slices.iter().try_fold(0u64, |sum, slice| sum.checked_add(*slice)));
+            let again = if entry.is_sliced() { entry.layer.firings } else { 1 };
+            let of_frame = bytes.and_then(|bytes| bytes.checked_mul(again));
+            read = read.zip(of_frame).and_then(|(read, bytes)| read.checked_add(bytes));
             end = end.zip(bytes).and_then(|(end, bytes)| end.checked_add(bytes));
         }
-        let read = start.zip(end).map(|(start, end)| end - start);
         optional(format!("bytes_read of CNN `{}`", cnn.cnn.name), cnn.cnn.bytes_read, read, findings);
     }
     optional("store.bytes".into(), plan.store.as_ref().map(|store| store.bytes), end, findings);

@@ -1,5 +1,7 @@
 //! A layer as a method: which rows it makes, where they lie, and the kernel that makes them.
 
+use std::fmt::Display;
+
 use crate::bind::Call;
 use crate::check::{Held, Kind};
 use crate::format::Element;
@@ -324,7 +326,7 @@ fn write_kernel(source: &mut Source, model: &Model<'_>, layer: usize, part: &Par
         follow::write(source, &follows);
     }
     // The channels of a slice are the last ones of what is left of the storage.
-    let channels = |data: String, is_some: bool, elements: u64| match part.is_sliced && is_some {
+    let channels = |data: String, is_some: bool, elements: &dyn Display| match part.is_sliced && is_some {
         true => format!("{data}.part(first, {elements} - first)"),
         false => data,
     };
@@ -349,14 +351,14 @@ fn write_kernel(source: &mut Source, model: &Model<'_>, layer: usize, part: &Par
                 rings.push(ring);
                 names.push(name);
                 let elements = model.stores()[store].ring_bytes() / call.elements()[0].bytes();
-                operands.push(Operand { data: channels(data, is_some, elements), slots });
+                operands.push(Operand { data: channels(data, is_some, &elements), slots });
             }
             None => {
                 let field = model.inputs.iter().find(|field| field.layer == tensor);
                 let field = field.map(|field| field.name.as_str()).unwrap_or_default();
                 let elements = model.cnn().layers[tensor].tensor.shape.elements() as u64;
                 let data = format!("Span::new({}inputs.{field}())", caller(model));
-                let data = channels(data, is_some, elements);
+                let data = channels(data, is_some, &elements);
                 operands.push(Operand { data, slots: Slots::Ring("0".into()) });
             }
         }
@@ -427,17 +429,21 @@ fn write_kernel(source: &mut Source, model: &Model<'_>, layer: usize, part: &Par
             };
             borrow(source, Some(ring));
             let elements = model.stores()[own].ring_bytes() / call.elements()[1].bytes();
-            let output = Operand { data: channels("output".into(), true, elements), slots };
+            let output = Operand { data: channels("output".into(), true, &elements), slots };
             call::write(source, call, &operands, &output, context);
             if !follows.is_empty() {
                 source.close("}");
             }
         }
         None => {
-            let elements = entry.tensor.shape.elements() as u64;
+            let shape = &entry.tensor.shape;
+            let elements = match entry.layer.firings {
+                1 => shape.elements().to_string(),
+                _ => format!("y.len() * {}", shape.row_elements()),
+            };
             let data = if part.is_sliced { "output.again()" } else { "output" };
             let room =
-                Operand { data: channels(data.into(), true, elements), slots: Slots::Ring("0".into()) };
+                Operand { data: channels(data.into(), true, &elements), slots: Slots::Ring("0".into()) };
             // Each output is made for itself.
             let several = outputs(model, layer).count() > 1;
             for output in outputs(model, layer) {

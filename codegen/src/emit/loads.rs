@@ -1,7 +1,6 @@
 //! Loads of paged weights: when each begins in a frame, and the tables that say what it reads.
 //!
-//! A model's schedule is fixed, and so is the order in which its loads begin. Each has a number, how many loads of the
-//! frame begin before it. Loads are waited for in the same order, so that counts are all that a frame keeps of them
+//! Loads are waited for in the order in which they begin, so that a frame keeps no more of them than which are under way
 //! (`template/store.rs`).
 
 use csdfc_kernels::arch::Isa;
@@ -14,7 +13,6 @@ use crate::paged::Paged;
 use super::layer::ring_path;
 use super::model::Model;
 use super::source::Source;
-use super::turns::turns;
 
 /// A layer whose weights are paged.
 pub(super) struct PagedLayer {
@@ -22,8 +20,6 @@ pub(super) struct PagedLayer {
     pub paged: Paged,
     /// Of each slice, the CRC-32C of its packed weights.
     checksums: Vec<u32>,
-    /// Of each slice, how many loads of the frame begin before its own.
-    numbers: Vec<usize>,
 }
 
 impl PagedLayer {
@@ -46,36 +42,18 @@ impl PagedLayer {
             Ok(())
         };
         paged.pack(call, values, &mut take)?;
-        let numbers = vec![0; checksums.len()];
-        Ok(PagedLayer { paged, checksums, numbers })
+        Ok(PagedLayer { paged, checksums })
     }
 }
 
-/// Numbers the loads of a frame in the order in which they begin, and tells how many are under way at once at most.
-pub(super) fn number(model: &mut Model<'_>) -> usize {
-    let mut order: Vec<(usize, usize)> = Vec::new();
-    let mut most = 0;
-    for group in &model.cnn().groups {
-        order.extend(at_start(model, group));
-        let mut fired = vec![0; model.methods.len()];
-        for layer in turns(model.resolved, model.c, group) {
-            let l = layer as usize;
-            if let (0, Some(PagedLayer { paged, .. })) = (fired[l], &model.paged[l]) {
-                order.extend((paged.blocks.len()..paged.slices.len()).map(|slice| (l, slice)));
-            }
-            order.extend(after(model, l, fired[l]));
-            fired[l] += 1;
-        }
-        let layers = (0..fired.len()).filter(|&l| fired[l] > 0);
-        let blocks = layers.filter_map(|l| model.paged[l].as_ref()).map(|layer| layer.paged.blocks.len());
-        most = most.max(blocks.sum());
-    }
-    for (number, (layer, slice)) in order.into_iter().enumerate() {
-        if let Some(layer) = &mut model.paged[layer] {
-            layer.numbers[slice] = number;
-        }
-    }
-    most
+/// How many loads of a frame are under way at once at most.
+pub(super) fn at_once(model: &Model<'_>) -> usize {
+    let blocks = |group: &Vec<usize>| {
+        let layers = model.cnn().layers.iter().zip(&model.paged);
+        let fire = layers.filter(|(entry, _)| group.contains(&entry.partition));
+        fire.filter_map(|(_, layer)| layer.as_ref()).map(|layer| layer.paged.blocks.len()).sum()
+    };
+    model.cnn().groups.iter().map(blocks).max().unwrap_or(0)
 }
 
 /// The loads that may start when the frame of these partitions begins: layers and slices.
@@ -107,7 +85,8 @@ pub(super) fn write_at_start(source: &mut Source, model: &Model<'_>, group: &[us
 
 /// Whether some loads start at the ends of a layer's firings.
 pub(super) fn starts_some(model: &Model<'_>, layer: usize) -> bool {
-    (0..model.cnn().layers[layer].layer.firings).any(|firing| !after(model, layer, firing).is_empty())
+    let stated = &model.cnn().layers[layer].layer;
+    stated.times_read() > 1 || (0..stated.firings).any(|firing| !after(model, layer, firing).is_empty())
 }
 
 /// Writes what starts the loads of the end of a firing, whose rows are `y`.
@@ -128,6 +107,14 @@ pub(super) fn write_after(source: &mut Source, model: &Model<'_>, layer: usize) 
         if several {
             source.close("}");
         }
+    }
+    if let (2.., Some(PagedLayer { paged, .. })) = (entry.layer.times_read(), &model.paged[layer]) {
+        // The layer's next firing reads its weights again.
+        source.open(format!("if y.end < {} {{", entry.rows()));
+        for slice in 0..paged.blocks.len() {
+            write_start(source, model, layer, &slice.to_string(), &slice.to_string());
+        }
+        source.close("}");
     }
 }
 
@@ -157,7 +144,7 @@ pub(super) fn write_table(source: &mut Source, model: &Model<'_>) {
     source.open("mod slices {");
     source.line("use crate::store::Slice;");
     for (l, layer) in model.paged.iter().enumerate() {
-        let Some(PagedLayer { paged, checksums, numbers }) = layer else { continue };
+        let Some(PagedLayer { paged, checksums }) = layer else { continue };
         let (count, name) = (paged.slices.len(), &model.methods[l]);
         source.gap();
         let what = match paged.slices.first() {
@@ -167,9 +154,9 @@ pub(super) fn write_table(source: &mut Source, model: &Model<'_>) {
             _ => format!("`{name}`."),
         };
         source.comment("///", &what);
-        let slices = paged.slices.iter().zip(checksums).zip(numbers).map(|((slice, checksum), number)| {
+        let slices = paged.slices.iter().zip(checksums).map(|(slice, checksum)| {
             let (at, bytes) = (slice.at, slice.bytes);
-            format!("Slice {{ at: {at}, bytes: {bytes}, checksum: 0x{checksum:08x}, number: {number} }}")
+            format!("Slice {{ at: {at}, bytes: {bytes}, checksum: 0x{checksum:08x} }}")
         });
         let head = format!("pub static {}: [Slice; {count}] = [", name.to_uppercase());
         source.list(&head, &slices.collect::<Vec<String>>(), ";");

@@ -176,7 +176,7 @@ impl<'r> Model<'r> {
             model.paged.push(layer);
             model.calls.push(call);
         }
-        model.loads_at_once = loads::number(&mut model);
+        model.loads_at_once = loads::at_once(&model);
         let words = ["memory", "weights", "isa", "workers", "loads", "frame", "run"];
         let fields = words.into_iter().chain(model.methods.iter().map(String::as_str));
         let fields = Names::except(&fields.collect::<Vec<&str>>());

@@ -348,7 +348,20 @@ impl<'p> Runner<'p> {
         state.written[l] += rows.end - rows.start;
         state.fired[l] += 1;
         self.release(c, l, frame, |held| held.keep.get(p as usize + 1).copied());
-        self.load(c, Begin::After { layer: l, firing: p }, l)
+        self.load(c, Begin::After { layer: l, firing: p }, l)?;
+        self.load_again(c, l, p + 1)
+    }
+
+    /// Reads the first slices of a layer for its firing `p` of the frame, if each firing reads them again.
+    fn load_again(&mut self, c: usize, l: usize, p: u64) -> Result<(), RunError> {
+        let Runner { resolved, cnns, pager: Some(pager), arena, .. } = self else { return Ok(()) };
+        let Some(paged) = &cnns[c].paged[l] else { return Ok(()) };
+        if p < resolved.index.cnns[c].layers[l].layer.times_read() {
+            for slice in 0..paged.blocks.len() {
+                pager.load([c, l], paged, slice, arena).map_err(|why| store_error(resolved, c, l, why))?;
+            }
+        }
+        Ok(())
     }
 
     /// Starts the loads that may start at this moment of the partition of layer `l`, and waits for them.

@@ -20,7 +20,7 @@ const MORE_FRAMES: u64 = 2;
 /// Longest time of a layer, in nanoseconds: some days. What a plan states is not checked.
 const LONGEST_NS: f64 = 1e15;
 
-/// Most rows and firings of all frames of a CNN, and most slices of all layers. Less than this is drawn in a moment.
+/// Most rows and firings of all frames of a CNN, and most slices that all layers read. Less than this is drawn in a moment.
 const MOST: u64 = 1 << 22;
 /// Most firings of all CNNs, times partitions.
 const MOST_STEPS: u64 = 1 << 30;
@@ -138,8 +138,10 @@ pub(super) fn check_work(resolved: &Resolved<'_>) -> Result<(), Vec<Violation>> 
         false => Ok(()),
     };
     let layers = || (0..index.cnns.len()).flat_map(|c| (0..index.cnns[c].layers.len()).map(move |l| (c, l)));
-    let loads: u64 = layers().map(|(c, l)| slices(resolved, c, l).len() as u64).sum();
-    limit("the number of slices of weights", loads, MOST)?;
+    let times = |c: usize, l: usize| index.cnns[c].layers[l].layer.times_read();
+    let loads = layers().map(|(c, l)| (slices(resolved, c, l).len() as u64).saturating_mul(times(c, l)));
+    let loads = loads.fold(0, u64::saturating_add);
+    limit("the number of slices of weights that are read", loads, MOST)?;
     let firings = |p: usize| resolved.schedules[p].len() as u64 * Goal::of(index, p).most;
     let firings: u64 = (0..index.partitions.len()).map(firings).sum();
     let steps = firings.saturating_mul(index.partitions.len() as u64);
@@ -185,9 +187,14 @@ impl Goal {
 /// Nanoseconds of a CNN's read beyond those of its bytes.
 fn overhead_ns(resolved: &Resolved<'_>, c: usize) -> f64 {
     let cnn = &resolved.index.cnns[c];
-    let slices = (0..cnn.layers.len()).flat_map(|l| slices(resolved, c, l));
-    let (count, bytes) =
-        slices.fold((0u64, 0u64), |(count, sum), bytes| (count + 1, sum.saturating_add(bytes)));
+    let (mut count, mut bytes) = (0u64, 0u64);
+    for (l, entry) in cnn.layers.iter().enumerate() {
+        let times = entry.layer.times_read();
+        for slice in slices(resolved, c, l) {
+            count = count.saturating_add(times);
+            bytes = bytes.saturating_add(slice.saturating_mul(times));
+        }
+    }
     let of_bytes = bytes as f64 * ns_per_byte(resolved.index.plan);
     let all = cnn.cnn.read_ns.map_or(0.0, |ns| (ns as f64).min(LONGEST_NS));
     (all - of_bytes).max(0.0) / count.max(1) as f64
@@ -347,16 +354,17 @@ impl Run<'_, '_> {
             Some(time) if time.ns.is_finite() => time.ns.clamp(0.0, LONGEST_NS) / layer.firings as f64,
             _ => 0.0,
         };
-        let (start_ns, end_ns) = match firing {
-            0 => self.load([p, c, l], frame, now, ns),
-            _ => (now, now + ns),
+        let (start_ns, end_ns) = match firing == 0 || firing < layer.times_read() {
+            true => self.load([p, c, l], [frame, firing], now, ns),
+            false => (now, now + ns),
         };
         self.done[p].push(Firing { cnn: c, layer: l, partition: p, frame, firing, start_ns, end_ns });
         self.running[p] = Some(end_ns);
     }
 
-    /// Reads the slices of a layer that is about to fire, and uses them. Returns when it starts and ends.
-    fn load(&mut self, [p, c, l]: [usize; 3], frame: u64, now: f64, ns: f64) -> (f64, f64) {
+    /// Reads the slices of a layer that is about to fire in a frame for the first time, or `again`, and uses them. Returns
+    /// when it starts and ends.
+    fn load(&mut self, [p, c, l]: [usize; 3], [frame, again]: [u64; 2], now: f64, ns: f64) -> (f64, f64) {
         let resolved = self.resolved;
         let slices = slices(resolved, c, l);
         let of_layer = resolved.stores[c].iter().filter(|store| store.tensor == l);
@@ -371,6 +379,8 @@ impl Run<'_, '_> {
         for (k, &bytes) in slices.iter().enumerate() {
             let may = match (k.checked_sub(begins.len()), begins.get(k)) {
                 (Some(before), _) => used[before],
+                // The blocks are free since the layer's last firing.
+                (None, _) if again > 0 => self.state[c].ends[l].last().copied().unwrap_or(now),
                 (None, Some(Begin::After { layer, firing })) => {
                     let firings = resolved.index.cnns[c].layers[*layer].layer.firings;
                     let ends = &self.state[c].ends[*layer];

@@ -8,7 +8,7 @@ use csdfc::words::flight::{self, Flight};
 use csdfc::words::limits;
 use csdfc::words::table::table;
 use csdfc_codegen::operator::Operator;
-use csdfc_codegen::plan::{Layer, PagedWeights, Plan, StorageModel, TimeBasis};
+use csdfc_codegen::plan::{Layer, Plan, StorageModel, TimeBasis};
 use csdfc_codegen::timeline::timeline;
 
 /// Points of the front that the table shows.
@@ -90,13 +90,14 @@ fn memory(plan: &Plan) -> String {
     table(&rows, &[1])
 }
 
-/// How often a layer reads.
-fn loads(paged: &PagedWeights) -> usize {
+/// How often a frame reads weights of a layer.
+fn loads(layer: &Layer) -> u64 {
     let of = |run: &str| match run.split_once('*') {
         Some((times, _)) => times.parse().unwrap_or(1),
         None => 1,
     };
-    paged.slices.split(',').map(of).sum()
+    let slices = layer.paged.iter().flat_map(|paged| paged.slices.split(',')).map(of).sum::<u64>();
+    slices.saturating_mul(layer.times_read())
 }
 
 /// Where the parameters are that are not in memory.
@@ -135,8 +136,7 @@ fn cnn_table(plan: &Plan) -> String {
         let bandwidth = plan.store.as_ref().and_then(|store| store.bytes_per_second);
         text += &match (cnn.read_ns, bandwidth) {
             (Some(ns), Some(bandwidth)) => {
-                let loads =
-                    cnn.layers.iter().filter_map(|layer| layer.paged.as_ref()).map(loads).sum::<usize>();
+                let loads = cnn.layers.iter().map(loads).fold(0, u64::saturating_add);
                 let computing = cnn.computing_ns.unwrap_or(0);
                 let slower = if ns > computing { "the store" } else { "computing" };
                 format!(
@@ -150,9 +150,25 @@ fn cnn_table(plan: &Plan) -> String {
             }
             _ => "; the times above do not count that, since the device's profile has no store\n".into(),
         };
+        text += &read_again(&cnn.layers);
         text += &in_flight(plan, c);
     }
     text + &primitives(plan)
+}
+
+/// How many layers read their weights more than once a frame.
+fn read_again(layers: &[Layer]) -> String {
+    let again: Vec<&Layer> = layers.iter().filter(|layer| layer.times_read() > 1).collect();
+    match again.as_slice() {
+        [] => String::new(),
+        [one] => format!("{} reads its weights again at each of its {} firings\n", one.name, one.firings),
+        several => format!(
+            "{} layers read their weights again at each of their firings, {} in all: memory has too little room to \
+             keep them\n",
+            several.len(),
+            grouped(several.iter().map(|layer| layer.firings).sum())
+        ),
+    }
 }
 
 /// What room for more slices is worth: as many as help, and the two least numbers.

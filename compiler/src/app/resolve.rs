@@ -69,6 +69,8 @@ pub struct Application {
 pub struct Paged {
     /// Layers whose weights stay in memory: the index of the CNN, and the layer's name, since passes renumber layers.
     pub resident: BTreeSet<(usize, String)>,
+    /// Layers, named likewise, that read their weights again at each firing if they go by parts.
+    pub again: BTreeSet<(usize, String)>,
 }
 
 /// A CNN of an application.

@@ -249,9 +249,12 @@ impl<'d> Timing<'d> {
     }
 
     /// One frame with these rows per firing, where these layers make them one by one at a price. Paged weights are read
-    /// at once, layer by layer.
+    /// at once, layer by layer, or firing by firing where they are read again.
     pub fn frame(&self, task: &CnnTask<'_>, rows: &[u64], one_by_one: &[LayerId]) -> FrameTime {
-        let read = |id: LayerId| task.paging(id).map_or(0.0, |paging| self.read_ns(&[paging.stored]));
+        let read = |id: LayerId| {
+            let once = task.paging(id).map_or(0.0, |paging| self.read_ns(&[paging.stored]));
+            once * task.times_read(id, rows[id.0]) as f64
+        };
         self.frame_with(task, rows, one_by_one, read)
     }
 

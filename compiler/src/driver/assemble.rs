@@ -104,8 +104,8 @@ impl Parts<'_> {
         self.tasks[cnn].network
     }
 
-    /// A CNN, whose paged weights follow what the CNNs before it read of the store.
-    fn cnn(&self, cnn: usize, items: &[Item<'_>], read: &mut u64) -> plan::Cnn {
+    /// A CNN, whose paged weights follow those of the CNNs before it in the store.
+    fn cnn(&self, cnn: usize, items: &[Item<'_>], store: &mut u64) -> plan::Cnn {
         let (source, network) = (&self.application.cnns[cnn], self.network(cnn));
         let variant = self.chosen[cnn];
         let inputs = network.layers.iter().filter(|layer| layer.is_input());
@@ -118,8 +118,9 @@ impl Parts<'_> {
                 view: (*shape != tensor.shape).then(|| shape.clone()),
             }
         });
-        let start = *read;
-        let layers = network.ids().map(|id| self.layer(cnn, id, items, read)).collect();
+        let layers = network.ids().map(|id| self.layer(cnn, id, items, store)).collect();
+        let read = blocks::bytes_read(&self.tasks[cnn], &variant.execution);
+        let is_timed = read > 0 && self.device.store.is_some();
         plan::Cnn {
             name: source.name.clone(),
             model: plan::Model {
@@ -129,12 +130,12 @@ impl Parts<'_> {
             },
             fps: variant.fps(),
             latency_ns: variant.latency(),
-            bytes_read: (*read > start).then_some(*read - start),
-            read_ns: (*read > start && self.device.store.is_some()).then(|| {
+            bytes_read: (read > 0).then_some(read),
+            read_ns: is_timed.then(|| {
                 let read = blocks::read_ns(&self.tasks[cnn], &self.timings[cnn], &variant.execution);
                 read.iter().sum::<f64>().round() as u64
             }),
-            computing_ns: (*read > start && self.device.store.is_some()).then(|| {
+            computing_ns: is_timed.then(|| {
                 let execution = &variant.execution;
                 let (task, timing) = (&self.tasks[cnn], &self.timings[cnn]);
                 let frame = timing.frame_with(task, &execution.rows, &execution.one_by_one, |_| 0.0);
@@ -146,7 +147,7 @@ impl Parts<'_> {
         }
     }
 
-    fn layer(&self, cnn: usize, id: LayerId, items: &[Item<'_>], read: &mut u64) -> plan::Layer {
+    fn layer(&self, cnn: usize, id: LayerId, items: &[Item<'_>], store: &mut u64) -> plan::Layer {
         let network = self.network(cnn);
         let layer = network.layer(id);
         let rows = self.chosen[cnn].execution.rows[id.0].min(layer.rows() as u64);
@@ -182,7 +183,7 @@ impl Parts<'_> {
             layout_out,
             partition: place.map(|place| partitions[place].name.clone()).unwrap_or_default(),
             workspace: self.workspace(cnn, id, items),
-            paged: self.paged(cnn, id, items, read),
+            paged: self.paged(cnn, id, items, store),
             time: time.filter(|_| !layer.is_input()),
         }
     }
@@ -197,13 +198,13 @@ impl Parts<'_> {
         })
     }
 
-    /// How the weights of a layer are read. Its slices follow what others read of the store.
+    /// How the weights of a layer are read. Its slices follow those of others in the store.
     fn paged(
         &self,
         cnn: usize,
         id: LayerId,
         items: &[Item<'_>],
-        read: &mut u64,
+        store: &mut u64,
     ) -> Option<plan::PagedWeights> {
         let task = &self.tasks[cnn];
         task.paging(id)?;
@@ -214,8 +215,8 @@ impl Parts<'_> {
         let own: Vec<(usize, &Item<'_>)> = items.iter().enumerate().filter(of_layer).collect();
         let bytes = own.first()?.1.request.bytes;
         let (filters, slices) = task.slices(id, execution.rows[id.0], bytes);
-        let at = *read;
-        *read += slices.iter().sum::<u64>();
+        let at = *store;
+        *store += slices.iter().sum::<u64>();
         let after = |start: usize| {
             let is_first = execution.windows.iter().any(|window| window.start == start);
             let before = start.checked_sub(1).filter(|_| !is_first)?;

@@ -42,7 +42,7 @@ pub(super) fn paged(
     plan: Plan<'_>,
 ) -> Result<Option<Planned>, Error> {
     let with = |resident: &BTreeSet<LayerOf>| Application {
-        paged: Some(Paged { resident: resident.clone() }),
+        paged: Some(Paged { resident: resident.clone(), ..Paged::default() }),
         may_be_paged: None,
         ..application.clone()
     };

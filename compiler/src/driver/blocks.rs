@@ -25,18 +25,30 @@ const SHARES: [u64; 4] = [1, 2, 4, 8];
 const TRIED: [(f64, u64); 9] =
     [(1.0, 16), (1.0, 15), (1.0, 14), (0.5, 16), (0.5, 14), (0.25, 15), (0.1, 15), (0.0, 16), (0.0, 14)];
 
-/// Modelled nanoseconds in which the weights of each layer are read.
-pub(super) fn read_ns(task: &CnnTask<'_>, timing: &Timing<'_>, execution: &Execution) -> Vec<f64> {
-    let mut read = vec![0.0; task.network.layers.len()];
+/// By layer, how many times a frame reads its weights, and the bytes of its slices.
+fn reads(task: &CnnTask<'_>, execution: &Execution) -> Vec<(u64, Vec<u64>)> {
+    let mut reads = vec![(0, Vec::new()); task.network.layers.len()];
     for request in execution.requests.iter().filter(|request| request.kind == RequestKind::Block) {
-        let LayerId(layer) = request.tensor;
-        if read[layer] > 0.0 {
-            // Another block of the same slices.
-            continue;
+        let (id, rows) = (request.tensor, execution.rows[request.tensor.0]);
+        let (times, slices) = &mut reads[id.0];
+        // The first block says it: others are for the same slices.
+        if *times == 0 {
+            (*times, *slices) = (task.times_read(id, rows), task.slices(id, rows, request.bytes).1);
         }
-        read[layer] = timing.read_ns(&task.slices(request.tensor, execution.rows[layer], request.bytes).1);
     }
-    read
+    reads
+}
+
+/// Modelled nanoseconds of a frame in which the weights of each layer are read.
+pub(super) fn read_ns(task: &CnnTask<'_>, timing: &Timing<'_>, execution: &Execution) -> Vec<f64> {
+    let each = reads(task, execution).into_iter();
+    each.map(|(times, slices)| times as f64 * timing.read_ns(&slices)).collect()
+}
+
+/// Bytes of weights that a frame reads.
+pub(super) fn bytes_read(task: &CnnTask<'_>, execution: &Execution) -> u64 {
+    let each = reads(task, execution).into_iter();
+    each.map(|(times, slices)| times * slices.iter().sum::<u64>()).sum()
 }
 
 /// The times of a frame with slices as they are in the end.

@@ -59,6 +59,8 @@ fn simulated_without(
     }
     let mut fired = vec![0u64; task.network.layers.len()];
     let mut free_for = vec![0.0; task.network.layers.len()];
+    // When the last firing of each layer has ended.
+    let mut ended = vec![0.0; task.network.layers.len()];
     let (mut now, mut free) = (0.0f64, 0.0f64);
     let mut ends: Vec<f64> = Vec::new();
     for (p, order) in execution.orders.iter().enumerate() {
@@ -66,7 +68,9 @@ fn simulated_without(
             let rows = execution.rows[id.0];
             let firings = (task.network.layer(id).rows() as u64).div_ceil(rows.max(1)).max(1);
             let ns = timing.layer_ns(task, p, id, rows, execution.goes_one_by_one(id)) / firings as f64;
-            let own = if fired[id.0] == 0 && kept != Some(id) { blocks(execution, id) } else { Vec::new() };
+            let is_first = fired[id.0] == 0;
+            let reads = kept != Some(id) && fired[id.0] < task.times_read(id, rows);
+            let own = if reads { blocks(execution, id) } else { Vec::new() };
             fired[id.0] += 1;
             let Some(first) = own.first() else {
                 now += ns;
@@ -74,12 +78,15 @@ fn simulated_without(
                 continue;
             };
             let (_, slices) = task.slices(id, rows, execution.requests[*first].bytes);
-            free_for[id.0] = free;
+            if is_first {
+                free_for[id.0] = free;
+            }
             let all = slices.iter().sum::<u64>().max(1) as f64;
             let mut used: Vec<f64> = Vec::new();
             for (k, bytes) in slices.iter().enumerate() {
                 let may = match k.checked_sub(own.len()) {
                     Some(before) => used[before],
+                    None if !is_first => ended[id.0],
                     None => {
                         let begin = execution.requests[own[k]].live.0;
                         begin.checked_sub(1).map_or(0.0, |before| ends[before])
@@ -91,6 +98,7 @@ fn simulated_without(
                 used.push(now);
             }
             ends.push(now);
+            ended[id.0] = now;
         }
     }
     Some(Simulated { ns: now, ends, free: free_for })

@@ -13,6 +13,7 @@
 //!
 //! Each step that takes long has a tracing span.
 
+mod again;
 pub mod assemble;
 mod auto;
 mod better;
@@ -135,6 +136,10 @@ pub fn plan_from(
             planned = fitting;
         }
     }
+    // That memory has too little room is known only now, too.
+    let shares = Shares::new(watch, primitives::searches(application, device));
+    let plan = |start: &Start, application: &Application| with_primitives(start, application, &shares);
+    planned = again::smaller(planned, application, start, &plan)?;
     if let Some(limit) = limit(application).filter(|_| !planned.plan.constraints.met) {
         let why = match application.may_be_paged {
             Some(_) => "with some of them paged, no plan meets the constraints",

@@ -3,6 +3,7 @@
 use csdfc_codegen::bind::Slicing;
 use csdfc_codegen::shape::Shape;
 
+use super::lower;
 use crate::app::partition::Partition;
 use crate::app::resolve::{Application, Cnn};
 use crate::network::component::{components, stops};
@@ -28,8 +29,12 @@ pub struct CnnTask<'a> {
 pub struct Paging {
     /// Bytes of all of them.
     pub stored: u64,
-    /// How they can be dealt into slices of output channels, if the layer makes all its rows in one firing.
+    /// How they can be dealt into slices of output channels: if the layer makes all its rows in one firing, or reads its
+    /// weights again.
     pub slicing: Option<Slicing>,
+    /// Whether each firing of the layer reads all slices again, if it goes by parts. Otherwise the layer keeps its weights
+    /// from its first firing to its last.
+    pub again: bool,
 }
 
 /// Weights of no more bytes than this are read at once. Slices would save little, and a layer that is computed in slices
@@ -51,7 +56,7 @@ impl Paging {
         let slicing = || Slicing::of(primitive, &layer.operator, &operands, &layer.shape);
         let slicing = (stored > UNSLICED).then(slicing).flatten();
         let slicing = slicing.filter(|slicing| slicing.filters > Slicing::PANEL);
-        Some(Paging { stored, slicing })
+        Some(Paging { stored, slicing, again: false })
     }
 }
 
@@ -66,10 +71,21 @@ impl CnnTask<'_> {
         self.paging.get(id.0)?.as_ref()
     }
 
-    /// How a layer is sliced that makes so many rows at a time: if it makes all of them, and its weights are paged.
+    /// How a layer is sliced that makes so many rows at a time: if its weights are paged, and it makes all rows or reads them
+    /// again.
     pub fn slicing(&self, id: LayerId, rows: u64) -> Option<Slicing> {
         let makes_all = rows >= self.network.layer(id).rows() as u64;
-        self.paging(id).filter(|_| makes_all)?.slicing
+        self.paging(id).filter(|paging| makes_all || paging.again)?.slicing
+    }
+
+    /// How many times a frame reads the weights of a layer that makes so many rows at a time: as often as it fires if they come
+    /// in slices.
+    pub fn times_read(&self, id: LayerId, rows: u64) -> u64 {
+        match (self.paging(id), self.slicing(id, rows)) {
+            (None, _) => 0,
+            (_, None) => 1,
+            (_, Some(_)) => lower::firings(self.network, id, rows),
+        }
     }
 
     /// The slices of a layer that makes so many rows at a time, in a block of so many bytes: output channels of each but the
@@ -128,9 +144,12 @@ pub fn tasks(application: &Application) -> Vec<CnnTask<'_>> {
     let paging = |c: usize, network: &Network| match &application.paged {
         None => Vec::new(),
         Some(paged) => {
-            let is_resident = |layer: &Layer| paged.resident.contains(&(c, layer.name.clone()));
-            let layers = network.layers.iter();
-            layers.map(|layer| Paging::of(network, layer).filter(|_| !is_resident(layer))).collect()
+            let of = |layer: &Layer| {
+                let name = (c, layer.name.clone());
+                let paging = Paging::of(network, layer).filter(|_| !paged.resident.contains(&name))?;
+                Some(Paging { again: paged.again.contains(&name), ..paging })
+            };
+            network.layers.iter().map(of).collect()
         }
     };
     application

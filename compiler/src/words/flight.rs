@@ -72,11 +72,13 @@ impl Frame {
             let ns = layer.time.map_or(0.0, |time| time.ns) / layer.firings.max(1) as f64;
             let (is_first, is_last) = (firing.firing == 0, firing.firing + 1 == layer.firings);
             match slices[firing.layer].as_slice() {
-                // A layer that is sliced fires once, and uses its slices one after another.
-                [_, _, ..] => {
-                    let all: u64 = slices[firing.layer].iter().sum();
-                    for bytes in &slices[firing.layer] {
-                        frame.phase(ns * *bytes as f64 / all.max(1) as f64, 1, 1);
+                // Each firing of a layer that is sliced uses all slices, one after another.
+                all @ [_, _, ..] => {
+                    let own = all.len() / layer.times_read().max(1) as usize;
+                    let own = all.get(own * firing.firing as usize..own * (firing.firing as usize + 1))?;
+                    let sum: u64 = own.iter().sum();
+                    for bytes in own {
+                        frame.phase(ns * *bytes as f64 / sum.max(1) as f64, 1, 1);
                     }
                 }
                 [_] if is_first || is_last => frame.phase(ns, u64::from(is_first), u64::from(is_last)),

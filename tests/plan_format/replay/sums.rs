@@ -276,7 +276,7 @@ fn width(layer: &Layer) -> u64 {
 fn check_paged(plan: &Plan<'_>) -> Result<u64, Refusal> {
     let (mut at, mut kept) = (0, 0);
     for (c, cnn) in plan.cnns.iter().enumerate() {
-        let before = at;
+        let mut read = 0;
         for layer in &cnn.layers {
             let Some(paged) = &layer.paged else { continue };
             let mut slices = Vec::new();
@@ -294,7 +294,7 @@ fn check_paged(plan: &Plan<'_>) -> Result<u64, Refusal> {
                     });
                     let is_gemm = layer.op == "gemm"
                         && (!is_of_integers(layer) || number(&layer.attributes, "inner")? > 1);
-                    let fits = of_panels && (is_conv || is_gemm) && layer.firings == 1;
+                    let fits = of_panels && (is_conv || is_gemm);
                     if !fits || slopes(layer)?.is_some() || each == 0 || each % 16 != 0 || each >= all {
                         return Err(format!("{} is not sliced so", layer.name));
                     }
@@ -308,7 +308,9 @@ fn check_paged(plan: &Plan<'_>) -> Result<u64, Refusal> {
             kept += stored(plan, layer)?;
             same("slices", &paged.slices, &slices)?;
             same("place in the store", paged.at, at)?;
-            at += slices.iter().sum::<u64>();
+            let bytes = slices.iter().sum::<u64>();
+            at += bytes;
+            read += bytes * if paged.filters.is_some() { layer.firings } else { 1 };
             let n = paged.blocks.len();
             if n == 0 || n > slices.len() || plan.is_edges || slices.contains(&0) {
                 return Err(format!("{} has {n} blocks", layer.name));
@@ -321,7 +323,7 @@ fn check_paged(plan: &Plan<'_>) -> Result<u64, Refusal> {
         same(
             "bytes_read",
             list(plan.value, "cnns")?[c]["bytes_read"].as_u64(),
-            Some(at - before).filter(|n| *n > 0),
+            Some(read).filter(|n| *n > 0),
         )?;
     }
     same("bytes of the store", plan.value["store"]["bytes"].as_u64(), Some(at).filter(|bytes| *bytes > 0))?;

@@ -201,8 +201,6 @@ pub(crate) struct Slice {
     pub bytes: usize,
     /// Their CRC-32C.
     pub checksum: u32,
-    /// How many loads of the frame begin before theirs.
-    pub number: usize,
 }
 
 /// The loads of a frame. Whoever drops it waits for those that have begun.
@@ -214,7 +212,7 @@ pub(crate) struct Loads<'m, S: Store> {
     /// Loads that have begun, and that have ended.
     begun: usize,
     ended: usize,
-    /// Those between, by their numbers modulo [`LOADS_AT_ONCE`].
+    /// Those between, by how many began before them, modulo [`LOADS_AT_ONCE`].
     open: [Option<(&'static Slice, NonNull<u8>)>; LOADS_AT_ONCE],
     failed: Option<StoreError>,
 }
@@ -231,15 +229,15 @@ impl<'m, S: Store> Loads<'m, S> {
     /// Begins to read a slice into a block.
     ///
     /// # Panics
-    /// If the block is too small, or it is another load's turn. In a plan that was checked neither happens.
+    /// If the block is too small, or too many loads are under way. In a plan that was checked neither happens.
     pub fn start<P: Part>(&mut self, memory: &mut Memory<'_, P>, block: Ring<P, u8>, slice: &'static Slice) {
         if self.store.in_place(slice.at, slice.bytes).is_some() {
             return;
         }
-        let Slice { at, bytes, checksum, number } = *slice;
-        assert!(number == self.begun && self.begun - self.ended < LOADS_AT_ONCE);
+        let Slice { at, bytes, checksum } = *slice;
+        assert!(self.begun - self.ended < LOADS_AT_ONCE);
         let block = memory.block(block, bytes);
-        self.open[number % LOADS_AT_ONCE] = Some((slice, block));
+        self.open[self.begun % LOADS_AT_ONCE] = Some((slice, block));
         self.begun += 1;
         // SAFETY: nobody touches the block until `wait` has seen the load's end, by the plan, which was checked; `drop`
         // waits for whatever is left, so that the arena outlives the load.
@@ -257,7 +255,7 @@ impl<'m, S: Store> Loads<'m, S> {
     }
 
     fn wait_for(&mut self, slice: &'static Slice) -> Result<(), StoreError> {
-        while self.ended <= slice.number && self.ended < self.begun {
+        while self.is_open(slice) {
             let open = self.open[self.ended % LOADS_AT_ONCE].take();
             self.ended += 1;
             let ended = self.store.wait();
@@ -273,6 +271,12 @@ impl<'m, S: Store> Loads<'m, S> {
             *self.read += bytes as u64;
         }
         Ok(())
+    }
+
+    /// Whether the load of a slice has begun, and nobody has waited for its end.
+    fn is_open(&self, slice: &Slice) -> bool {
+        let mut open = (self.ended..self.begun).map(|load| self.open[load % LOADS_AT_ONCE]);
+        open.any(|load| load.is_some_and(|(load, _)| load.at == slice.at))
     }
 
     /// Why the last wait was in vain.

@@ -137,7 +137,7 @@ fn running_ahead_takes_no_more() {
         let network = pass::normalise(builtin::network(name).unwrap(), pass::Fusion::Paper);
         let paging = |layer: &crate::network::Layer| {
             let stored = 4 * layer.parameter_elements();
-            (stored > 0).then_some(Paging { stored, slicing: None })
+            (stored > 0).then_some(Paging { stored, slicing: None, again: false })
         };
         let task = CnnTask { paging: network.layers.iter().map(paging).collect(), ..task(&network) };
         let evaluator = Evaluator::new(&task, &timing, StorageModel::Tensors);
