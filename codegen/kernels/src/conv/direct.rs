@@ -154,7 +154,7 @@ impl Loops<'_, '_, '_> {
         let [plane, size] = [conv.channels, 1].map(|n| n * conv.kernel[0] * conv.kernel[1]);
         // Columns of the output for which all tap columns lie within the input.
         let (first, last) = (scenario.columns(0).0, scenario.columns(conv.kernel[1] - 1).0);
-        let inner = first.start..last.end;
+        let inner = first.start.max(last.start)..first.end.min(last.end);
         for (filter, &bias) in bias.iter().enumerate() {
             self.rows.clone().for_each(|y| self.plane_row(filter, y).fill(bias));
             for (channel, weights) in filters[filter * plane..][..plane].chunks_exact(size).enumerate() {
