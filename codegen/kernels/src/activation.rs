@@ -105,10 +105,10 @@ impl Activation {
             Activation::Selu { alpha, gamma } => {
                 each(values, |x| gamma * if x > 0.0 { x } else { alpha * math::exp(x) - alpha });
             }
-            Activation::Sigmoid => sigmoids(values, |_, sigmoid| sigmoid),
+            Activation::Sigmoid => each(values, math::sigmoid),
             Activation::HardSigmoid { alpha, beta } => each(values, |x| clip(alpha * x + beta, 0.0, 1.0)),
             Activation::HardSwish => each(values, |x| x * clip(x * (1.0 / 6.0) + 0.5, 0.0, 1.0)),
-            Activation::Swish => sigmoids(values, |x, sigmoid| x * sigmoid),
+            Activation::Swish => each(values, |x| x * math::sigmoid(x)),
             Activation::Tanh => each(values, math::tanh),
             Activation::Erf => each(values, math::erf),
             Activation::Gelu { tanh: false } => {
@@ -151,17 +151,25 @@ fn each(values: &mut [f32], f: impl Fn(f32) -> f32) {
     }
 }
 
-/// `f` of each element and its sigmoid.
-#[inline(always)]
-fn sigmoids(values: &mut [f32], f: impl Fn(f32, f32) -> f32) {
-    let (groups, rest) = values.as_chunks_mut::<64>();
-    for group in groups {
-        let sigmoids = math::sigmoids(*group);
-        for (x, sigmoid) in group.iter_mut().zip(sigmoids) {
-            *x = f(*x, sigmoid);
+/// Sigmoids, or what [`Activation::Swish`] makes of them: a function of its own, so that no other has the groups on its stack.
+struct Sigmoids<'a> {
+    values: &'a mut [f32],
+    is_swish: bool,
+}
+
+impl Job for Sigmoids<'_> {
+    #[inline(always)]
+    fn run<S: Simd>(self) {
+        let made = |x: f32, sigmoid: f32| if self.is_swish { x * sigmoid } else { sigmoid };
+        let (groups, rest) = self.values.as_chunks_mut::<64>();
+        for group in groups {
+            let sigmoids = math::sigmoids(*group);
+            for (x, sigmoid) in group.iter_mut().zip(sigmoids) {
+                *x = made(*x, sigmoid);
+            }
         }
+        each(rest, |x| made(x, math::sigmoid(x)));
     }
-    each(rest, |x| f(x, math::sigmoid(x)));
 }
 
 /// [`Activation::apply_all`] as work for an instruction set.
@@ -176,6 +184,11 @@ impl Job for Apply<'_> {
     #[allow(unsafe_code, reason = "vector instructions")]
     fn run<S: Simd>(self) {
         let Apply { activation, values, slopes } = self;
+        if matches!(activation, Activation::Sigmoid | Activation::Swish) {
+            let is_swish = activation == Activation::Swish;
+            // SAFETY: this is within a job of this instruction set.
+            return unsafe { S::call(Sigmoids { values, is_swish }) };
+        }
         let Some([low, high]) = activation.bounds() else {
             return activation.apply_portable(values, slopes);
         };
