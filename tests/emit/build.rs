@@ -15,21 +15,21 @@ use super::{inputs, values_of};
 const KINDS: [(&str, &str, &str); 3] = [
     (
         "small",
-        "let mut model = small::Model::new(small::Arena::take().unwrap());
+        "let mut model = small::Model::new(aligned(small::Arena::take().unwrap()));
         model.infer(small::Inputs { input: &input() }, small::Outputs { output: &mut scores });",
         r#"(cnns: [(model: "builtin:resnet8")], threads: 2)"#,
     ),
     (
         "nets::paged",
         "let store = nets::paged::Blocking::new(File(include_bytes!(\"nets/paged/store.bin\")));
-        let mut model = nets::paged::Model::new(nets::paged::Arena::take().unwrap(), store);
+        let mut model = nets::paged::Model::new(aligned(nets::paged::Arena::take().unwrap()), store);
         let outputs = nets::paged::Outputs { output: &mut scores };
         model.infer(nets::paged::Inputs { input: &input() }, outputs).unwrap();",
         r#"(cnns: [(model: "builtin:resnet8")], weights: paged, constraints: (memory: "min"))"#,
     ),
     (
         "piped",
-        "let mut model = piped::Model::new(piped::Arena::take().unwrap());
+        "let mut model = piped::Model::new(aligned(piped::Arena::take().unwrap()));
         model.infer(piped::Inputs { input: &input() }, piped::Outputs { output: &mut scores });",
         r#"(cnns: [(name: "net", model: "builtin:resnet8", partitions: [(name: "a", upto: "stack1_conv2"), (name: "b")])],
             parallel: [["a", "b"]])"#,
@@ -54,6 +54,12 @@ impl nets::paged::ReadAt for File {
         block.copy_from_slice(&self.0[at as usize..][..block.len()]);
         Ok(())
     }
+}
+
+// The arena of each module begins at a cache line.
+fn aligned<T>(arena: &'static mut T) -> &'static mut T {
+    assert_eq!(core::ptr::from_ref(arena).addr() % 64, 0);
+    arena
 }
 
 // `inputs` counts by channels, then rows; here a pixel's channels lie together.

@@ -410,15 +410,15 @@ impl<E: Element, W: Weight> TileWork for Block<'_, '_, E, W> {
             if let Some(bounds) = bounds {
                 return finish_whole::<S, M, N, E>(&tile, bounds, out);
             }
-            let mut all = MaybeUninit::<Tile<S, M, N>>::uninit();
-            let all = if waits { waiting } else { all.as_mut_ptr().cast() };
-            keep::<S, M, N>(&tile, all);
+            let mut room = MaybeUninit::<Tile<S, M, N>>::uninit();
+            let room = if waits { waiting } else { room.as_mut_ptr().cast() };
+            keep::<S, M, N>(&tile, room);
             if waits && !adds {
                 return;
             }
             let slopes = ending.slopes::<S, N, W>(&lanes, panels.steps);
             for i in 0..M {
-                let pixel = all.add(i * N * S::LANES);
+                let pixel = room.add(i * N * S::LANES);
                 let [mut sums] = kept::<S, 1, N>(pixel);
                 if adds {
                     let residual = table.residuals[i].add(first);

@@ -201,7 +201,8 @@ impl TileWork for Block<'_> {
         let left_of = |v: usize| columns.saturating_sub(v * S::LANES);
         // SAFETY: this is within a job of this instruction set. `Product::make` has seen that the rows, columns and steps of
         // all matrices are within their slices, and these are some of them. Vectors of full panels are such, those of
-        // the last one are whole in as many steps as was counted, and parts of vectors touch the columns alone.
+        // the last one are whole in as many steps as was counted, and parts of vectors touch the columns alone. The room is a
+        // tile's.
         unsafe {
             let at: [*const f32; N] = core::array::from_fn(|v| {
                 let (part, v) = if v < full { (0, v) } else { (1, v - full) };
@@ -212,8 +213,8 @@ impl TileWork for Block<'_> {
             });
             let place = |row: usize| self.output.add(row * self.row + j);
             let is_whole = columns >= N * S::LANES;
-            let mut all = MaybeUninit::<Tile<S, M, N>>::uninit();
-            let all: *mut f32 = all.as_mut_ptr().cast();
+            let mut room = MaybeUninit::<Tile<S, M, N>>::uninit();
+            let room: *mut f32 = room.as_mut_ptr().cast();
             let mut sums = [[S::splat(0.0); N]; M];
             match product.start {
                 Start::Rows(start) if self.is_first => {
@@ -235,9 +236,9 @@ impl TileWork for Block<'_> {
                         for (row, v) in (0..M).flat_map(|row| (0..N).map(move |v| (row, v))) {
                             let first = first.add(row * stride).wrapping_add(v * S::LANES);
                             let sum = S::load_part(first, left_of(v));
-                            S::store(all.add((row * N + v) * S::LANES), sum);
+                            S::store(room.add((row * N + v) * S::LANES), sum);
                         }
-                        sums = kept::<S, M, N>(all);
+                        sums = kept::<S, M, N>(room);
                     }
                 }
             }
@@ -249,9 +250,9 @@ impl TileWork for Block<'_> {
             if let Some(bounds) = ending.bounds().filter(|_| is_whole && whole == to - from) {
                 return finish_whole::<S, M, N, f32>(&sums, bounds, place);
             }
-            keep::<S, M, N>(&sums, all);
+            keep::<S, M, N>(&sums, room);
             for (row, left) in rows.iter().enumerate() {
-                let at_row = all.add(row * N * S::LANES);
+                let at_row = room.add(row * N * S::LANES);
                 for step in whole..to - from {
                     let x = S::splat(*left.add(step * left_step));
                     for v in 0..N {

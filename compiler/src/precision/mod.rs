@@ -6,8 +6,9 @@
 //!
 //! 1. The application is planned with floats of 32 bits. If that meets the constraints, it is the answer.
 //! 2. Each layer alone is measured at half and at mixed precision, all others with floats of 32 bits (`accuracy`).
-//! 3. Steps, each of which takes one layer to a lower precision, are put into one order: those first that save most for the
-//!    square of the error that they add, since the squares of independent errors add up (`order`, `savings`).
+//! 3. Steps, each of which takes one layer to a lower precision, are put into one order: to half precision first, then to
+//!    mixed; among these, those first that save most for the square of the error that they add, since the squares of
+//!    independent errors add up (`order`, `savings`).
 //! 4. The first steps of each CNN are taken together and measured. The most that keep within the allowance are found by halving.
 //!    Steps that alone err by more than the allowance come after all others.
 //! 5. The fewest steps are taken whose plan meets the constraints, or those of the smallest plan, if that is asked for

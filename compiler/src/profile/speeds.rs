@@ -2,7 +2,6 @@
 
 /// Which rate a layer shows.
 #[derive(Debug, Clone, Copy)]
-#[allow(dead_code, reason = "not every network has layers of all kinds")]
 pub enum Kind {
     /// That of dense convolutions.
     Dense,

@@ -7,6 +7,7 @@
 mod frames;
 mod machine;
 mod report;
+#[allow(dead_code, reason = "not every network has layers of all kinds")]
 mod speeds;
 #[rustfmt::skip]
 mod table;
