@@ -228,7 +228,7 @@ pub fn convolution_changed(plan: &mut Plan, random: &mut Random) -> Option<()> {
         8 => {
             conv.pre = match &conv.pre {
                 Some(pre) if pre.affine => None,
-                _ => Some(Pre { affine: true, activation: None }),
+                _ => Some(Pre { affine: true, ..Pre::default() }),
             };
         }
         7 => {

@@ -10,6 +10,7 @@
 mod analysis;
 mod data;
 mod harmless;
+mod integers;
 mod loads;
 mod primitives;
 mod schedule;
@@ -229,6 +230,14 @@ fn every_corruption_of_loads_is_rejected() {
         _ => Err("accepted".into()),
     });
     assert!(rejected >= 300);
+}
+
+#[test]
+fn every_corruption_of_integers_is_rejected() {
+    edit_all_of(&integers::subjects(), integers::CORRUPTIONS, EACH, |plan| match check(plan) {
+        Err(violations) if !violations.is_empty() => Ok(()),
+        _ => Err("accepted".into()),
+    });
 }
 
 /// What is written over a row that is still needed would also be found when that row is read: it is found before.

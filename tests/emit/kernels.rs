@@ -20,7 +20,8 @@ use csdfc_codegen::plan::StorageModel;
 use csdfc_codegen::shape::{Order, Shape};
 use csdfc_kernels::sources::SOURCES;
 use csdfc_tests::generate;
-use csdfc_tests::quantised::quantised;
+use csdfc_tests::quantised::{dense_block, quantised};
+use csdfc_tests::random;
 
 /// The forms in which kernels see tensors.
 const ROWS: &str = "rows";
@@ -156,7 +157,7 @@ fn windows() -> Vec<Group> {
     };
     let before = |filters, groups, affine, activation| {
         let (kernel, stride, dilation, pads) = ([3, 2], [1, 2], [1, 1], [1; 4]);
-        let (pre, after) = (Some(Pre { affine, activation }), slopes(&[filters, 1, 1]));
+        let (pre, after) = (Some(Pre { affine, activation, quantisation: None }), slopes(&[filters, 1, 1]));
         let conv = Conv {
             filters,
             kernel,
@@ -177,7 +178,7 @@ fn windows() -> Vec<Group> {
         let conv = Conv { filters, kernel, stride, dilation, pads, groups, bias, pre, residual, activation };
         Operator::Conv(conv)
     };
-    let norm = Some(Pre { affine: true, activation: Some(Function::Relu) });
+    let norm = Some(Pre { affine: true, activation: Some(Function::Relu), quantisation: None });
     let convolutions = vec![
         conv(1, [3, 3], Some(Function::Relu)),
         conv(4, [3, 2], slopes(&[8, 1, 1])),
@@ -544,7 +545,10 @@ pub fn application() -> Application {
             cnns.push(generate::of_network(&name, network, vec![whole]));
         }
     }
-    for (name, network) in [("primitives", by_primitives()), ("views_8", views_of_integers())] {
+    let dense = csdfc::pass::fuse_integers(dense_block(&mut random(1)), csdfc::pass::Fusion::Full);
+    for (name, network) in
+        [("primitives", by_primitives()), ("views_8", views_of_integers()), ("dense_8", dense)]
+    {
         let layers = network.ids().collect();
         let whole = Partition { name: name.into(), layers, processor: "cpu".into(), schedule: None };
         cnns.push(generate::of_network(name, network, vec![whole]));

@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 
 use csdfc::network::{Network, NetworkOutput, Operand};
-use csdfc::pass::integers;
+use csdfc::pass::{Fusion, fuse_integers, integers};
 use csdfc_codegen::bind::Primitive;
 use csdfc_codegen::format::{Element, Quantisation};
 use csdfc_codegen::plan::StorageModel;
-use csdfc_tests::quantised::{quantisation, quantised};
+use csdfc_tests::quantised::{dense_block, quantisation, quantised};
 use csdfc_tests::{generate, random};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
@@ -81,6 +81,29 @@ fn integers_are_the_same_however_they_are_planned() {
         }
     }
     assert!(!is_rare(&executed), "{executed:?}");
+}
+
+/// Batch norms and concats that convolutions do as they gather their windows: what they make as layers of their own.
+#[test]
+fn fused_layers_make_the_same_bytes() {
+    for stream in 0..NETWORKS {
+        let network = dense_block(&mut random(stream));
+        let [fused, norms] =
+            [Fusion::Full, Fusion::Paper].map(|fusion| fuse_integers(network.clone(), fusion));
+        let count = |network: &Network, kind: &str| {
+            network.layers.iter().filter(|layer| layer.operator.kind() == kind).count()
+        };
+        // Only the network's ends are conversions, and none of its layers is left that is no convolution.
+        assert_eq!(count(&fused, "conv") + 3, fused.layers.len(), "{:?}", fused.layers);
+        assert_eq!(count(&fused, "convert"), 2);
+        assert_eq!((count(&norms, "concat"), count(&norms, "batch_norm")), (count(&network, "concat"), 0));
+        let want = bits(&outputs(&network)[0]);
+        for network in [norms, fused] {
+            for (i, found) in outputs(&network).iter().enumerate() {
+                assert_eq!(bits(found), want, "stream {stream}, plan {i}");
+            }
+        }
+    }
 }
 
 /// A network of this layer alone, which reads inputs of the shapes in which it sees its operands.

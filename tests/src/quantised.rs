@@ -3,10 +3,16 @@
 use std::sync::Arc;
 
 use csdfc::network::weights::{Integers, WeightSource, Weights};
-use csdfc::network::{Layer, LayerId, Network, Operand};
+use csdfc::network::{Layer, LayerId, Network, NetworkOutput, Operand};
+use csdfc::pass::integers;
 use csdfc_codegen::bind::Primitive;
 use csdfc_codegen::format::Quantisation;
-use csdfc_codegen::operator::Operator;
+use csdfc_codegen::operator::{BatchNorm, Concat, Conv, Function, Operator};
+use csdfc_codegen::shape::Shape;
+use rand::RngExt;
+use rand_chacha::ChaCha8Rng;
+
+use crate::generate;
 
 /// The network with a conversion to integers and one back after each layer that has a quantisation, and with the weights
 /// and the constant operands of these layers as integers. Layers do not compute on them yet.
@@ -53,6 +59,64 @@ pub fn quantisation([low, high]: [f64; 2]) -> Quantisation {
     let (low, high) = (low.min(0.0), high.max(0.0));
     let scale = ((high - low) / 255.0).max(1e-6) as f32;
     Quantisation { scale, zero_point: (-low / f64::from(scale)).round() as u8 }
+}
+
+/// A block of convolutions, each of which reads what all before it have made, as in DenseNet, and their layers quantised: the
+/// 1×1 ones read a concat by way of a batch norm, and the last one reads it as it is.
+pub fn dense_block(random: &mut ChaCha8Rng) -> Network {
+    let mut network = Network::default();
+    let (height, width) = (random.random_range(3..7), random.random_range(3..9));
+    let mut quantisations = Vec::new();
+    let mut of = |network: &Network, quantisation: Quantisation| {
+        quantisations.resize(network.layers.len(), Some(quantisation));
+    };
+    let conv = |filters, side: usize, bias, activation| {
+        let pads = [side / 2; 4];
+        let (kernel, stride, dilation) = ([side; 2], [1; 2], [1; 2]);
+        Operator::Conv(Conv {
+            filters,
+            kernel,
+            stride,
+            dilation,
+            pads,
+            groups: 1,
+            bias,
+            pre: None,
+            residual: false,
+            activation,
+        })
+    };
+    let activations = [None, Some(Function::Relu), Some(Function::Clip { min: Some(-0.5), max: Some(1.5) })];
+    let image = |channels| Shape::image(channels, height, width);
+    let block = quantisation([-5.0, 4.0]);
+    let mut all = vec![generate::input(&mut network, image(random.random_range(1..20)))];
+    of(&network, block);
+    let mut whole = all[0].clone();
+    for _ in 0..random.random_range(1..4) {
+        let channels = whole.shape.channels();
+        let activation = activations[random.random_range(0..3)].clone();
+        let norm = Operator::BatchNorm(BatchNorm { channels, activation });
+        let x = generate::add(&mut network, norm, vec![whole.clone()], image(channels));
+        of(&network, quantisation([-1.5, 2.0]));
+        let inner = random.random_range(2..20);
+        let reduce = conv(inner, 1, random.random_range(0..2) == 0, Some(Function::Relu));
+        let x = generate::add(&mut network, reduce, vec![x], image(inner));
+        of(&network, quantisation([0.0, 6.0]));
+        let grown = random.random_range(1..9);
+        all.push(generate::add(&mut network, conv(grown, 3, false, None), vec![x], image(grown)));
+        of(&network, block);
+        let read = match random.random_range(0..2) {
+            0 => all.clone(),
+            _ => vec![whole, all[all.len() - 1].clone()],
+        };
+        let channels = read.iter().map(|x| x.shape.channels()).sum();
+        whole = generate::add(&mut network, Operator::Concat(Concat { axis: 1 }), read, image(channels));
+        of(&network, block);
+    }
+    let operand = generate::add(&mut network, conv(5, 1, true, None), vec![whole], image(5));
+    of(&network, quantisation([-8.0, 8.0]));
+    network.outputs.push(NetworkOutput { name: "y".into(), operand });
+    integers(quantised(&network, &quantisations))
 }
 
 /// Weights as integers with a scale for each output channel, a constant operand with one for all.

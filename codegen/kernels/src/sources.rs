@@ -64,6 +64,7 @@ pub const SOURCES: &[(&str, &str)] = &[
     ("quantised/neon.rs", include_str!("quantised/neon.rs")),
     ("quantised/panels.rs", include_str!("quantised/panels.rs")),
     ("quantised/pool.rs", include_str!("quantised/pool.rs")),
+    ("quantised/pre.rs", include_str!("quantised/pre.rs")),
     ("quantised/table.rs", include_str!("quantised/table.rs")),
     ("quantised/tiles.rs", include_str!("quantised/tiles.rs")),
     ("reduce.rs", include_str!("reduce.rs")),

@@ -1,7 +1,7 @@
 //! Constants of kernels of 8-bit integers: from the parameters of a layer to bytes.
 //!
-//! The parameters of a convolution or of a matrix product are its weights, its biases, and after them the scales of the
-//! weights, one for each output channel. All are given as floats: an integer is the quotient of a weight and its scale.
+//! The parameters of a convolution or of a matrix product are its weights, its biases, the scales and shifts of what is
+//! multiplied, if there are any, and after them the scales of the weights, one for each output channel. All are given as floats: an integer is the quotient of a weight and its scale.
 //! Such a layer keeps a byte of each weight, and four of the bias and the multiplier of each output channel. A function of
 //! one element is a table of what it makes of all 256.
 
@@ -9,6 +9,7 @@ use csdfc_kernels::activation::Activation;
 use csdfc_kernels::quantised::binary::{QBinary, QFunction};
 use csdfc_kernels::quantised::conv::QConv;
 use csdfc_kernels::quantised::gemm::QGemm;
+use csdfc_kernels::quantised::pre::QPre;
 
 use crate::format::Quantisation;
 use crate::operator::BinaryFunction;
@@ -27,7 +28,7 @@ pub enum Integers {
         conv: QConv,
         /// Whether there are biases.
         bias: bool,
-        /// Scales of what it reads and makes.
+        /// Scales of what it multiplies and makes.
         scales: [f32; 2],
     },
     /// The same of a matrix product.
@@ -116,7 +117,8 @@ impl Integers {
                     conv.conv.channels / conv.conv.groups * conv.conv.kernel.iter().product::<usize>();
                 let of = |weight: usize| weight / elements.max(1);
                 let units = Units::of(parameters, *bias, *scales, [conv.conv.filters, elements], of)?;
-                conv.pack(&units.weights, &units.biases, &units.multipliers, packed);
+                let constants = before(parameters, *bias, conv)?;
+                conv.pack(&units.weights, &units.biases, &units.multipliers, constants, packed);
             }
             Integers::Gemm { gemm, transposed, bias, image, scales } => {
                 let (inner, units) = (gemm.gemm.inner, gemm.gemm.units);
@@ -212,6 +214,22 @@ fn of_two(function: BinaryFunction, a: f32, b: f32) -> f32 {
     }
 }
 
+/// Scales and shifts of what a convolution multiplies, after its weights and biases, if there are any.
+fn before<'p>(parameters: &'p [Vec<f32>], bias: bool, q: &QConv) -> Result<[&'p [f32]; 2], String> {
+    let first = 1 + usize::from(bias);
+    match (q.pre, parameters.get(first..first + 2)) {
+        (Some(QPre { affine: true, .. }), Some([scales, shifts]))
+            if [scales.len(), shifts.len()] == [q.conv.channels; 2] =>
+        {
+            Ok([scales, shifts])
+        }
+        (Some(QPre { affine: true, .. }), _) => {
+            Err(format!("it has no scale and shift for each of {} channels", q.conv.channels))
+        }
+        _ => Ok([&[]; 2]),
+    }
+}
+
 /// The parameters of sums of products as integers.
 struct Units {
     weights: Vec<i8>,
@@ -236,7 +254,7 @@ impl Units {
         };
         let weights = parameter(0, units * products)?;
         let biases = if bias { parameter(1, units)? } else { &none };
-        let scales = parameter(1 + usize::from(bias), units)?;
+        let scales = parameter(parameters.len().saturating_sub(1), units)?;
         let integer = |(at, &weight): (usize, &f32)| {
             let q = (f64::from(weight) / f64::from(scales[of(at)])).round_ties_even();
             // A quotient of two zeros is no number, and stands for 0.

@@ -13,6 +13,7 @@ use csdfc_kernels::quantised::cast::{Dequantise, Quantise};
 use csdfc_kernels::quantised::conv::QConv;
 use csdfc_kernels::quantised::gemm::QGemm;
 use csdfc_kernels::quantised::pool::QPool;
+use csdfc_kernels::quantised::pre::QPre;
 use csdfc_kernels::quantised::table::Table;
 use csdfc_kernels::rows::RowShape;
 
@@ -27,10 +28,18 @@ use super::kernel::{Kernel, Operand, Site};
 use super::products::{self, ProductRows};
 use super::{own_kernels, translate};
 
-/// Whether this is a convolution of one tensor, with nothing added, that bounds its sums at most.
+/// Whether this is a convolution of one tensor or, if it is dense, of parts of one, with nothing added, that bounds its sums
+/// at most; and, if it is dense, its input before them.
 pub(super) fn is_conv(operator: &Operator, inputs: &[&Shape]) -> bool {
     let Operator::Conv(conv) = operator else { return false };
-    inputs.len() == 1 && conv.pre.is_none() && !conv.residual && bounds_at_most(conv.activation.as_ref())
+    let is_before = |pre: &operator::Pre| {
+        conv.groups == 1 && pre.quantisation.is_some() && bounds_at_most(pre.activation.as_ref())
+    };
+    let is_one = inputs.len() == 1 || (conv.groups == 1 && !inputs.is_empty());
+    is_one
+        && conv.pre.as_ref().is_none_or(is_before)
+        && !conv.residual
+        && bounds_at_most(conv.activation.as_ref())
 }
 
 /// The same of a matrix product by constants.
@@ -93,8 +102,8 @@ fn bounds_at_most(activation: Option<&Function>) -> bool {
 
 /// Bytes of so many parameters of a layer: a byte of each weight, and four of each bias, scale and constant that is a
 /// float.
-pub(super) fn parameter_bytes(operator: &Operator, elements: u64) -> u64 {
-    match beside_weights(operator) {
+pub(super) fn parameter_bytes(operator: &Operator, inputs: &[&Shape], elements: u64) -> u64 {
+    match beside_weights(operator, inputs) {
         Some(beside) => elements + 3 * beside,
         None if has_constant_integers(operator) => elements,
         None => elements * Element::F32.bytes(),
@@ -107,14 +116,15 @@ fn has_constant_integers(operator: &Operator) -> bool {
     binary.constant.as_ref().is_some_and(|constant| constant.quantisation.is_some())
 }
 
-/// Biases and scales of sums of products.
-fn beside_weights(operator: &Operator) -> Option<u64> {
-    let (units, bias) = match operator {
-        Operator::Conv(conv) => (conv.filters, conv.bias),
-        Operator::Gemm(gemm) => (gemm.units, gemm.bias),
+/// Biases and scales of sums of products, and scales and shifts of what they are of.
+fn beside_weights(operator: &Operator, inputs: &[&Shape]) -> Option<u64> {
+    let (units, bias, affine) = match operator {
+        Operator::Conv(conv) => (conv.filters, conv.bias, conv.pre.as_ref().is_some_and(|pre| pre.affine)),
+        Operator::Gemm(gemm) => (gemm.units, gemm.bias, false),
         _ => return None,
     };
-    Some(units as u64 * (1 + u64::from(bias)))
+    let channels: usize = if affine { inputs.iter().map(|part| part.channels()).sum() } else { 0 };
+    Some(units as u64 * (1 + u64::from(bias)) + 2 * channels as u64)
 }
 
 /// Bytes that a layer's parameters take as packed.
@@ -124,7 +134,9 @@ pub(super) fn stored_bytes(operator: &Operator, inputs: &[&Shape], elements: u64
         Operator::Conv(_) | Operator::Gemm(_) => {
             let len = constants::panels(operator, inputs).map(|(part, _)| match part.packing {
                 Packing::Conv { conv, .. } => {
-                    QConv { conv: bare(conv), zero_point: 0, requantise }.packed_len()
+                    let one = Quantisation { scale: 1.0, zero_point: 0 };
+                    QConv { pre: pre(&conv, one, one), conv: bare(conv), zero_point: 0, requantise }
+                        .packed_len()
                 }
                 Packing::Gemm { gemm, .. } => QGemm { gemm, zero_point: 0, requantise }.packed_len(),
                 _ => 0,
@@ -142,7 +154,16 @@ pub(super) fn stored_bytes(operator: &Operator, inputs: &[&Shape], elements: u64
 
 /// The convolution alone.
 fn bare(conv: Conv) -> Conv {
-    Conv { activation: Activation::None, ..conv }
+    Conv { pre: None, activation: Activation::None, ..conv }
+}
+
+/// What becomes of its input, which stands for these numbers, and what that makes for those.
+fn pre(conv: &Conv, read: Quantisation, made: Quantisation) -> Option<QPre> {
+    let Quantisation { scale, zero_point } = read;
+    let read = Dequantise { scale, zero_point };
+    let Quantisation { scale, zero_point } = made;
+    let made = Quantise { scale, zero_point };
+    conv.pre.map(|csdfc_kernels::conv::Pre { affine, activation }| QPre { read, affine, activation, made })
 }
 
 /// What a layer rounds its sums to.
@@ -169,21 +190,27 @@ impl Site<'_> {
     }
 }
 
-/// A convolution.
+/// A convolution, of all its operands.
 pub(super) fn convolution(site: &Site<'_>) -> Result<Choice, String> {
-    let (Operator::Conv(attributes), [x]) = (site.operator, site.inputs.as_slice()) else {
-        return site.unsupported();
-    };
-    let panels = constants::panels(site.operator, &[x.seen]);
-    let (Some((part, _)), Some(input), Some(output)) = (panels, x.image(), site.image()) else {
+    let Operator::Conv(attributes) = site.operator else { return site.unsupported() };
+    let seen: Vec<&Shape> = site.inputs.iter().map(|x| x.seen).collect();
+    let inputs = site.inputs.iter().map(Operand::image).collect();
+    let panels = constants::panels(site.operator, &seen);
+    let (Some((part, _)), Some(inputs), Some(output)) = (panels, inputs, site.image()) else {
         return site.unsupported();
     };
     let Packing::Conv { conv, bias } = part.packing else { return site.unsupported() };
     let [read, made] = site.quantisations()?;
+    if site.inputs.iter().any(|part| part.quantisation != Some(read)) {
+        return Err("its operands are of integers that stand for different numbers".into());
+    }
+    // What is multiplied.
+    let sums = attributes.pre.as_ref().and_then(|pre| pre.quantisation).unwrap_or(read);
     let requantise = requantise(made, attributes.activation.as_ref());
-    let conv = QConv { conv: bare(conv), zero_point: read.zero_point, requantise };
-    let packing = Integers::Conv { conv, bias, scales: [read.scale, made.scale] };
-    let choice = Choice::by_rows(Kernel::rows::<u8, u8>(conv), vec![input], output);
+    let pre = pre(&conv, read, sums);
+    let conv = QConv { conv: bare(conv), pre, zero_point: sums.zero_point, requantise };
+    let packing = Integers::Conv { conv, bias, scales: [sums.scale, made.scale] };
+    let choice = Choice::by_rows(Kernel::rows::<u8, u8>(conv), inputs, output);
     Ok(choice.with(Packing::Integers(packing), 0..part.parameters.end + 1))
 }
 

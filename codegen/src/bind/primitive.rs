@@ -331,7 +331,7 @@ impl Primitive {
     pub fn parameter_bytes(self, operator: &Operator, inputs: &[&Shape], elements: u64) -> u64 {
         match self.elements()[0] {
             _ if self.is_mixed() => mixed::parameter_bytes(operator, inputs, elements),
-            Element::U8 => integers::parameter_bytes(operator, elements),
+            Element::U8 => integers::parameter_bytes(operator, inputs, elements),
             float => elements * float.bytes(),
         }
     }

@@ -207,7 +207,10 @@ impl Panels {
 
     /// Bytes of what lies beside the panels.
     fn beside(self) -> usize {
-        self.len() - self.with(Conv { pre: None, ..*self.conv() }).len()
+        match self {
+            Panels::Integers(integers) => integers.beside(),
+            floats => floats.len() - floats.with(Conv { pre: None, ..*floats.conv() }).len(),
+        }
     }
 }
 

@@ -375,7 +375,7 @@ fn other_scenarios_are_refused() {
     let all = computes(&plain, &[&image]);
     for other in [
         Conv { groups: 2, ..plain.clone() },
-        Conv { pre: Some(Pre { affine: false, activation: Some(Function::Relu) }), ..plain.clone() },
+        Conv { pre: Some(Pre { activation: Some(Function::Relu), ..Pre::default() }), ..plain.clone() },
         Conv { activation: slopes, ..plain.clone() },
     ] {
         assert_eq!(computes(&other, &[&image]), [""; 0], "{other:?}");

@@ -12,14 +12,21 @@ use super::parameters;
 const MOVERS: [&str; 7] =
     ["concat", "slice", "transpose", "depth_to_space", "space_to_depth", "resize", "pad"];
 
-/// Whether an operator's sums of products are of one tensor, with nothing added but biases and at most bounded.
+/// Whether an operator's sums of products have nothing added but biases and are at most bounded. They are of one tensor; those of
+/// a convolution of one group may be of parts of one, and each element of it may be scaled and bounded first, and rounded.
 pub(super) fn is_sum(operator: &Operator, inputs: &[&Shape]) -> bool {
+    let is_one = inputs.len() == 1;
     let is_plain = match operator {
-        Operator::Conv(conv) => conv.pre.is_none() && !conv.residual,
-        Operator::Gemm(_) => true,
+        Operator::Conv(conv) => {
+            let is_before = conv.pre.as_ref().is_none_or(|pre| {
+                conv.groups == 1 && pre.quantisation.is_some() && is_bound(pre.activation.as_ref())
+            });
+            is_before && !conv.residual && (is_one || conv.groups == 1)
+        }
+        Operator::Gemm(_) => is_one,
         _ => false,
     };
-    is_plain && inputs.len() == 1 && is_bound(operator.activation())
+    is_plain && is_bound(operator.activation())
 }
 
 fn is_bound(activation: Option<&Function>) -> bool {
@@ -64,10 +71,12 @@ pub(super) fn moves(operator: &Operator) -> bool {
 }
 
 /// Bytes of a layer's parameters, from how many weights, biases and constants it has: one of each weight, four of each
-/// bias, of the scale of each output channel, and of each constant that is a float.
-pub(super) fn parameter_bytes(operator: &Operator, elements: u64) -> Option<u64> {
+/// bias, of the scale of each output channel, of the scales and shifts of what is multiplied, and of each constant that is a
+/// float.
+pub(super) fn parameter_bytes(operator: &Operator, inputs: &[&Shape], elements: u64) -> Option<u64> {
     match channels_and_biases(operator) {
         Some([channels, biases]) => {
+            let biases = biases.checked_add(before(operator, inputs)? as u64)?;
             let weights = elements.checked_sub(biases)?;
             weights.checked_add(channels.checked_add(biases)?.checked_mul(4)?)
         }
@@ -82,6 +91,20 @@ pub(super) fn constant(operator: &Operator) -> Option<Quantisation> {
     binary.constant.as_ref()?.quantisation
 }
 
+/// What the integers stand for that a convolution multiplies, if it makes them of those that it reads.
+pub(super) fn multiplied(operator: &Operator) -> Option<Quantisation> {
+    let Operator::Conv(conv) = operator else { return None };
+    conv.pre.as_ref()?.quantisation
+}
+
+/// How many scales and shifts a convolution has for what it multiplies.
+fn before(operator: &Operator, inputs: &[&Shape]) -> Option<usize> {
+    match parameters::scales_input(operator) {
+        true => parameters::channels(operator, inputs)?.checked_mul(2),
+        false => Some(0),
+    }
+}
+
 /// Output channels of sums of products, and how many biases they have.
 fn channels_and_biases(operator: &Operator) -> Option<[u64; 2]> {
     match operator {
@@ -93,15 +116,15 @@ fn channels_and_biases(operator: &Operator) -> Option<[u64; 2]> {
 
 /// Bytes that a layer keeps of its parameters, by the rule that the kernels' module `quantised::panels` states: of each
 /// output channel a bias, a multiplier and its weights, of which a convolution but a depthwise one, and a matrix product,
-/// keep an even number; as many zeros as vectors of 8 multipliers read beyond those of a group; rounded up to 64. A function of
-/// one element is a table of 256 bytes. Other constants are a byte for each element.
+/// keep an even number; as many zeros as vectors of 8 multipliers read beyond those of a group; four bytes of each scale and shift
+/// of what a convolution multiplies; rounded up to 64. A function of one element is a table of 256 bytes. Other constants are a byte for each element.
 pub(super) fn stored(operator: &Operator, inputs: &[&Shape]) -> Option<u64> {
     let even = |steps: usize| steps.checked_next_multiple_of(2);
     // Groups, output channels of each, and bytes of the weights of one.
     let (groups, filters, steps) = match (operator, inputs) {
-        (Operator::Conv(conv), [x]) => {
+        (Operator::Conv(conv), _) => {
             let taps = conv.kernel[0].checked_mul(conv.kernel[1])?;
-            let (channels, groups) = (x.channels(), conv.groups.max(1));
+            let (channels, groups) = (parameters::channels(operator, inputs)?, conv.groups.max(1));
             match [channels, conv.filters] == [groups; 2] {
                 true => (1, conv.filters, taps),
                 false => (groups, conv.filters / groups, even(taps.checked_mul(channels / groups)?)?),
@@ -118,5 +141,6 @@ pub(super) fn stored(operator: &Operator, inputs: &[&Shape]) -> Option<u64> {
     };
     let all = groups.checked_mul(filters)?.checked_mul(steps.checked_add(8)?)?;
     let beyond = 4 * (filters.checked_next_multiple_of(8)? - filters);
-    (all.checked_add(beyond)? as u64).checked_next_multiple_of(64)
+    let before = before(operator, inputs)?.checked_mul(4)?;
+    (all.checked_add(beyond)?.checked_add(before)? as u64).checked_next_multiple_of(64)
 }

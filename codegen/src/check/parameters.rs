@@ -167,7 +167,7 @@ pub(super) fn channels(operator: &Operator, inputs: &[&Shape]) -> Option<usize> 
 }
 
 /// Whether a convolution multiplies each channel of its input by a scale, and adds a shift.
-fn scales_input(operator: &Operator) -> bool {
+pub(super) fn scales_input(operator: &Operator) -> bool {
     matches!(operator, Operator::Conv(conv) if conv.pre.as_ref().is_some_and(|pre| pre.affine))
 }
 

@@ -224,15 +224,30 @@ fn check_layer(cnn: &CnnIndex<'_>, l: usize, wrong: &mut dyn FnMut(String)) {
     if stated != writes {
         wrong(format!("it writes {writes}, but `{}` is stored as {stated}", entry.tensor.name));
     }
-    if let Some(quantisation) = integers::constant(&layer.operator) {
+    let within = [
+        ("its constant", integers::constant(&layer.operator)),
+        ("what it multiplies", integers::multiplied(&layer.operator)),
+    ];
+    for (what, quantisation) in within {
+        let Some(quantisation) = quantisation else { continue };
         if primitive.elements != [U8; 2] {
-            wrong(format!(
-                "its constant is kept as 8-bit integers, which `{}` does not read",
-                primitive.name
-            ));
+            wrong(format!("{what} is kept as 8-bit integers, which `{}` does not read", primitive.name));
         }
         if !(quantisation.scale.is_normal() && quantisation.scale > 0.0) {
-            wrong(format!("the scale of its constant is {}, no positive normal number", quantisation.scale));
+            wrong(format!("the scale of {what} is {}, no positive normal number", quantisation.scale));
+        }
+    }
+    let is_conv = matches!(layer.operator, Operator::Conv(_));
+    if let [first, others @ ..] = entry.inputs.as_slice()
+        && is_conv
+        && primitive.elements == [U8; 2]
+    {
+        let of = |read: usize| cnn.layers[read].tensor;
+        for &other in others.iter().filter(|&&other| of(other).quantisation != of(*first).quantisation) {
+            let [first, other] = [*first, other].map(|read| &of(read).name);
+            wrong(format!(
+                "it reads integers of `{other}`, which stand for other numbers than those of `{first}`"
+            ));
         }
     }
     let makes = match &layer.operator {
@@ -298,7 +313,7 @@ mod tests {
                 [(1, 8, false), (1, 8, true), (4, 8, false), (6, 6, false), (12, 24, false), (12, 12, true)]
             {
                 let (kernel, stride, dilation, pads) = ([3, 2], [1, 1], [1, 1], [0; 4]);
-                let pre = affine.then_some(Pre { affine, activation: None });
+                let pre = affine.then_some(Pre { affine, ..Pre::default() });
                 let (filters, bias, residual) = (12, true, false);
                 let conv = Operator::Conv(Conv {
                     filters,
@@ -357,7 +372,7 @@ mod tests {
                 .flat_map(|count| [false, true].map(|is| (count, is)))
                 .flat_map(|(count, is)| [false, true].map(|affine| (count, is, affine)))
             {
-                let pre = affine.then_some(Pre { affine, activation: None });
+                let pre = affine.then_some(Pre { affine, ..Pre::default() });
                 let conv = Operator::Conv(Conv {
                     filters,
                     kernel: [3, 2],
@@ -424,7 +439,7 @@ mod tests {
                 1 => Some(Function::Relu),
                 _ => None,
             };
-            let pre = (random.random_range(0..8) == 0).then_some(Pre { affine: true, activation: None });
+            let pre = (random.random_range(0..8) == 0).then_some(Pre { affine: true, ..Pre::default() });
             let (bias, residual) = (random.random_range(0..2) == 0, false);
             let size = [height, width];
             let made = [0, 1].map(|axis| {

@@ -94,7 +94,7 @@ fn check_parameters(index: &Index<'_>, findings: &mut Findings) {
             let bytes =
                 elements.zip(primitive).and_then(|(elements, primitive)| match primitive.elements[0] {
                     _ if primitive.is_mixed => parameters::mixed_bytes(operator, &inputs),
-                    Element::U8 => integers::parameter_bytes(operator, elements),
+                    Element::U8 => integers::parameter_bytes(operator, &inputs, elements),
                     float => elements.checked_mul(float.bytes()),
                 });
             let what = format!("parameters of layer `{}/{}`", cnn.cnn.name, entry.layer.name);

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::Function;
+use crate::format::Quantisation;
 
 /// Attributes of [`super::Operator::Conv`]. Operands: the image, or its parts, which hold its channels in this order
 /// (`[N, Cᵢ, H, W]`, the Cᵢ adding up to C; several only where `groups` is 1); then, if there is a `residual`, what is
@@ -46,7 +47,7 @@ impl Conv {
 }
 
 /// A batch norm, an activation, or one after the other, that a convolution applies to its input.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pre {
     /// Whether each channel is multiplied by a scale, and a shift added: parameters of the convolution.
@@ -54,6 +55,9 @@ pub struct Pre {
     /// Applied after that. Not a PRelu; of a depthwise convolution nothing but bounds, as Relu and Clip are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub activation: Option<Function>,
+    /// Which numbers the 8-bit integers stand for that the results become, if the convolution is of integers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quantisation: Option<Quantisation>,
 }
 
 /// Attributes of [`super::Operator::ConvTranspose`]. Parameters: filters `[C, filters / groups, kernel_y, kernel_x]`, bias.

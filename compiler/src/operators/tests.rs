@@ -87,7 +87,7 @@ fn convolution_of_several_operands() {
     let parts = [x, y, added].map(Shape::new);
     let expected = [vec![8, 8, 3, 3], vec![8], vec![8], vec![8], vec![8, 1, 1]];
     let adds = Conv {
-        pre: Some(Pre { affine: true, activation: None }),
+        pre: Some(Pre { affine: true, ..Pre::default() }),
         activation: Some(Function::PRelu { slope: vec![8, 1, 1] }),
         ..adds(1)
     };

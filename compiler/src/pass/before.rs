@@ -113,7 +113,7 @@ impl Prologue {
             (Some(first), None) => Some(first.clone()),
             (None, own) => own.map(|own| own.map(Weights::clone)),
         };
-        let pre = Some(Pre { affine: affine.is_some(), activation: then });
+        let pre = Some(Pre { affine: affine.is_some(), activation: then, quantisation: None });
         let mut parameters = reader.parameters.get(..place)?.to_vec();
         parameters.extend(affine.into_iter().flatten());
         parameters.extend(reader.parameters.get(next..)?.iter().cloned());

@@ -25,6 +25,7 @@ mod names;
 pub mod order;
 mod parts;
 mod precision;
+mod prologues;
 mod recognise;
 mod reorder;
 mod residual;
@@ -83,7 +84,7 @@ impl Fusion {
 /// 7. parts: no concat along the channels is read by dense convolutions alone. They read its operands.
 ///
 /// At every level, layers on which no output depends are removed. If no kernel can read an operand as it lies, a layer
-/// of its own moves it. Then layers between 8-bit integers compute on these (`integers`).
+/// of its own moves it. Then layers between 8-bit integers compute on these ([`integers`], [`fuse_integers`]).
 pub fn normalise(mut network: Network, fusion: Fusion) -> Network {
     type Pass = fn(Network) -> Network;
     let passes: [(&str, Pass); 7] = [
@@ -104,7 +105,17 @@ pub fn normalise(mut network: Network, fusion: Fusion) -> Network {
         let span = tracing::info_span!("pass", name, layers = network.layers.len());
         network = span.in_scope(|| pass(network));
     }
-    integers::integers(copies::copies(rewrite::drop_dead(network)))
+    fuse_integers(integers::integers(copies::copies(rewrite::drop_dead(network))), fusion)
+}
+
+/// Does for layers that compute on integers ([`integers`]) what the fifth and the seventh pass of [`normalise`] do for
+/// others. Networks without integers stay as they are.
+pub fn fuse_integers(network: Network, fusion: Fusion) -> Network {
+    if fusion == Fusion::None || network.layers.iter().all(|layer| layer.quantisation.is_none()) {
+        return network;
+    }
+    let network = prologues::of_integers(network);
+    if fusion == Fusion::Full { parts::concats(network) } else { network }
 }
 
 /// The network with zero padding, batch norms and other constants in filters and biases, and with activations that are spelled

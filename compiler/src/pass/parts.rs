@@ -29,6 +29,8 @@ const MOST_POOLS: usize = 16;
 ///
 /// If one reader needs the concat, it remains for all its readers, since its tensor exists anyway. No tensor lives
 /// longer than the concat did: the tensors that are read in its place have its size in sum.
+///
+/// Integers of operands stand for the same numbers as the concat's, or it remains.
 pub(super) fn concats(network: Network) -> Network {
     let goes = without(&network);
     if !goes.contains(&true) {
@@ -107,7 +109,12 @@ fn without(network: &Network) -> Vec<bool> {
     // Parts that each tensor would be of, if all before it that can be in parts were.
     let mut parts: Vec<usize> = Vec::new();
     for layer in &network.layers {
-        let is_whole = |x: &Operand| network.layer(x.layer).shape == x.shape;
+        let is_whole = |x: &Operand| {
+            let read = network.layer(x.layer);
+            let is_moved =
+                !matches!(layer.operator, Operator::Concat(_)) || read.quantisation == layer.quantisation;
+            read.shape == x.shape && is_moved
+        };
         let sum = layer.inputs.iter().fold(0, |sum: usize, x| sum.saturating_add(parts[x.layer.0]));
         let most = match layer.operator {
             Operator::Concat(_) if is_along_channels(layer) && layer.inputs.len() > 1 => MOST_PARTS,

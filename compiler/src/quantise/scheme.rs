@@ -5,6 +5,7 @@ use std::sync::Arc;
 use csdfc_codegen::bind::Primitive;
 use csdfc_codegen::format::Quantisation;
 use csdfc_codegen::operator::{BinaryFunction, Function, Gemm, Operator, PoolKind};
+use petgraph::unionfind::UnionFind;
 
 use super::equalise::values;
 use super::ranges::quantisation;
@@ -53,7 +54,9 @@ impl Scheme {
             network.ids().map(|id| bound(network, &roles, &uses, id)).collect();
         for id in network.ids() {
             let last = bounds[id.0].unwrap_or(id);
-            if roles[id.0] == Role::Computes && is_kept(id.0) {
+            if is_bound_of_norm(network, &uses, id) {
+                roles[id.0] = Role::Floats;
+            } else if roles[id.0] == Role::Computes && is_kept(id.0) {
                 (roles[id.0], roles[last.0]) = (Role::Kept, Role::Kept);
             } else if ranges[last.0].is_none() {
                 (roles[id.0], roles[last.0]) = (Role::Floats, Role::Floats);
@@ -68,26 +71,8 @@ impl Scheme {
             }
         }
         let wanted = wanted(network, &roles, &bounds);
-        let mut tensors: Vec<Option<Quantisation>> =
-            ranges.iter().zip(&wanted).map(|(range, wanted)| range.filter(|_| *wanted)).collect();
-        for id in network.ids().collect::<Vec<_>>().into_iter().rev() {
-            // What only a concat reads has the integers of the concat, which then only moves them.
-            if let Operator::Concat(_) = network.layer(id).operator {
-                for operand in &network.layer(id).inputs {
-                    let is_own =
-                        roles[operand.layer.0] != Role::Moves || !is_single(network.layer(operand.layer));
-                    if is_own && uses[operand.layer.0] == 1 && tensors[operand.layer.0].is_some() {
-                        tensors[operand.layer.0] = tensors[id.0].or(tensors[operand.layer.0]);
-                    }
-                }
-            }
-        }
-        for id in network.ids() {
-            let layer = network.layer(id);
-            if roles[id.0] == Role::Moves && is_single(layer) && tensors[id.0].is_some() {
-                tensors[id.0] = tensors[layer.inputs[0].layer.0];
-            }
-        }
+        let own = ranges.iter().zip(&wanted).map(|(range, wanted)| range.filter(|_| *wanted)).collect();
+        let tensors = shared(network, &roles, own);
         Scheme { roles, tensors, bounds }
     }
 
@@ -205,9 +190,46 @@ fn wanted(network: &Network, roles: &[Role], bounds: &[Option<LayerId>]) -> Vec<
     wanted
 }
 
-/// Whether a layer that moves elements has one operand, whose integers are its own.
-fn is_single(layer: &Layer) -> bool {
-    layer.inputs.len() == 1
+/// Whether a layer bounds what a batch norm makes, and nothing else reads that. Then the two are one layer of floats, and
+/// one rounding is enough.
+fn is_bound_of_norm(network: &Network, uses: &[usize], id: LayerId) -> bool {
+    let Layer { operator: Operator::ElementWise(by), inputs, shape, .. } = network.layer(id) else {
+        return false;
+    };
+    let read = inputs[0].layer;
+    let norm = network.layer(read);
+    matches!(by.function, Function::Relu | Function::Clip { .. })
+        && matches!(norm.operator, Operator::BatchNorm(_))
+        && uses[read.0] == 1
+        && norm.shape == *shape
+}
+
+/// The integers of each tensor, where a layer that moves them has those of its operands: so have all operands of a concat, as
+/// in TFLite, and it need not round them again. Those that several tensors share reach as far as any of them.
+fn shared(network: &Network, roles: &[Role], own: Vec<Option<Quantisation>>) -> Vec<Option<Quantisation>> {
+    let moves = |id: &LayerId| roles[id.0] == Role::Moves && own[id.0].is_some();
+    let mut groups = UnionFind::<usize>::new(own.len());
+    for id in network.ids().filter(moves) {
+        for operand in network.layer(id).inputs.iter().filter(|x| own[x.layer.0].is_some()) {
+            groups.union(id.0, operand.layer.0);
+        }
+    }
+    let mut of_groups: Vec<Option<Quantisation>> = vec![None; own.len()];
+    for id in network.ids().filter(|id| !moves(id)) {
+        let of_group = &mut of_groups[groups.find(id.0)];
+        *of_group = match (*of_group, own[id.0]) {
+            (Some(a), Some(b)) if a != b => Some(both(a, b)),
+            (a, b) => a.or(b),
+        };
+    }
+    let is = |id: LayerId| own[id.0].and_then(|own| of_groups[groups.find(id.0)].or(Some(own)));
+    network.ids().map(is).collect()
+}
+
+/// Integers that stand for all numbers for which either do.
+fn both(a: Quantisation, b: Quantisation) -> Quantisation {
+    let [low, high] = [u8::MIN, u8::MAX].map(|q| [a.number(q), b.number(q)]);
+    quantisation([low[0].min(low[1]), high[0].max(high[1])])
 }
 
 /// Makes the parameters of a layer integers. `read` is what those of its input stand for.

@@ -80,6 +80,31 @@ fn a_small_network_runs_on_integers_and_errs_little() {
     }
 }
 
+/// What a concat reads has the concat's integers, and the batch norm after it goes into the convolution.
+#[test]
+fn a_dense_block_becomes_convolutions_alone() {
+    let mut b = Builder::new(6);
+    let mut whole = b.input("x", [1, 4, 6, 6]).unwrap();
+    for _ in 0..3 {
+        let x = b.batch_norm(&whole).unwrap();
+        let x = b.activation(&x, Function::Relu).unwrap();
+        let x = b.conv(&x, 6, [1, 1], ConvOptions::default()).unwrap();
+        let x = b.activation(&x, Function::Relu).unwrap();
+        let pads = Padding::Each(1);
+        let x = b.conv(&x, 2, [3, 3], ConvOptions { pads, ..ConvOptions::default() }).unwrap();
+        whole = b.concat(&[&whole, &x]).unwrap();
+    }
+    let x = b.conv(&whole, 3, [1, 1], ConvOptions::default()).unwrap();
+    b.output("y", &x).unwrap();
+    let network = b.finish();
+    let made = quantise(network.clone(), &frames(&network, 4), Options::default()).unwrap();
+    let read = import_bytes(&export(&made.network).unwrap(), None, &ImportOptions::default()).unwrap();
+    let network = pass::normalise(read.network, Fusion::Full);
+    let kinds: Vec<&str> = network.layers.iter().map(|layer| layer.operator.kind()).collect();
+    assert_eq!(kinds, [&["input", "convert"][..], &["conv"; 7], &["convert"]].concat());
+    assert!(made.report.outputs[0].error < 0.03, "{:?}", made.report.outputs[0]);
+}
+
 #[test]
 fn the_same_frames_give_the_same_model() {
     let bytes = || export(&quantised(Options::default()).network).unwrap();

@@ -569,9 +569,19 @@ fn layers(plan: &Value, cnn: &Value, partitions: &BTreeMap<&str, usize>) -> Resu
         if op == "resize" && is_weighted && makes == "u8" {
             return Err(format!("{name} makes weighted means of integers"));
         }
+        let before = &stated["attributes"]["pre"];
+        let is_rounded = before["quantisation"]["scale"].as_f64().is_some_and(|scale| scale > 0.0);
+        if !before.is_null() && is_rounded != (reads == "u8") {
+            return Err(format!("{name} reads {reads}, but has a `pre` that is {before}"));
+        }
         let moves_integers = reads == "u8" && makes == "u8" && (moves.contains(&op) || is_max);
+        let mut parts = None;
         for operand in list(stated, "inputs")? {
             let read = text(operand, "tensor")?;
+            let part = quantisations.get(read);
+            if op == "conv" && parts.replace(part).is_some_and(|other| other != part) {
+                return Err(format!("{name} reads integers of `{read}`, which stand for other numbers"));
+            }
             if elements.get(read).is_none_or(|element| element != reads) {
                 return Err(format!("{name} reads {reads}, which `{read}` has not"));
             }

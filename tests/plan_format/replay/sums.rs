@@ -225,11 +225,17 @@ fn parameter_bytes(plan: &Plan<'_>, layer: &Layer) -> Result<u64, Refusal> {
     Ok(match units(layer) {
         Some(units) => {
             let biases = if layer.attributes["bias"] == true { units } else { 0 };
-            numbers - biases + 4 * biases + 4 * units
+            let floats = biases + before(layer);
+            numbers - floats + 4 * floats + 4 * units
         }
         None if has_integers => numbers,
         None => 4 * numbers,
     })
+}
+
+/// Scales and shifts of what a convolution reads.
+fn before(layer: &Layer) -> u64 {
+    if layer.attributes["pre"]["affine"] == true { 2 * channels(layer) } else { 0 }
 }
 
 /// Bytes that a layer of integers keeps.
@@ -242,10 +248,11 @@ fn stored_integers(plan: &Plan<'_>, layer: &Layer, a: &Value) -> Result<u64, Ref
         "conv" => {
             let (groups, filters, window) =
                 (number(a, "groups")?, number(a, "filters")?, product(&a["kernel"])?);
-            match channels(layer) == groups && filters == groups {
+            let kept = match channels(layer) == groups && filters == groups {
                 true => sums(1, filters, window),
                 false => sums(groups, filters / groups, pairs(window * channels(layer) / groups)),
-            }
+            };
+            kept + 4 * before(layer)
         }
         "gemm" => sums(1, number(a, "units")?, pairs(number(a, "inner")?)),
         "element_wise" => 256,

@@ -29,7 +29,7 @@ pub struct Dequantise {
 }
 
 /// A function of an element.
-trait Function<O, I>: Copy {
+pub(super) trait Function<O, I>: Copy {
     fn of(self, x: I) -> O;
 }
 

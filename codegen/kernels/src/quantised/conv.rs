@@ -13,15 +13,19 @@ use super::dense::Dense;
 use super::depthwise::Depthwise;
 use super::integers;
 use super::panels::Panels;
+use super::pre::QPre;
 
-/// A convolution of bytes: `[H, W, channels]` → `[H', W', filters]`. Beyond the image, pixels are the zero point. It has one
-/// operand, and no activation but the bounds of [`Requantise`].
+/// A convolution of bytes: `[H, W, channels]` → `[H', W', filters]`. Beyond the image, pixels are the zero point. Its operands
+/// are the image or, if it has one group, parts of it, which hold its channels in this order. It has no activation but the
+/// bounds of [`Requantise`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct QConv {
     /// The convolution, without [`Conv::pre`], [`Conv::residual`] and [`Conv::activation`].
     pub conv: Conv,
-    /// The input's element that stands for 0.
+    /// What becomes of the input before that. Not of a depthwise convolution.
+    pub pre: Option<QPre>,
+    /// The element that stands for 0 of what is multiplied: of the input or, if there is a [`QConv::pre`], of what that makes.
     pub zero_point: u8,
     /// What becomes of the sums.
     pub requantise: Requantise,
@@ -39,9 +43,17 @@ impl QConv {
         }
     }
 
-    /// Bytes of the packed weights, biases and multipliers.
+    /// Bytes of the packed weights, biases and multipliers, and of the constants of [`QConv::pre`] after them.
     pub const fn packed_len(&self) -> usize {
-        self.panels().len()
+        self.panels().len() + self.beside()
+    }
+
+    /// Bytes of the constants of [`QConv::pre`].
+    pub const fn beside(&self) -> usize {
+        match &self.pre {
+            Some(pre) => pre.len(self.conv.channels),
+            None => 0,
+        }
     }
 
     /// Bytes of an output channel among the packed ones: bias, multiplier and weights.
@@ -50,18 +62,30 @@ impl QConv {
     }
 
     /// Packs `weights` (`[filters, channels / groups, kernel_y, kernel_x]`), `biases` (`[filters]`, or empty) in units of the
-    /// input's scale times that of the filter, and `multipliers` (`[filters]`), these units divided by the output's scale, into
-    /// `out`, which holds [`QConv::packed_len`] bytes.
+    /// input's scale times that of the filter, `multipliers` (`[filters]`), these units divided by the output's scale, and the
+    /// scales and shifts of an affine [`QConv::pre`] (`[channels]` each, else empty) into `out`, which holds
+    /// [`QConv::packed_len`] bytes.
     ///
     /// # Panics
     /// If a slice has another length than is said here.
-    pub fn pack(&self, weights: &[i8], biases: &[i32], multipliers: &[f32], out: &mut [u8]) {
+    pub fn pack(
+        &self,
+        weights: &[i8],
+        biases: &[i32],
+        multipliers: &[f32],
+        constants: [&[f32]; 2],
+        out: &mut [u8],
+    ) {
         let Conv { channels, kernel, groups, .. } = self.conv;
         let (taps, channels) = (kernel[0] * kernel[1], channels / groups);
         let weight = |filter: usize, step: usize| {
             weights[(filter * channels + step % channels) * taps + step / channels]
         };
-        self.panels().pack(self.zero_point, weight, biases, multipliers, out);
+        let (panels, beside) = out.split_at_mut(self.panels().len());
+        self.panels().pack(self.zero_point, weight, biases, multipliers, panels);
+        if let Some(pre) = &self.pre {
+            pre.pack(constants, beside);
+        }
     }
 
     /// Parts into which the output channels may be divided among workers.
@@ -70,7 +94,7 @@ impl QConv {
     }
 }
 
-/// One operand; the constant is packed by [`QConv::pack`].
+/// The operands are the image or its parts; the constant is packed by [`QConv::pack`].
 impl RowKernel<u8, u8> for QConv {
     fn rows(
         &self,
@@ -80,12 +104,12 @@ impl RowKernel<u8, u8> for QConv {
         constants: &[Rows<'_, u8>],
         output: &mut RowsMut<'_, u8>,
     ) {
-        let (isa, input, packed) = (context.isa, operands[0], constants[0].row(0));
+        let (isa, packed) = (context.isa, constants[0].row(0));
         let output = SharedRows::new(output);
         self.conv.deal(context, |tiles| {
             // SAFETY: output channels are each of one call only, and the caller's borrow of the output lasts until all
             // are done.
-            unsafe { make(isa, self, y.clone(), tiles, input, packed, output) }
+            unsafe { make(isa, self, y.clone(), tiles, operands, packed, output) }
         });
     }
 
@@ -107,14 +131,14 @@ pub(super) unsafe fn make(
     q: &QConv,
     y: Range<usize>,
     tiles: Range<usize>,
-    input: Rows<'_, u8>,
+    parts: &[Rows<'_, u8>],
     packed: &[u8],
     output: SharedRows<'_, u8>,
 ) {
     let packed = &packed[..q.packed_len()];
     if q.conv.is_depthwise() {
-        integers::run(isa, Depthwise { q, y, tiles, input, packed, output });
+        integers::run(isa, Depthwise { q, y, tiles, input: parts[0], packed, output });
     } else {
-        integers::run(isa, Dense { q, y, tiles, input, packed, output });
+        integers::run(isa, Dense { q, y, tiles, parts, packed, output });
     }
 }

@@ -9,10 +9,11 @@ use core::ops::Range;
 
 use super::super::arch::PANEL;
 use super::super::conv::Conv;
-use super::super::rows::Rows;
+use super::super::rows::{RowShape, Rows};
 use super::super::shared::SharedRows;
 use super::conv::QConv;
 use super::integers::{Integers, Work};
+use super::pre::CHUNK;
 use super::tiles::{MOST_TILE, Tiles, most};
 
 /// Bytes of the room: at most half of what is nearest to the core.
@@ -29,7 +30,8 @@ pub(super) struct Dense<'a> {
     pub q: &'a QConv,
     pub y: Range<usize>,
     pub tiles: Range<usize>,
-    pub input: Rows<'a, u8>,
+    /// The image, or parts of it.
+    pub parts: &'a [Rows<'a, u8>],
     pub packed: &'a [u8],
     pub output: SharedRows<'a, u8>,
 }
@@ -98,10 +100,10 @@ impl Dense<'_> {
         mut segments: Segments<'_, '_>,
         group: usize,
     ) -> Option<(*const u8, usize)> {
-        let Dense { q, input, .. } = self;
+        let &Dense { q, parts: &[input], .. } = self else { return None };
         let Conv { channels, kernel, stride, pads, groups, .. } = q.conv;
         let steps = channels / groups;
-        let is_pixel = (kernel, stride, pads) == ([1, 1], [1, 1], [0; 4]);
+        let is_pixel = (kernel, stride, pads) == ([1, 1], [1, 1], [0; 4]) && q.pre.is_none();
         if S::SIZE > 1 || S::MIDDLE > 0 || !is_pixel || !steps.is_multiple_of(2) {
             return None;
         }
@@ -178,7 +180,7 @@ impl Block<'_, '_> {
     /// In [`Work::run`]; there is room for them.
     #[inline(always)]
     unsafe fn gather<S: Integers>(&mut self, segments: Segments<'_, '_>, steps: Range<usize>) {
-        let Dense { q, input, .. } = self.dense;
+        let Dense { q, parts, .. } = self.dense;
         let Conv { kernel, stride, dilation, pads, .. } = q.conv;
         let channels = q.conv.channels / q.conv.groups;
         let columns = kernel[1] * channels;
@@ -193,9 +195,14 @@ impl Block<'_, '_> {
                 let iy = (y * stride[0] + ky * dilation[0]).wrapping_sub(pads[0]);
                 // SAFETY: the caller's.
                 unsafe {
-                    match iy < input.shape.height {
-                        true => line.gather::<S>(input.row(iy)),
-                        false => line.put::<S>(0..count, 0, columns, None),
+                    if iy >= parts[0].shape.height {
+                        line.put::<S>(0..count, 0, columns, None);
+                        continue;
+                    }
+                    let mut first = 0;
+                    for part in *parts {
+                        line.gather::<S>(part.row(iy), part.shape, first);
+                        first += part.shape.channels;
                     }
                 }
             }
@@ -289,21 +296,23 @@ struct Line<'l, 'b, 'a> {
 }
 
 impl Line<'_, '_, '_> {
-    /// Gathers the pixels' windows of this row of the image.
+    /// Gathers the pixels' windows of this row of the image, or of a part of it whose channels are those from `first` on.
     ///
     /// # Safety
     /// As [`Block::gather`].
     #[inline(always)]
-    unsafe fn gather<S: Integers>(&self, row: &[u8]) {
-        let Dense { q, input, .. } = self.block.dense;
+    unsafe fn gather<S: Integers>(&self, row: &[u8], shape: RowShape, first: usize) {
+        let Dense { q, .. } = self.block.dense;
         let Conv { kernel, stride, dilation, pads, .. } = q.conv;
-        let width = input.shape.width;
-        let channels = q.conv.channels / q.conv.groups;
+        let width = shape.width;
+        // Of all parts, and of this one.
+        let all = q.conv.channels / q.conv.groups;
+        let channels = all.min(shape.channels);
         let offset = self.block.group * channels;
-        let between = stride[1] * input.shape.channels;
+        let between = stride[1] * shape.channels;
         let (lie_on_end, wide) = match kernel[1] {
             1 => (true, channels),
-            taps => (dilation[1] == 1 && input.shape.channels == channels, taps * channels),
+            taps => (dilation[1] == 1 && shape.channels == all, taps * channels),
         };
         // The pixels whose windows lie within the columns.
         let reach = (kernel[1] - 1) * dilation[1];
@@ -320,17 +329,17 @@ impl Line<'_, '_, '_> {
         unsafe {
             if !whole.is_empty() {
                 let last = (whole.len() - 1) * between + wide;
-                let elements = &row[left(whole.start) * input.shape.channels + offset..][..last];
+                let elements = &row[left(whole.start) * shape.channels + offset..][..last];
                 let at = whole.start - self.x.start..whole.end - self.x.start;
-                self.put::<S>(at, 0, wide, Some((elements, between)));
+                self.put::<S>(at, first, wide, Some((elements, between)));
             }
             for x in self.x.clone().filter(|x| !whole.contains(x)) {
                 let at = x - self.x.start;
                 for kx in 0..kernel[1] {
                     let ix = left(x).wrapping_add(kx * dilation[1]);
-                    let elements = (ix < width)
-                        .then(|| (&row[ix * input.shape.channels + offset..][..channels], between));
-                    self.put::<S>(at..at + 1, kx * channels, channels, elements);
+                    let elements =
+                        (ix < width).then(|| (&row[ix * shape.channels + offset..][..channels], between));
+                    self.put::<S>(at..at + 1, kx * all + first, channels, elements);
                 }
             }
         }
@@ -359,8 +368,24 @@ impl Line<'_, '_, '_> {
         let to = self.to.wrapping_add((pixels.start * span + (from - self.steps.start)) * S::SIZE);
         // SAFETY: the caller's.
         unsafe {
-            match elements {
-                Some((elements, between)) => {
+            match (elements, &q.pre) {
+                (Some((elements, between)), Some(pre)) => {
+                    let (channels, beside) = (q.conv.channels, &self.block.dense.packed[q.panels().len()..]);
+                    let mut made = [0; CHUNK];
+                    for i in 0..pixels.len() {
+                        let pixel = &elements[i * between + (from - step)..][..count];
+                        let mut at = 0;
+                        while at < count {
+                            let channel = (from + at) % channels;
+                            let some = CHUNK.min(count - at).min(channels - channel);
+                            pre.apply(&pixel[at..at + some], channel, beside, &mut made);
+                            let to = to.add((i * span + at) * S::SIZE);
+                            S::gather((made.as_ptr(), 0), (to, 0), [1, some]);
+                            at += some;
+                        }
+                    }
+                }
+                (Some((elements, between)), None) => {
                     let from = elements.as_ptr().wrapping_add(from - step);
                     let shape = match between == count && span == count {
                         true => [1, pixels.len() * count],
@@ -368,7 +393,7 @@ impl Line<'_, '_, '_> {
                     };
                     S::gather((from, between), (to, span), shape);
                 }
-                None => {
+                (None, _) => {
                     for i in 0..pixels.len() {
                         S::fill(to.add(i * span * S::SIZE), count, q.zero_point);
                     }

@@ -28,7 +28,12 @@ impl QGemm {
     /// The same as a convolution of one pixel's window, with the same constant; for tensors whose last dimension is their
     /// channels.
     pub const fn as_conv(&self) -> QConv {
-        QConv { conv: self.gemm.as_conv(), zero_point: self.zero_point, requantise: self.requantise }
+        QConv {
+            conv: self.gemm.as_conv(),
+            pre: None,
+            zero_point: self.zero_point,
+            requantise: self.requantise,
+        }
     }
 
     const fn panels(&self) -> Panels {

@@ -24,6 +24,7 @@ mod integers;
 mod neon;
 mod panels;
 pub mod pool;
+pub mod pre;
 pub mod table;
 mod tiles;
 

@@ -177,7 +177,7 @@ fn shapes_and_rates() {
         }
     }
     fn before(affine: bool, activation: Option<Function>) -> Option<Pre> {
-        Some(Pre { affine, activation })
+        Some(Pre { affine, activation, quantisation: None })
     }
     let table: &[Case] = &[
         ("kernel", pair, |p| operator(p, |conv| conv.kernel = [3, 5]), "output_shape"),

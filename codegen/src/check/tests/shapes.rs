@@ -72,7 +72,13 @@ fn convolutions() {
         |c| c.dilation = [1, 0],
         |c| c.kernel = [3, 9],
         |c| c.pads = [(1 << 31) + 1, 0, 0, 0],
-        |c| c.pre = Some(Pre { affine: true, activation: Some(Function::PRelu { slope: vec![4, 1, 1] }) }),
+        |c| {
+            c.pre = Some(Pre {
+                affine: true,
+                activation: Some(Function::PRelu { slope: vec![4, 1, 1] }),
+                quantisation: None,
+            })
+        },
         |c| c.activation = Some(Function::PRelu { slope: vec![4, 1, 1] }),
     ] {
         assert_eq!(c(wrong), None);

@@ -7,11 +7,13 @@ use super::super::super::elements::{Elements, ElementsMut};
 use super::super::super::gemm::Gemm;
 use super::super::super::kernel::{Context, ElementKernel};
 use super::super::super::quantised::Requantise;
+use super::super::super::quantised::cast::{Dequantise, Quantise};
 use super::super::super::quantised::conv::QConv;
 use super::super::super::quantised::gemm::QGemm;
+use super::super::super::quantised::pre::QPre;
 use super::super::super::testing::Random;
 use super::super::std::{format, vec, vec::Vec};
-use super::{Case, Image, bytes, how, requantised};
+use super::{Case, Image, bytes, element, how, requantised};
 
 fn weights(random: &mut Random, count: usize) -> Vec<i8> {
     bytes(random, count).into_iter().map(|b| b.wrapping_add(128) as i8).collect()
@@ -28,6 +30,23 @@ fn multipliers(random: &mut Random, count: usize, steps: usize) -> Vec<f32> {
 fn biases(random: &mut Random, count: usize) -> Vec<i32> {
     let most = *random.pick(&[0, 100, 10_000, i32::MAX as usize]);
     (0..count).map(|_| (random.within(0, 2 * most) as i64 - most as i64) as i32).collect()
+}
+
+/// What a batch norm and an activation make of an image between two conversions, one after the other.
+fn before(q: &QConv, input: Image, [scales, shifts]: [&[f32]; 2]) -> Image {
+    let Some(QPre { read, affine, activation, made }) = q.pre else { return input };
+    Image::of(input.size, |y, x, c| {
+        let mut value = read.scale * (f32::from(input.at(y, x, c)) - f32::from(read.zero_point));
+        if affine {
+            value = value * scales[c] + shifts[c];
+        }
+        match activation {
+            Activation::Relu => value = value.max(0.0),
+            Activation::Clip { min, max } => value = value.max(min).min(max),
+            _ => {}
+        }
+        element(f64::from(value / made.scale), Requantise { zero_point: made.zero_point, low: 0, high: 255 })
+    })
 }
 
 /// The definition; weights in ONNX order.
@@ -59,21 +78,36 @@ fn textbook(q: &QConv, input: &Image, weights: &[i8], biases: &[i32], multiplier
     })
 }
 
-fn check(random: &mut Random, q: &QConv, size: [usize; 2]) {
+/// Against the definition, of an image in parts of so many channels.
+fn check(random: &mut Random, q: &QConv, size: [usize; 2], parts: &[usize]) {
     let p = &q.conv;
     let input = Image::random(random, [size[0], size[1], p.channels]);
+    let mut first = 0;
+    let parts: Vec<Image> = parts
+        .iter()
+        .map(|&channels| {
+            first += channels;
+            Image::of([size[0], size[1], channels], |y, x, c| input.at(y, x, first - channels + c))
+        })
+        .collect();
+    assert_eq!(first, p.channels);
     let steps = p.channels / p.groups * p.kernel[0] * p.kernel[1];
     let weights = weights(random, p.filters * steps);
     let biases = if random.within(0, 4) == 0 { vec![] } else { biases(random, p.filters) };
     let multipliers = multipliers(random, p.filters, steps);
+    let affine = q.pre.is_some_and(|pre| pre.affine);
+    let constants =
+        if affine { [random.floats(p.channels), random.floats(p.channels)] } else { [vec![], vec![]] };
+    let constants = [&constants[0][..], &constants[1]];
     let mut packed = vec![0xa5; q.packed_len()];
-    q.pack(&weights, &biases, &multipliers, &mut packed);
-    let stored = p.filters * (steps + 8);
+    q.pack(&weights, &biases, &multipliers, constants, &mut packed);
+    let stored = p.filters * (steps + 8) + if affine { 8 * p.channels } else { 0 };
     assert!(packed.len() <= stored + p.filters + 28, "{} for {stored}", packed.len());
-    let want = textbook(q, &input, &weights, &biases, &multipliers);
+    let want = textbook(q, &before(q, input, constants), &weights, &biases, &multipliers);
+    let inputs: Vec<_> = parts.iter().map(|part| (&part.data[..], part.size)).collect();
     let case = Case {
-        what: &|| format!("{q:?} of {size:?}"),
-        inputs: &[(&input.data, input.size)],
+        what: &|| format!("{q:?} of {size:?} in {} parts", parts.len()),
+        inputs: &inputs,
         constants: &[(&packed, [1, 1, packed.len()])],
         output: want.size,
         want: &want.data,
@@ -101,7 +135,16 @@ fn conv(channels: usize, filters: usize, groups: usize, kernel: [usize; 2]) -> C
 }
 
 fn quantised(random: &mut Random, conv: Conv) -> QConv {
-    QConv { conv, zero_point: *random.pick(&[0, 1, 128, 255, 77]), requantise: how(random) }
+    QConv { conv, pre: None, zero_point: *random.pick(&[0, 1, 128, 255, 77]), requantise: how(random) }
+}
+
+/// The same with something before it, whose results are within the bounds of bytes or leave them.
+fn after(random: &mut Random, q: QConv) -> QConv {
+    let read = Dequantise { scale: *random.pick(&[0.01, 0.3]), zero_point: *random.pick(&[0, 100, 255]) };
+    let activations = [Activation::None, Activation::Relu, Activation::Clip { min: -0.5, max: 1.5 }];
+    let made = Quantise { scale: *random.pick(&[0.004, 0.02, 0.1]), zero_point: q.zero_point };
+    let pre = QPre { read, affine: random.within(0, 3) > 0, activation: *random.pick(&activations), made };
+    QConv { pre: Some(pre), ..q }
 }
 
 #[test]
@@ -128,7 +171,32 @@ fn convolutions_are_exact() {
         let least = |axis: usize| reach(axis).saturating_sub(p.pads[axis] + p.pads[axis + 2]).max(1);
         let size = [random.within(least(0), least(0) + 4), random.within(least(1), least(1) + 19)];
         let q = quantised(&mut random, p);
-        check(&mut random, &q, size);
+        check(&mut random, &q, size, &[channels]);
+    }
+}
+
+#[test]
+fn what_is_before_a_convolution_and_concats_are_exact() {
+    let mut random = Random(76);
+    for case in 0..150 {
+        let parts: Vec<usize> =
+            (0..random.within(1, 4)).map(|_| *random.pick(&[1, 2, 3, 7, 32, 65, 100])).collect();
+        let kernel = *random.pick(&[[1, 1], [1, 1], [3, 3], [1, 3], [2, 1]]);
+        // A convolution of one channel by one filter is a depthwise one.
+        let mut p = conv(parts.iter().sum(), random.within(2, 40), 1, kernel);
+        p.stride = *random.pick(&[[1, 1], [1, 1], [2, 1], [1, 2]]);
+        p.dilation = *random.pick(&[[1, 1], [1, 2]]);
+        p.pads = core::array::from_fn(|i| random.within(0, (kernel[i % 2] - 1) * p.dilation[i % 2]));
+        let least = |axis: usize| {
+            let reach = (kernel[axis] - 1) * p.dilation[axis] + 1;
+            reach.saturating_sub(p.pads[axis] + p.pads[axis + 2]).max(1)
+        };
+        let size = [random.within(least(0), least(0) + 3), random.within(least(1), least(1) + 15)];
+        let mut q = quantised(&mut random, p);
+        if case % 3 > 0 {
+            q = after(&mut random, q);
+        }
+        check(&mut random, &q, size, &parts);
     }
 }
 
@@ -149,7 +217,11 @@ fn parts_of_windows_add_up() {
         let mut p = conv(channels, filters, groups, kernel);
         p.pads = [kernel[0] / 2, 0, 0, kernel[1] / 2];
         let q = quantised(&mut random, p);
-        check(&mut random, &q, size);
+        check(&mut random, &q, size, &[channels]);
+        if groups == 1 {
+            let q = after(&mut random, q);
+            check(&mut random, &q, size, &[channels - 129, 129]);
+        }
     }
 }
 
@@ -164,14 +236,14 @@ fn nothing_saturates_on_the_way() {
                 false => conv(channels, 19, 1, [3, 3]),
             };
             let requantise = Requantise { zero_point: 128, low: 0, high: 255 };
-            let q = QConv { conv: p, zero_point, requantise };
+            let q = QConv { conv: p, pre: None, zero_point, requantise };
             let steps = p.channels / p.groups * 9;
             let weights = vec![w; p.filters * steps];
             // A hundred steps of the output from 0, and the sum's last bit is half a step's.
             let sum = steps as i64 * (i64::from(x) - i64::from(zero_point)) * i64::from(w);
             let multipliers = vec![100.0 / sum.unsigned_abs() as f32; p.filters];
             let mut packed = vec![0; q.packed_len()];
-            q.pack(&weights, &[], &multipliers, &mut packed);
+            q.pack(&weights, &[], &multipliers, [&[]; 2], &mut packed);
             let input = Image { size: [5, 9, channels], data: vec![x; 45 * channels] };
             let want = if sum > 0 { 228 } else { 28 };
             let want = vec![want; 3 * 7 * p.filters];

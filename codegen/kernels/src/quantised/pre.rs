@@ -1,0 +1,61 @@
+//! What becomes of a convolution's input as it is gathered: a batch norm, an activation, or both, between integers.
+//!
+//! The arithmetic is that of the layers that the convolution replaces, to the bit: bytes become floats, these are
+//! multiplied, shifted and bounded, and become bytes again. The padding is what stands for 0 after that.
+
+use super::super::activation::{Activation, clip};
+use super::cast::{Dequantise, Function, Quantise};
+use super::panels::NUMBER;
+
+/// Bytes that are made at a time.
+pub(super) const CHUNK: usize = 64;
+
+/// A batch norm, an activation, or one after the other, of the elements that a convolution reads.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct QPre {
+    /// The numbers that the elements stand for.
+    pub read: Dequantise,
+    /// Whether each channel is multiplied by a scale, and a shift added.
+    pub affine: bool,
+    /// What follows: no activation, a Relu or a Clip.
+    pub activation: Activation,
+    /// What the results become.
+    pub made: Quantise,
+}
+
+impl QPre {
+    /// Bytes of the scales and shifts of so many channels.
+    pub(super) const fn len(&self, channels: usize) -> usize {
+        if self.affine { 2 * NUMBER * channels } else { 0 }
+    }
+
+    /// Packs a scale and a shift of each channel into `out`, which holds [`QPre::len`] bytes: first all scales, then all
+    /// shifts, the lowest byte of each first.
+    pub(super) fn pack(&self, constants: [&[f32]; 2], out: &mut [u8]) {
+        let numbers = constants.into_iter().flatten();
+        out.chunks_exact_mut(NUMBER).zip(numbers).for_each(|(to, x)| to.copy_from_slice(&x.to_le_bytes()));
+    }
+
+    /// Makes elements of these, at most [`CHUNK`], which are of the channels from `first` on. `constants` are as
+    /// [`QPre::pack`] makes them.
+    #[inline(always)]
+    pub(super) fn apply(&self, elements: &[u8], first: usize, constants: &[u8], made: &mut [u8; CHUNK]) {
+        // The bounds of any other activation would be none at all, and `bind` gives it none.
+        let [low, high] = self.activation.bounds().unwrap_or([f32::NEG_INFINITY, f32::INFINITY]);
+        let made = made.iter_mut().zip(elements);
+        if self.affine {
+            let (scales, shifts) = constants.split_at(constants.len() / 2);
+            let [scales, shifts] = [scales, shifts].map(|numbers| {
+                let numbers = &numbers[NUMBER * first..][..NUMBER * elements.len()];
+                numbers.as_chunks::<NUMBER>().0
+            });
+            for (((to, &q), scale), shift) in made.zip(scales).zip(shifts) {
+                let x = self.read.of(q) * f32::from_le_bytes(*scale) + f32::from_le_bytes(*shift);
+                *to = self.made.of(clip(x, low, high));
+            }
+        } else {
+            made.for_each(|(to, &q)| *to = self.made.of(clip(self.read.of(q), low, high)));
+        }
+    }
+}
