@@ -5,6 +5,7 @@
 //! BANDWIDTH is in bytes a second, LATENCY in nanoseconds; 0 and 0 read as fast as the system does.
 
 use std::fs::File;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use emitted::{Arena, Fault, Inputs, Loader, Model, Outputs, ReadAt};
@@ -16,22 +17,33 @@ struct Throttled {
     file: File,
     bytes_per_second: f64,
     latency: Duration,
+    /// When the store has ended what was asked of it so far. Readers share it, as they share the store.
+    free: Arc<Mutex<Instant>>,
 }
 
 impl ReadAt for Throttled {
     fn read_at(&mut self, at: u64, block: &mut [u8]) -> Result<(), Fault> {
-        let began = Instant::now();
+        let due = {
+            let mut free = self.free.lock().unwrap();
+            let takes = match self.bytes_per_second {
+                0.0 => Duration::ZERO,
+                rate => self.latency + Duration::from_secs_f64(block.len() as f64 / rate),
+            };
+            *free = Instant::now().max(*free) + takes;
+            *free
+        };
         self.file.read_at(at, block)?;
-        if self.bytes_per_second > 0.0 {
-            let due = self.latency + Duration::from_secs_f64(block.len() as f64 / self.bytes_per_second);
-            if let Some(left) = due.checked_sub(began.elapsed() + AWAKE) {
-                std::thread::sleep(left);
-            }
-            while began.elapsed() < due {
-                std::hint::spin_loop();
-            }
+        if let Some(left) = due.checked_duration_since(Instant::now() + AWAKE) {
+            std::thread::sleep(left);
+        }
+        while Instant::now() < due {
+            std::hint::spin_loop();
         }
         Ok(())
+    }
+
+    fn another(&self) -> Option<Self> {
+        Some(Throttled { file: self.file.try_clone().ok()?, free: self.free.clone(), ..*self })
     }
 }
 
@@ -42,6 +54,7 @@ fn main() {
         file: File::open(store).unwrap(),
         bytes_per_second: bandwidth.parse().unwrap(),
         latency: Duration::from_nanos(latency.parse().unwrap()),
+        free: Arc::new(Mutex::new(Instant::now())),
     };
     let mut model = Model::new(Arena::take().unwrap(), Loader::new(reader).unwrap());
     let input = vec![0.5f32; INPUT];

@@ -103,6 +103,8 @@ enum What { Fail, Short, Flip, Panic }
 #[derive(Default)]
 struct State {
     reads: usize,
+    /// Those by which a loader's thread is spared.
+    by_others: usize,
     fault: Option<(usize, What)>,
     /// Where the bytes of the faulty read begin.
     at: u64,
@@ -112,6 +114,7 @@ struct Faulty {
     bytes: Vec<u8>,
     state: Arc<Mutex<State>>,
     is_slow: bool,
+    has_another: bool,
 }
 
 impl ReadAt for Faulty {
@@ -120,6 +123,7 @@ impl ReadAt for Faulty {
             let mut state = self.state.lock().unwrap();
             let number = state.reads;
             state.reads += 1;
+            state.by_others += usize::from(std::thread::current().name() != Some("weights"));
             let due = state.fault.take_if(|(when, _)| *when == number).map(|(_, what)| what);
             if due.is_some() {
                 state.at = at;
@@ -145,6 +149,11 @@ impl ReadAt for Faulty {
             None => block.copy_from_slice(from),
         }
         Ok(())
+    }
+
+    fn another(&self) -> Option<Self> {
+        let (bytes, state) = (self.bytes.clone(), self.state.clone());
+        self.has_another.then_some(Faulty { bytes, state, is_slow: self.is_slow, has_another: false })
     }
 }
 
@@ -178,10 +187,16 @@ fn expected() -> [f32; 10] {
 }
 
 /// A frame that meets a fault ends with an error, and the next one is right again.
-fn meet_faults<S: Store>(make: impl Fn(Faulty) -> S, kinds: &[What], is_slow: bool) {
+fn meet_faults<S: Store>(
+    make: impl Fn(Faulty) -> S,
+    kinds: &[What],
+    is_slow: bool,
+    has_another: bool,
+) -> Arc<Mutex<State>> {
     let state = Arc::<Mutex<State>>::default();
     let mut arena = Box::new(Arena::new());
-    let mut model = Model::new(&mut arena, make(Faulty { bytes: store(), state: state.clone(), is_slow }));
+    let faulty = Faulty { bytes: store(), state: state.clone(), is_slow, has_another };
+    let mut model = Model::new(&mut arena, make(faulty));
     let expected = expected();
     assert_eq!(frame(&mut model).unwrap(), expected);
     assert_eq!((model.bytes_read(), state.lock().unwrap().reads), (BYTES_READ, READS));
@@ -198,29 +213,50 @@ fn meet_faults<S: Store>(make: impl Fn(Faulty) -> S, kinds: &[What], is_slow: bo
             assert_eq!(model.bytes_read() - read, BYTES_READ);
         }
     }
+    drop(model);
+    state
 }
 
 #[test]
 fn blocking() {
-    meet_faults(Blocking::new, &[What::Fail, What::Short, What::Flip], false);
+    meet_faults(Blocking::new, &[What::Fail, What::Short, What::Flip], false, false);
+}
+
+const KINDS: [What; 4] = [What::Fail, What::Short, What::Flip, What::Panic];
+
+fn loader(reader: Faulty) -> Loader {
+    Loader::new(reader).unwrap()
 }
 
 #[test]
 fn by_a_thread() {
-    let kinds = [What::Fail, What::Short, What::Flip, What::Panic];
-    meet_faults(|reader| Loader::new(reader).unwrap(), &kinds, false);
+    let state = meet_faults(loader, &KINDS, false, false);
+    assert_eq!(state.lock().unwrap().by_others, 0);
 }
 
 #[test]
 fn by_a_thread_that_is_slow() {
-    meet_faults(|reader| Loader::new(reader).unwrap(), &[What::Flip], true);
+    meet_faults(loader, &[What::Flip], true, false);
+}
+
+/// Where it would wait, the model's thread reads as well.
+#[test]
+fn by_two_threads() {
+    let state = meet_faults(loader, &KINDS, false, true);
+    let state = state.lock().unwrap();
+    assert!(0 < state.by_others && state.by_others < state.reads, "{} of {}", state.by_others, state.reads);
+}
+
+#[test]
+fn by_two_threads_of_which_some_reads_are_slow() {
+    meet_faults(loader, &[What::Flip], true, true);
 }
 
 /// A panic of the reader's goes through the frame, and leaves the model as it was.
 #[test]
 fn panics_of_a_blocking_reader() {
     let state = Arc::<Mutex<State>>::default();
-    let reader = Faulty { bytes: store(), state: state.clone(), is_slow: false };
+    let reader = Faulty { bytes: store(), state: state.clone(), is_slow: false, has_another: false };
     let mut arena = Box::new(Arena::new());
     let mut model = Model::new(&mut arena, Blocking::new(reader));
     state.lock().unwrap().fault = Some((READS / 2, What::Panic));

@@ -121,6 +121,15 @@ pub trait ReadAt: Send {
     /// # Errors
     /// When not all could be read.
     fn read_at(&mut self, at: u64, block: &mut [u8]) -> Result<(), Fault>;
+
+    /// Another reader of the same bytes. If there is one, and reading is the processor's work rather than waiting, a `Loader` reads
+    /// by two threads at the same time where the model would only wait.
+    fn another(&self) -> Option<Self>
+    where
+        Self: Sized + 'static,
+    {
+        None
+    }
 }
 
 /// A store that reads when a load begins, and returns when it has ended.
@@ -310,6 +319,7 @@ pub use loader::Loader;
 
 #[cfg(feature = "std")]
 mod loader {
+    use std::boxed::Box;
     use std::fs::File;
     use std::io;
     use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -317,40 +327,57 @@ mod loader {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
     use std::thread::JoinHandle;
+    use std::time::{Duration, Instant};
 
-    use super::{Fault, LOADS_AT_ONCE, Load, ReadAt, STORE_BYTES, Store, crc32c};
+    use super::{Fault, Isa, LOADS_AT_ONCE, Load, ReadAt, STORE_BYTES, Store, crc32c};
 
-    /// Looks of whoever waits before it lets other threads run, and before it sleeps: to be woken takes longer than to read
-    /// most slices.
-    const SPINS: u32 = 100;
-    const YIELDS: u32 = 1000;
+    /// How long whoever waits looks, and lets other threads run between, before it sleeps: to be woken takes longer than to read
+    /// most slices. It is a time, not a number of looks: two threads that let each other run on one processor may stay there,
+    /// but whoever has slept is woken on one that is idle.
+    const LOOKS: Duration = Duration::from_millis(1);
+
+    /// Bytes that a fast reader brings in a nanosecond at least: its work is the processor's, which two threads can share. A slower
+    /// one is waited for, so that the model goes on as soon as it can.
+    const FAST: u64 = 1;
 
     /// A store whose reader has a thread of its own, so that it reads while kernels run.
-    #[derive(Debug)]
     pub struct Loader {
         shared: Arc<Shared>,
         thread: Option<JoinHandle<()>>,
+        /// What reads in the model's thread, where that would wait for the other's reader, which is fast.
+        second: Option<Box<dyn ReadAt>>,
         /// Loads begun, and waited for.
         begun: usize,
         waited: usize,
     }
 
-    #[derive(Debug)]
+    impl core::fmt::Debug for Loader {
+        fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+            let Loader { begun, waited, .. } = self;
+            f.debug_struct("Loader").field("begun", begun).field("waited", waited).finish_non_exhaustive()
+        }
+    }
+
     struct Shared {
+        isa: Isa,
         queue: Mutex<Queue>,
         /// How often the queue has changed, for whoever looks, and that it has, for whoever sleeps.
         changes: AtomicUsize,
         changed: Condvar,
     }
 
-    #[derive(Debug)]
     struct Queue {
         /// By their numbers modulo [`LOADS_AT_ONCE`].
         loads: [State; LOADS_AT_ONCE],
+        /// Loads that somebody has begun to read.
+        taken: usize,
+        /// Whether the last load was read by a fast reader.
+        is_fast: bool,
+        /// Who sleeps until it has changed. If nobody does, the system need not be called.
+        sleepers: usize,
         is_closed: bool,
     }
 
-    #[derive(Debug)]
     enum State {
         None,
         Due(Load),
@@ -378,13 +405,35 @@ mod loader {
         /// # Errors
         /// When there is no thread for it.
         pub fn new(mut reader: impl ReadAt + 'static) -> io::Result<Self> {
-            let queue = Queue { loads: [const { State::None }; LOADS_AT_ONCE], is_closed: false };
-            let (changes, changed) = (AtomicUsize::new(0), Condvar::new());
-            let shared = Arc::new(Shared { queue: Mutex::new(queue), changes, changed });
+            let second = reader.another().map(|reader| Box::new(reader) as Box<dyn ReadAt>);
+            let loads = [const { State::None }; LOADS_AT_ONCE];
+            let shared = Arc::new(Shared {
+                isa: crate::isa(),
+                queue: Mutex::new(Queue { loads, taken: 0, is_fast: false, sleepers: 0, is_closed: false }),
+                changes: AtomicUsize::new(0),
+                changed: Condvar::new(),
+            });
             let of_thread = shared.clone();
             let run = move || of_thread.serve(&mut reader);
             let thread = std::thread::Builder::new().name("weights".into()).spawn(run)?;
-            Ok(Loader { shared, thread: Some(thread), begun: 0, waited: 0 })
+            Ok(Loader { shared, thread: Some(thread), second, begun: 0, waited: 0 })
+        }
+    }
+
+    impl Queue {
+        /// Takes the first load that nobody has taken, if it has begun.
+        fn take(&mut self) -> Option<(usize, Load)> {
+            let place = self.taken % LOADS_AT_ONCE;
+            match std::mem::replace(&mut self.loads[place], State::Reading) {
+                State::Due(load) => {
+                    self.taken += 1;
+                    Some((place, load))
+                }
+                other => {
+                    self.loads[place] = other;
+                    None
+                }
+            }
         }
     }
 
@@ -393,10 +442,14 @@ mod loader {
             self.queue.lock().unwrap_or_else(PoisonError::into_inner)
         }
 
-        /// Tells that the queue has changed. Whoever does so holds it.
-        fn tell(&self) {
+        /// Tells that the queue has changed.
+        fn tell(&self, queue: MutexGuard<'_, Queue>) {
             self.changes.fetch_add(1, Ordering::Release);
-            self.changed.notify_all();
+            let is_heard = queue.sleepers > 0;
+            drop(queue);
+            if is_heard {
+                self.changed.notify_all();
+            }
         }
 
         /// Waits until the queue has changed.
@@ -404,49 +457,54 @@ mod loader {
             let seen = self.changes.load(Ordering::Relaxed);
             let is_same = || self.changes.load(Ordering::Acquire) == seen;
             drop(queue);
-            for look in 0..SPINS + YIELDS {
-                if !is_same() {
-                    break;
-                }
-                if look < SPINS { std::hint::spin_loop() } else { std::thread::yield_now() }
+            let began = Instant::now();
+            while is_same() && began.elapsed() < LOOKS {
+                std::thread::yield_now();
             }
-            let queue = self.lock();
-            let slept = self.changed.wait_while(queue, |_| is_same());
-            slept.unwrap_or_else(PoisonError::into_inner)
+            let mut queue = self.lock();
+            if is_same() {
+                queue.sleepers += 1;
+                let slept = self.changed.wait_while(queue, |_| is_same());
+                queue = slept.unwrap_or_else(PoisonError::into_inner);
+                queue.sleepers -= 1;
+            }
+            queue
+        }
+
+        /// Reads a load that was taken.
+        fn read(&self, reader: &mut (impl ReadAt + ?Sized), place: usize, mut load: Load) {
+            let (at, checksum) = (load.at, load.checksum);
+            let began = Instant::now();
+            let read = catch_unwind(AssertUnwindSafe(|| reader.read_at(at, load.room())));
+            let is_fast = began.elapsed() < Duration::from_nanos(load.bytes as u64 / FAST);
+            let mut result = read.unwrap_or(Err(Fault::Read(0)));
+            if result.is_ok() && crc32c(self.isa, load.room()) != checksum {
+                result = Err(Fault::Checksum);
+            }
+            let mut queue = self.lock();
+            queue.loads[place] = State::Ended(result);
+            queue.is_fast = is_fast;
+            self.tell(queue);
         }
 
         /// Reads load after load, until there will be no more.
         fn serve(&self, reader: &mut impl ReadAt) {
-            let isa = crate::isa();
             let mut queue = self.lock();
-            for number in 0usize.. {
-                let place = number % LOADS_AT_ONCE;
-                let mut load = loop {
-                    match std::mem::replace(&mut queue.loads[place], State::None) {
-                        State::Due(load) => break load,
-                        other => queue.loads[place] = other,
-                    }
-                    if queue.is_closed {
-                        return;
-                    }
+            loop {
+                if let Some((place, load)) = queue.take() {
+                    drop(queue);
+                    self.read(reader, place, load);
+                    queue = self.lock();
+                } else if queue.is_closed {
+                    return;
+                } else {
                     queue = self.wait(queue);
-                };
-                queue.loads[place] = State::Reading;
-                drop(queue);
-                let (at, checksum) = (load.at, load.checksum);
-                let read = catch_unwind(AssertUnwindSafe(|| reader.read_at(at, load.room())));
-                let mut result = read.unwrap_or(Err(Fault::Read(0)));
-                if result.is_ok() && crc32c(isa, load.room()) != checksum {
-                    result = Err(Fault::Checksum);
                 }
-                queue = self.lock();
-                queue.loads[place] = State::Ended(result);
-                self.tell();
             }
         }
     }
 
-    // SAFETY: the thread writes the block of a load before it has ended, and `wait` waits for that. Dropping waits for all.
+    // SAFETY: whoever reads a load writes its block before it has ended, and `wait` waits for that. Dropping waits for all.
     unsafe impl Store for Loader {
         const VERIFIES: bool = true;
 
@@ -454,7 +512,7 @@ mod loader {
             let mut queue = self.shared.lock();
             queue.loads[self.begun % LOADS_AT_ONCE] = State::Due(load);
             self.begun += 1;
-            self.shared.tell();
+            self.shared.tell(queue);
         }
 
         fn wait(&mut self) -> Result<(), Fault> {
@@ -470,7 +528,15 @@ mod loader {
                     State::None => return Ok(()),
                     other => queue.loads[place] = other,
                 }
-                queue = self.shared.wait(queue);
+                let reader = self.second.as_deref_mut().filter(|_| queue.is_fast);
+                queue = match reader.and_then(|reader| Some((reader, queue.take()?))) {
+                    Some((reader, (place, load))) => {
+                        drop(queue);
+                        self.shared.read(reader, place, load);
+                        self.shared.lock()
+                    }
+                    None => self.shared.wait(queue),
+                };
             }
         }
     }
@@ -482,8 +548,7 @@ mod loader {
             }
             let mut queue = self.shared.lock();
             queue.is_closed = true;
-            self.shared.tell();
-            drop(queue);
+            self.shared.tell(queue);
             if let Some(thread) = self.thread.take() {
                 // It catches the reader's panics, and has none of its own.
                 let _ = thread.join();
@@ -501,6 +566,11 @@ mod loader {
                 self.seek(io::SeekFrom::Start(at)).and_then(|_| self.read_exact(block))
             };
             read.map_err(|error| Fault::Read(error.raw_os_error().unwrap_or(0)))
+        }
+
+        #[cfg(unix)]
+        fn another(&self) -> Option<Self> {
+            self.try_clone().ok()
         }
     }
 }
