@@ -222,6 +222,13 @@ fn blocking() {
     meet_faults(Blocking::new, &[What::Fail, What::Short, What::Flip], false, false);
 }
 
+/// A loader may be moved to other threads and shared, as what has only files and numbers may be.
+#[test]
+fn loaders_are_send_and_sync() {
+    fn is<T: Send + Sync>() {}
+    is::<Loader>();
+}
+
 const KINDS: [What; 4] = [What::Fail, What::Short, What::Flip, What::Panic];
 
 fn loader(reader: Faulty) -> Loader {

@@ -7,8 +7,9 @@ use csdfc::network::{Network, NetworkOutput, Operand};
 use csdfc::pass::{Fusion, fuse_integers, integers};
 use csdfc_codegen::bind::Primitive;
 use csdfc_codegen::format::{Element, Quantisation};
+use csdfc_codegen::operator::Function;
 use csdfc_codegen::plan::StorageModel;
-use csdfc_tests::quantised::{dense_block, quantisation, quantised};
+use csdfc_tests::quantised::{after_norm, dense_block, quantisation, quantised};
 use csdfc_tests::{generate, random};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
@@ -102,6 +103,30 @@ fn fused_layers_make_the_same_bytes() {
             for (i, found) in outputs(&network).iter().enumerate() {
                 assert_eq!(bits(found), want, "stream {stream}, plan {i}");
             }
+        }
+    }
+}
+
+/// No kernel has a prologue for all convolutions and all activations: what none does stays a layer.
+#[test]
+fn only_what_a_kernel_does_is_fused() {
+    for (channels, filters, groups, activation, fused) in [
+        (6, 4, 1, None, true),
+        (1, 4, 1, Some(Function::Relu), true),
+        (6, 1, 1, Some(Function::Relu), true),
+        (6, 4, 1, Some(Function::HardSwish), false),
+        (6, 4, 1, Some(Function::LeakyRelu { alpha: 0.1 }), false),
+        (6, 4, 2, None, false),
+        (6, 6, 6, None, false),
+        (1, 1, 1, None, false),
+    ] {
+        let network = after_norm(channels, filters, groups, activation.clone());
+        let found = fuse_integers(network.clone(), Fusion::Full);
+        let what = format!("{channels} channels, {filters} filters, {groups} groups, {activation:?}");
+        assert_eq!(found.layers.len() < network.layers.len(), fused, "{what}");
+        let want = bits(&outputs(&network)[0]);
+        for found in outputs(&found) {
+            assert_eq!(bits(&found), want, "{what}");
         }
     }
 }

@@ -70,22 +70,7 @@ pub fn dense_block(random: &mut ChaCha8Rng) -> Network {
     let mut of = |network: &Network, quantisation: Quantisation| {
         quantisations.resize(network.layers.len(), Some(quantisation));
     };
-    let conv = |filters, side: usize, bias, activation| {
-        let pads = [side / 2; 4];
-        let (kernel, stride, dilation) = ([side; 2], [1; 2], [1; 2]);
-        Operator::Conv(Conv {
-            filters,
-            kernel,
-            stride,
-            dilation,
-            pads,
-            groups: 1,
-            bias,
-            pre: None,
-            residual: false,
-            activation,
-        })
-    };
+    let conv = |filters, side, bias, activation| conv(filters, side, 1, bias, activation);
     let activations = [None, Some(Function::Relu), Some(Function::Clip { min: Some(-0.5), max: Some(1.5) })];
     let image = |channels| Shape::image(channels, height, width);
     let block = quantisation([-5.0, 4.0]);
@@ -117,6 +102,26 @@ pub fn dense_block(random: &mut ChaCha8Rng) -> Network {
     of(&network, quantisation([-8.0, 8.0]));
     network.outputs.push(NetworkOutput { name: "y".into(), operand });
     integers(quantised(&network, &quantisations))
+}
+
+/// A batch norm with an activation, and a 1×1 convolution after it, all quantised.
+pub fn after_norm(channels: usize, filters: usize, groups: usize, activation: Option<Function>) -> Network {
+    let mut network = Network::default();
+    let image = |channels| Shape::image(channels, 4, 5);
+    let x = generate::input(&mut network, image(channels));
+    let norm = Operator::BatchNorm(BatchNorm { channels, activation });
+    let x = generate::add(&mut network, norm, vec![x], image(channels));
+    let operand = generate::add(&mut network, conv(filters, 1, groups, true, None), vec![x], image(filters));
+    network.outputs.push(NetworkOutput { name: "y".into(), operand });
+    let quantisations = [[-2.0, 2.0], [-1.5, 2.5], [-4.0, 4.0]].map(|ends| Some(quantisation(ends)));
+    integers(quantised(&network, &quantisations))
+}
+
+/// A convolution that makes as many rows and columns as it reads.
+fn conv(filters: usize, side: usize, groups: usize, bias: bool, activation: Option<Function>) -> Operator {
+    let (kernel, stride, dilation, pads) = ([side; 2], [1; 2], [1; 2], [side / 2; 4]);
+    let (pre, residual) = (None, false);
+    Operator::Conv(Conv { filters, kernel, stride, dilation, pads, groups, bias, pre, residual, activation })
 }
 
 /// Weights as integers with a scale for each output channel, a constant operand with one for all.

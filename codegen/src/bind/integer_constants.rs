@@ -1,7 +1,8 @@
 //! Constants of kernels of 8-bit integers: from the parameters of a layer to bytes.
 //!
 //! The parameters of a convolution or of a matrix product are its weights, its biases, the scales and shifts of what is
-//! multiplied, if there are any, and after them the scales of the weights, one for each output channel. All are given as floats: an integer is the quotient of a weight and its scale.
+//! multiplied, if there are any, and after them the scales of the weights, one for each output channel. All are given as
+//! floats: an integer is the quotient of a weight and its scale.
 //! Such a layer keeps a byte of each weight, and four of the bias and the multiplier of each output channel. A function of
 //! one element is a table of what it makes of all 256.
 

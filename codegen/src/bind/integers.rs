@@ -26,14 +26,17 @@ use super::constants::{self, Packing};
 use super::integer_constants::{Integers, TABLE, Unary};
 use super::kernel::{Kernel, Operand, Site};
 use super::products::{self, ProductRows};
-use super::{own_kernels, translate};
+use super::{own_kernels, primitive, translate};
 
-/// Whether this is a convolution of one tensor or, if it is dense, of parts of one, with nothing added, that bounds its sums
-/// at most; and, if it is dense, its input before them.
+/// Whether this is a convolution of one tensor or, if it has one group, of parts of one, with nothing added, whose activation
+/// is a bound at most. If it has one group, and is not depthwise, it may have a prologue whose activation is such.
 pub(super) fn is_conv(operator: &Operator, inputs: &[&Shape]) -> bool {
     let Operator::Conv(conv) = operator else { return false };
     let is_before = |pre: &operator::Pre| {
-        conv.groups == 1 && pre.quantisation.is_some() && bounds_at_most(pre.activation.as_ref())
+        conv.groups == 1
+            && !primitive::is_conv(operator, inputs, true)
+            && pre.quantisation.is_some()
+            && bounds_at_most(pre.activation.as_ref())
     };
     let is_one = inputs.len() == 1 || (conv.groups == 1 && !inputs.is_empty());
     is_one
@@ -194,6 +197,9 @@ impl Site<'_> {
 pub(super) fn convolution(site: &Site<'_>) -> Result<Choice, String> {
     let Operator::Conv(attributes) = site.operator else { return site.unsupported() };
     let seen: Vec<&Shape> = site.inputs.iter().map(|x| x.seen).collect();
+    if !is_conv(site.operator, &seen) {
+        return site.unsupported();
+    }
     let inputs = site.inputs.iter().map(Operand::image).collect();
     let panels = constants::panels(site.operator, &seen);
     let (Some((part, _)), Some(inputs), Some(output)) = (panels, inputs, site.image()) else {

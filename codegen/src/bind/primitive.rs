@@ -209,7 +209,7 @@ fn has_own_half_kernel(operator: &Operator) -> bool {
 }
 
 /// Whether this is a convolution, depthwise or not.
-fn is_conv(operator: &Operator, inputs: &[&Shape], depthwise: bool) -> bool {
+pub(super) fn is_conv(operator: &Operator, inputs: &[&Shape], depthwise: bool) -> bool {
     let Operator::Conv(conv) = operator else { return false };
     let &Conv { filters, groups, .. } = conv;
     let parts = inputs.get(..conv.parts(inputs.len())).unwrap_or_default();

@@ -12,14 +12,18 @@ use super::parameters;
 const MOVERS: [&str; 7] =
     ["concat", "slice", "transpose", "depth_to_space", "space_to_depth", "resize", "pad"];
 
-/// Whether an operator's sums of products have nothing added but biases and are at most bounded. They are of one tensor; those of
-/// a convolution of one group may be of parts of one, and each element of it may be scaled and bounded first, and rounded.
+/// Whether an operator's sums of products have nothing added but biases and are at most bounded. They are of one tensor. Those
+/// of a convolution of one group may be of parts of one. If it is not depthwise, each element may be scaled and bounded first,
+/// and rounded.
 pub(super) fn is_sum(operator: &Operator, inputs: &[&Shape]) -> bool {
     let is_one = inputs.len() == 1;
     let is_plain = match operator {
         Operator::Conv(conv) => {
             let is_before = conv.pre.as_ref().is_none_or(|pre| {
-                conv.groups == 1 && pre.quantisation.is_some() && is_bound(pre.activation.as_ref())
+                // Of one channel and one filter, it is depthwise.
+                let is_depthwise = conv.filters == 1 && parameters::channels(operator, inputs) == Some(1);
+                let is_dense = conv.groups == 1 && !is_depthwise;
+                is_dense && pre.quantisation.is_some() && is_bound(pre.activation.as_ref())
             });
             is_before && !conv.residual && (is_one || conv.groups == 1)
         }
@@ -117,7 +121,8 @@ fn channels_and_biases(operator: &Operator) -> Option<[u64; 2]> {
 /// Bytes that a layer keeps of its parameters, by the rule that the kernels' module `quantised::panels` states: of each
 /// output channel a bias, a multiplier and its weights, of which a convolution but a depthwise one, and a matrix product,
 /// keep an even number; as many zeros as vectors of 8 multipliers read beyond those of a group; four bytes of each scale and shift
-/// of what a convolution multiplies; rounded up to 64. A function of one element is a table of 256 bytes. Other constants are a byte for each element.
+/// of what a convolution multiplies; rounded up to 64. A function of one element is a table of 256 bytes. Other constants are a
+/// byte for each element.
 pub(super) fn stored(operator: &Operator, inputs: &[&Shape]) -> Option<u64> {
     let even = |steps: usize| steps.checked_next_multiple_of(2);
     // Groups, output channels of each, and bytes of the weights of one.

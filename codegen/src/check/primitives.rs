@@ -292,6 +292,7 @@ mod tests {
     use super::*;
     use crate::bind;
     use crate::check::tests::plans;
+    use crate::format::Quantisation;
     use crate::operator::{Conv, ConvTranspose, Gemm, Pre};
 
     /// No name is in one table and not in the other.
@@ -439,7 +440,14 @@ mod tests {
                 1 => Some(Function::Relu),
                 _ => None,
             };
-            let pre = (random.random_range(0..8) == 0).then_some(Pre { affine: true, ..Pre::default() });
+            let pre = (random.random_range(0..8) == 0).then(|| Pre {
+                affine: random.random_range(0..4) > 0,
+                activation: [None, Some(Function::Relu), Some(Function::HardSwish)]
+                    [random.random_range(0..3)]
+                .clone(),
+                quantisation: [None, Some(Quantisation { scale: 0.1, zero_point: 3 })]
+                    [random.random_range(0..2)],
+            });
             let (bias, residual) = (random.random_range(0..2) == 0, false);
             let size = [height, width];
             let made = [0, 1].map(|axis| {

@@ -371,8 +371,9 @@ impl Crate<'_> {
                 "## Paged weights\n\n\
                  {} bytes of weights are not in memory: a frame reads them from `store.bin`, slice by slice, into\n\
                  blocks of the arena, as the plan has it. `Model::new` takes the store as its second argument:\n\n\
-                 - `Loader::open(path)`, with `std`, reads the file by a thread of its own, while kernels run;\n  \
-                 `Loader::new` does so by a `ReadAt` of yours\n\
+                 - `Loader::open(path)`, with `std`, reads the file by a thread of its own, while kernels run, and by the\n  \
+                 model's too where that would only wait; `Loader::new` does so by a `ReadAt` of yours, by one thread\n  \
+                 unless it has `another`\n\
                  - `Blocking::new(reader)` reads by a `ReadAt` and waits for it\n\
                  - `InPlace::new(bytes)` has all of it in flash or a mapped file, and neither reads nor copies\n\
                  - what implements `Store` begins a load and is waited for: DMA, say\n\n\

@@ -3,7 +3,7 @@
 //! Where a convolution made the tensor that they read, [`super::fold::affine`] and [`super::fuse::activations`] have already
 //! moved them into that convolution. They are left behind a concat, a pool or a sum that others read too, as in DenseNet and in
 //! ResNet's second version. There their tensor is as large as the one that they read. A convolution that does their work as it
-//! loads its input needs no such tensor.
+//! loads its input needs no such tensor. (What a quantised model has there, between conversions: `prologues`.)
 
 use csdfc_codegen::operator::{Conv, Function, Operator, Pre};
 

@@ -17,8 +17,8 @@ use super::rewrite::drop_dead;
 use crate::network::weights::Weights;
 use crate::network::{Layer, LayerId, Network, Operand};
 
-/// Moves batch norms, with their activations, into the convolutions of integers that alone read what becomes of them. A
-/// window of several pixels would do their work several times, so its convolution stays as it is.
+/// Moves batch norms, with their activations, into the convolutions of integers that alone read what becomes of them, if a kernel
+/// does both. A window of several pixels would do their work several times, so its convolution stays as it is.
 pub(super) fn of_integers(mut network: Network) -> Network {
     let mut readers: Vec<usize> = network.readers().iter().map(Vec::len).collect();
     for output in &network.outputs {

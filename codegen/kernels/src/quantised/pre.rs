@@ -41,7 +41,7 @@ impl QPre {
     /// [`QPre::pack`] makes them.
     #[inline(always)]
     pub(super) fn apply(&self, elements: &[u8], first: usize, constants: &[u8], made: &mut [u8; CHUNK]) {
-        // The bounds of any other activation would be none at all, and `bind` gives it none.
+        // `bind` gives no other activation, which would have no bounds.
         let [low, high] = self.activation.bounds().unwrap_or([f32::NEG_INFINITY, f32::INFINITY]);
         let made = made.iter_mut().zip(elements);
         if self.affine {

@@ -344,8 +344,9 @@ mod loader {
     pub struct Loader {
         shared: Arc<Shared>,
         thread: Option<JoinHandle<()>>,
-        /// What reads in the model's thread, where that would wait for the other's reader, which is fast.
-        second: Option<Box<dyn ReadAt>>,
+        /// What reads in the model's thread, where that would wait for the other's reader, which is fast. Nobody waits for the
+        /// mutex: with it, a loader can be shared whether or not a reader can.
+        second: Option<Mutex<Box<dyn ReadAt>>>,
         /// Loads begun, and waited for.
         begun: usize,
         waited: usize,
@@ -405,7 +406,7 @@ mod loader {
         /// # Errors
         /// When there is no thread for it.
         pub fn new(mut reader: impl ReadAt + 'static) -> io::Result<Self> {
-            let second = reader.another().map(|reader| Box::new(reader) as Box<dyn ReadAt>);
+            let second = reader.another().map(|reader| Mutex::new(Box::new(reader) as Box<dyn ReadAt>));
             let loads = [const { State::None }; LOADS_AT_ONCE];
             let shared = Arc::new(Shared {
                 isa: crate::isa(),
@@ -528,11 +529,12 @@ mod loader {
                     State::None => return Ok(()),
                     other => queue.loads[place] = other,
                 }
-                let reader = self.second.as_deref_mut().filter(|_| queue.is_fast);
+                let reader = self.second.as_mut().filter(|_| queue.is_fast);
                 queue = match reader.and_then(|reader| Some((reader, queue.take()?))) {
                     Some((reader, (place, load))) => {
                         drop(queue);
-                        self.shared.read(reader, place, load);
+                        let reader = reader.get_mut().unwrap_or_else(PoisonError::into_inner);
+                        self.shared.read(&mut **reader, place, load);
                         self.shared.lock()
                     }
                     None => self.shared.wait(queue),
