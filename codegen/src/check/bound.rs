@@ -37,7 +37,7 @@
 //! producer's last firing.
 //!
 //! Partitions that run at the same time have no common line of time. Their bound is the sum of their own peaks and of
-//! the rings that they share, each as a whole.
+//! the rings that they share, each as a whole. A ring between stages is shared in this sense wherever one of them runs.
 //!
 //! # What the certificate says
 //! Its witness names the rings that occupy bytes at the peak, and how many bytes together. The checker finds that
@@ -167,9 +167,14 @@ impl<'a> Moments<'a> {
             if homes.is_empty() {
                 homes = (0..members.len()).filter(|&m| passes(&members[m])).collect();
             }
+            // A cut ring is whole beside a partition that runs while another one uses it.
+            let is_alone = |home: usize| {
+                let others = life.partitions.iter().filter(|&&q| q != members[home]);
+                !life.store.is_cut() || !others.copied().any(|q| self.index.concurrent[members[home]][q])
+            };
             match homes[..] {
                 [] => {}
-                [home] if !life.store.is_cut() => own[home][life.number] = true,
+                [home] if is_alone(home) => own[home][life.number] = true,
                 _ => shared.push(life),
             }
         }

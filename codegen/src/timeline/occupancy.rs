@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::check::{self, Event, Resolved};
 
-use super::simulate::Simulated;
+use super::simulate::{Firing, Simulated};
 use super::{Life, first_places};
 
 /// What is seen of a firing.
@@ -29,11 +29,20 @@ pub(super) fn occupancy(resolved: &Resolved<'_>, run: &Simulated) -> (Vec<Life>,
     let mut events = Vec::new();
     for (c, stores) in resolved.stores.iter().enumerate() {
         let cnn = &resolved.index.cnns[c];
-        // Rings between stages are in use throughout: from when the first stage starts to when the last one ends.
         let of_cnn = || cnn.partitions.iter().flat_map(|p| &run.firings[run.of_partition[*p].clone()]);
-        let from_ns = of_cnn().map(|firing| firing.start_ns).fold(f64::INFINITY, f64::min).min(run.ns);
-        let to_ns = of_cnn().map(|firing| firing.end_ns).fold(from_ns, f64::max);
         for (s, store) in stores.iter().enumerate().filter(|(_, store)| store.is_cut()) {
+            // Rings between stages are in use throughout: from when the first stage starts to when the last one ends, or
+            // to the last firing of a later group that reads them.
+            let producer = cnn.layers[store.tensor].partition;
+            let uses = |firing: &&Firing| {
+                let p = firing.partition;
+                p == producer
+                    || resolved.index.concurrent[p][producer]
+                    || store.readers.contains(&firing.layer)
+            };
+            let uses = || of_cnn().filter(uses);
+            let from_ns = uses().map(|firing| firing.start_ns).fold(f64::INFINITY, f64::min).min(run.ns);
+            let to_ns = uses().map(|firing| firing.end_ns).fold(from_ns, f64::max);
             let steps = vec![(from_ns, 0..store.ring_rows), (to_ns, 0..0)];
             lives.push(Life { place: firsts[c] + s, frame: 0, steps });
             let bytes = store.bytes() as i64;

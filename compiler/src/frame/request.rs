@@ -42,7 +42,7 @@ pub struct Request {
     /// `ring_rows` times the bytes of a row.
     pub bytes: u64,
     /// The first firing of the writer and the last firing of the last reader, both included, on the CNN's time line. A
-    /// ring between partitions that run at the same time is live during all firings of these partitions.
+    /// ring between partitions that run at the same time is live during all firings of these partitions, too.
     pub live: (usize, usize),
     /// The partition that it is counted in, as an index into [`CnnTask::partitions`].
     pub partition: usize,
@@ -205,8 +205,10 @@ impl RequestBuilder<'_> {
             None => height,
         };
         let live = if pipelined {
-            let starts = touched.iter().map(|p| self.windows[*p].start);
-            let ends = touched.iter().map(|p| self.windows[*p].end.saturating_sub(1));
+            let stages = || touched.iter().filter(|&&p| p == partition || self.task.together[partition][p]);
+            let starts = stages().map(|p| self.windows[*p].start);
+            let reads = readers.iter().filter_map(|reader| self.span[reader.0]).map(|span| span.1);
+            let ends = stages().map(|p| self.windows[*p].end.saturating_sub(1)).chain(reads);
             (starts.min().unwrap_or(0), ends.max().unwrap_or(0))
         } else {
             let begin = self.span[tensor.0].map_or(0, |span| span.0);

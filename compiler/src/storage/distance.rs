@@ -36,7 +36,10 @@ pub(super) fn links(storage: &Storage<'_>, items: &[Item<'_>], row_by_row: RowBy
         if one.bytes == 0 || other.bytes == 0 {
             continue;
         }
+        // A ring between stages shares no byte with one that lives at the same time, in use or not.
         let whole = at_once
+            || one.pipelined
+            || other.pipelined
             || one.filling.is_none() && other.filling.is_none()
             || sharing.apart.binary_search(&(a, b)).is_ok();
         let (above, below) = if whole {

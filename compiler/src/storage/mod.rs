@@ -214,13 +214,19 @@ impl<'a> Storage<'a> {
                 best = Peak { bytes: peak.bytes, firings: vec![(cnn, peak.firing)], stored };
             }
         }
+        let together = self.together();
+        // Whether another partition uses a ring between stages while this one runs.
+        let is_between = |item: &Item<'_>, member: (usize, usize)| {
+            let runs_too = |p: &usize| together.binary_search(&(member, (item.cnn, *p))).is_ok();
+            item.request.pipelined && item.request.touched.iter().any(runs_too)
+        };
         for element in self.elements.iter().filter(|element| element.len() > 1) {
             let home = |item: &Item<'_>| match counts(item.request) {
                 true => self.homes(item, element),
                 false => Vec::new(),
             };
             let homes: Vec<Vec<usize>> = items.iter().map(home).collect();
-            let is_own = |i: usize| homes[i].len() == 1 && !items[i].request.pipelined;
+            let is_own = |i: usize| homes[i].len() == 1 && !is_between(&items[i], element[homes[i][0]]);
             let shared = (0..items.len()).filter(|i| !homes[*i].is_empty() && !is_own(*i));
             let mut stored: Vec<Stored> =
                 shared.map(|item| Stored { item, bytes: 0..items[item].request.bytes }).collect();

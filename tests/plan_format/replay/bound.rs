@@ -18,6 +18,7 @@ fn of_element(plan: &Plan<'_>, element: &[usize], counts: &dyn Fn(&Ring) -> bool
                 let [begin, end] = window(plan, element[m]);
                 plan.partitions[element[m]].cnn == c && ring.life[0] < end && begin <= ring.life[1]
             };
+            let is_alone = |p: usize| !ring.partitions.iter().any(|&q| q != p && plan.together[p][q]);
             match users.as_slice() {
                 [] if ring.is_cut() => {}
                 [] => {
@@ -28,7 +29,7 @@ fn of_element(plan: &Plan<'_>, element: &[usize], counts: &dyn Fn(&Ring) -> bool
                         _ => bytes += ring.bytes(),
                     }
                 }
-                [m] if !ring.is_cut() => own[*m].push(s),
+                [m] if !ring.is_cut() || is_alone(element[*m]) => own[*m].push(s),
                 _ => bytes += ring.bytes(),
             }
         }
