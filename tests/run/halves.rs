@@ -115,10 +115,13 @@ fn halves_are_the_same_however_they_are_planned() {
             let tensors = textbook::evaluate(&drawn, &inputs);
             for (output, value) in drawn.outputs.iter().zip(&outputs[0][0]) {
                 let of = output.operand.layer.0;
-                let largest = tensors[..=of].iter().flatten().fold(0.0, |a: f64, b| a.max(b.abs()));
-                for (want, got) in tensors[of].iter().zip(floats(value)) {
-                    let error = (want - f64::from(*got)).abs();
-                    assert!(error <= TOLERANCE * largest, "stream {stream}: {got}, not {want} of {largest}");
+                let finite = tensors[..=of].iter().flatten().filter(|x| x.is_finite());
+                let largest = finite.fold(0.0, |a: f64, b| a.max(b.abs()));
+                for (&want, got) in tensors[of].iter().zip(floats(value).iter().copied().map(f64::from)) {
+                    // A window that lies in the padding alone has no largest element, and no mean.
+                    let same = got == want || got.is_nan() && want.is_nan();
+                    let near = same || (want - got).abs() <= TOLERANCE * largest;
+                    assert!(near, "stream {stream}: {got}, not {want} of {largest}");
                 }
             }
         }

@@ -265,8 +265,8 @@ fn resize(resize: &Resize, x: Tensor<'_>, o: &[usize]) -> f64 {
         Coordinates::Asymmetric => y * own / size,
         Coordinates::TfCropAndResize(crop) => {
             let [from, to] = [crop.from[0], crop.to[0]].map(f64::from);
-            let part = if size == 1.0 { 0.5 } else { y / (size - 1.0) };
-            (own - 1.0) * (from + (to - from) * part)
+            let (part, parts) = if size == 1.0 { (1.0, 2.0) } else { (y, size - 1.0) };
+            (own - 1.0) * (from * parts + (to - from) * part) / parts
         }
         _ => unreachable!("no test has other coordinates"),
     };
