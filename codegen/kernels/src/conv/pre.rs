@@ -123,12 +123,31 @@ impl<E: Element> Load<E> for Loaded<'_, E> {
         // SAFETY: the caller's; these elements are within the block, and no others that have been loaded are touched.
         unsafe {
             if constants.is_none() && activation == Activation::None {
-                for (i, pixel) in pixels.iter().enumerate() {
-                    widen::<S, E>(pixel, to.add(i * stride), steps);
-                }
+                S::call(Widen { pixels, steps, to, stride });
             } else {
                 S::call(Transform { activation, constants, pixels, steps, to });
             }
+        }
+    }
+}
+
+/// The first `steps` elements of each pixel that has any are to be at `to`, as floats, each pixel `stride` after the last. It
+/// is a function of its own, since the closures that load tiles are not compiled for the instruction set.
+struct Widen<'a, E> {
+    pixels: &'a [&'a [E]],
+    steps: usize,
+    to: *mut f32,
+    stride: usize,
+}
+
+impl<E: Element> Job for Widen<'_, E> {
+    #[inline(always)]
+    #[allow(unsafe_code, reason = "vector instructions")]
+    fn run<S: Simd>(self) {
+        let Widen { pixels, steps, to, stride } = self;
+        for (i, pixel) in pixels.iter().enumerate() {
+            // SAFETY: this is within a job of this instruction set, and the block has room for the pixel's whole vectors.
+            unsafe { widen::<S, E>(pixel, to.add(i * stride), steps) }
         }
     }
 }

@@ -1,5 +1,9 @@
 //! Depthwise convolution: each channel has a filter of its own, and channels lie side by side in vectors.
+//!
+//! Filters 3 or 5 wide have code of their own for whole lines (`line`). This file has the code for all filters.
 #![allow(unsafe_code, reason = "vector instructions; each block says why it is sound")]
+
+mod line;
 
 use core::ops::Range;
 
@@ -13,6 +17,7 @@ use super::super::tile::{Ending, MOST_WAITING, Settle, Tile, Waiting, begin, fin
 use super::super::weight::{Lanes, Weight};
 use super::pre::Before;
 use super::{Conv, inside};
+use line::Line;
 
 /// The convolution's rows `y` and panels `tiles`.
 pub(super) struct Depthwise<'a, E, W> {
@@ -36,12 +41,9 @@ impl<E: Element, W: Weight> Job for Depthwise<'_, E, W> {
         for y in self.y.clone() {
             // SAFETY: this is within a job of this instruction set.
             unsafe {
-                // Filters of the usual widths have code of their own.
-                match (self.before, self.p.kernel[1]) {
-                    (Some(_), _) => S::call(Row::<_, _, 0, true> { conv: &self, y }),
-                    (None, 3) => S::call(Row::<_, _, 3, false> { conv: &self, y }),
-                    (None, 5) => S::call(Row::<_, _, 5, false> { conv: &self, y }),
-                    (None, _) => S::call(Row::<_, _, 0, false> { conv: &self, y }),
+                match self.before {
+                    Some(_) => S::call(Row::<_, _, true> { conv: &self, y }),
+                    None => S::call(Row::<_, _, false> { conv: &self, y }),
                 }
             }
         }
@@ -51,39 +53,50 @@ impl<E: Element, W: Weight> Job for Depthwise<'_, E, W> {
 /// Input rows whose places are looked up once for an output row; taps beyond look theirs up each time.
 const CACHED: usize = 8;
 
-/// One output row of a convolution whose filters are `K` wide, or of any width if that is 0; `PRE` if something becomes
-/// of its input.
-struct Row<'a, E, W, const K: usize, const PRE: bool> {
+/// One output row; `PRE` if something becomes of its input.
+struct Row<'a, E, W, const PRE: bool> {
     conv: &'a Depthwise<'a, E, W>,
     y: usize,
 }
 
-impl<E: Element, W: Weight, const K: usize, const PRE: bool> Job for Row<'_, E, W, K, PRE> {
+impl<E: Element, W: Weight, const PRE: bool> Job for Row<'_, E, W, PRE> {
     #[inline(always)]
     fn run<S: Simd>(self) {
         let Depthwise { p, input, output, .. } = self.conv;
         let (width, size) = (output.width(), input.shape.width);
-        let whole = |x: usize| columns(p, x, size).len() == p.kernel[1];
+        let whole = whole(p, size, width);
+        let line = if PRE { None } else { Line::of(self.conv, self.y, &whole) };
         let mut waiting = Waiting::new();
         let mut x = 0;
         while x < width {
             let (Row { conv, y }, waiting) = (&self, &mut waiting);
+            let left = if whole.contains(&x) { whole.end - x } else { 0 };
             // SAFETY: this is within a job of this instruction set.
             unsafe {
-                // The windows between two inner ones are inner ones.
-                if whole(x) && x + 8 <= width && whole(x + 7) {
-                    S::call(Pixels::<_, _, K, 8, 1, PRE> { conv, y: *y, x, waiting });
+                if let Some(line) = line.as_ref().filter(|line| line.begin() == x) {
+                    line.call::<S>();
+                    x = line.end();
+                } else if left >= 8 {
+                    S::call(Pixels::<_, _, 8, 1, PRE> { conv, y: *y, x, waiting });
                     x += 8;
-                } else if whole(x) && x + 4 <= width && whole(x + 3) {
-                    S::call(Pixels::<_, _, K, 4, 2, PRE> { conv, y: *y, x, waiting });
+                } else if left >= 4 {
+                    S::call(Pixels::<_, _, 4, 2, PRE> { conv, y: *y, x, waiting });
                     x += 4;
                 } else {
-                    S::call(Pixels::<_, _, 0, 1, 4, PRE> { conv, y: *y, x, waiting });
+                    S::call(Pixels::<_, _, 1, 4, PRE> { conv, y: *y, x, waiting });
                     x += 1;
                 }
             }
         }
     }
+}
+
+/// The output columns, of so many, whose windows have all their columns within the input.
+#[inline(always)]
+fn whole(p: &Conv, size: usize, width: usize) -> Range<usize> {
+    let reach = (p.kernel[1] - 1) * p.dilation[1];
+    let end = (size + p.pads[1]).checked_sub(reach + 1).map_or(0, |last| last / p.stride[1] + 1).min(width);
+    p.pads[1].div_ceil(p.stride[1]).min(end)..end
 }
 
 /// Columns of the filters that lie within the input for the window of column `x`.
@@ -94,7 +107,7 @@ fn columns(p: &Conv, x: usize, size: usize) -> Range<usize> {
 
 /// `M` pixels of row `y` from column `x` on, which all have the same columns of the filters within the input: `V` vectors
 /// of channels at a time while there are as many.
-struct Pixels<'a, E, W, const K: usize, const M: usize, const V: usize, const PRE: bool> {
+struct Pixels<'a, E, W, const M: usize, const V: usize, const PRE: bool> {
     conv: &'a Depthwise<'a, E, W>,
     y: usize,
     x: usize,
@@ -102,8 +115,8 @@ struct Pixels<'a, E, W, const K: usize, const M: usize, const V: usize, const PR
     waiting: &'a mut Waiting,
 }
 
-impl<E: Element, W: Weight, const K: usize, const M: usize, const V: usize, const PRE: bool> Job
-    for Pixels<'_, E, W, K, M, V, PRE>
+impl<E: Element, W: Weight, const M: usize, const V: usize, const PRE: bool> Job
+    for Pixels<'_, E, W, M, V, PRE>
 {
     #[inline(always)]
     fn run<S: Simd>(self) {
@@ -112,7 +125,7 @@ impl<E: Element, W: Weight, const K: usize, const M: usize, const V: usize, cons
         let first = tiles.start * PANEL;
         let channels = (tiles.end * PANEL).min(p.filters).saturating_sub(first);
         let columns = columns(p, self.x, shape.width);
-        let taps = if K == 0 { columns.len() } else { K };
+        let taps = columns.len();
         let (advance, step) = (p.stride[1] * shape.channels, p.dilation[1] * shape.channels);
         let top = self.y * p.stride[0];
         let rows = inside(top, p.pads[0], p.kernel[0], p.dilation[0], shape.height);
@@ -174,15 +187,15 @@ impl<E: Element, W: Weight, const K: usize, const M: usize, const V: usize, cons
                 };
                 let made = if left >= many {
                     let at: [Lanes<W>; V] = core::array::from_fn(|v| at(channel + v * S::LANES));
-                    filters.make::<S, W, K, M, V, PRE, false>(&taps_of, &at, channel, to, many);
+                    filters.make::<S, W, M, V, PRE, false>(&taps_of, &at, channel, to, many);
                     many
                 } else if left >= S::LANES {
                     let at = [at(channel)];
-                    filters.make::<S, W, K, M, 1, PRE, false>(&taps_of, &at, channel, to, S::LANES);
+                    filters.make::<S, W, M, 1, PRE, false>(&taps_of, &at, channel, to, S::LANES);
                     S::LANES
                 } else {
                     let at = [at(channel)];
-                    filters.make::<S, W, K, M, 1, PRE, true>(&taps_of, &at, channel, to, left);
+                    filters.make::<S, W, M, 1, PRE, true>(&taps_of, &at, channel, to, left);
                     S::LANES
                 };
                 channel += made;
@@ -299,15 +312,7 @@ impl<E: Element> Filters<'_, E> {
     /// # Safety
     /// In [`Job::run`]; the elements are there.
     #[inline(always)]
-    unsafe fn make<
-        S: Simd,
-        W: Weight,
-        const K: usize,
-        const M: usize,
-        const V: usize,
-        const PRE: bool,
-        const PART: bool,
-    >(
+    unsafe fn make<S: Simd, W: Weight, const M: usize, const V: usize, const PRE: bool, const PART: bool>(
         &self,
         taps: &Taps<'_, E, impl Fn(usize) -> *const E>,
         at: &[Lanes<W>; V],
@@ -315,7 +320,6 @@ impl<E: Element> Filters<'_, E> {
         to: To<E>,
         count: usize,
     ) {
-        let columns = if K == 0 { taps.count } else { K };
         // SAFETY: the caller's.
         unsafe {
             let mut sums = [begin::<S, V, W>(at); M];
@@ -331,7 +335,7 @@ impl<E: Element> Filters<'_, E> {
                 for v in 0..V {
                     weights[v] = at[v].at(ky * taps.width + taps.first);
                 }
-                for _ in 0..columns {
+                for _ in 0..taps.count {
                     let mut w = [S::splat(0.0); V];
                     for v in 0..V {
                         w[v] = W::load::<S>(weights[v]);

@@ -1,0 +1,262 @@
+//! Lines of pixels whose filters are 3 or 5 wide.
+//!
+//! A line is the part of an output row whose windows have all their columns within the input, and up to two pixels on either
+//! side of it. One vector of channels is made for all pixels of the line before the next one is: the weights of its filters
+//! stay in registers, and what is at the borders has code of its own, without branches on taps.
+#![allow(unsafe_code, reason = "vector instructions; each block says why it is sound")]
+
+use core::ops::Range;
+
+use super::super::super::activation::Apply;
+use super::super::super::arch::{Job, PANEL, Simd};
+use super::super::super::element::Element;
+use super::super::super::tile::{Ending, begin, finish, panel_vectors};
+use super::super::super::weight::{Lanes, Weight};
+use super::super::inside;
+use super::{Depthwise, columns};
+
+/// Most pixels at either side of those whose windows have all columns.
+const BORDER: usize = 2;
+
+/// A line of an output row.
+pub(super) struct Line<'l, 'a, E, W> {
+    conv: &'l Depthwise<'a, E, W>,
+    y: usize,
+    /// The rows of the filters that lie within the input.
+    rows: Range<usize>,
+    /// Pixels whose windows have all columns.
+    whole: Range<usize>,
+    /// How many pixels there are before these, and how many columns the windows of each lack on the left.
+    before: usize,
+    lack_left: [usize; BORDER],
+    /// The same of pixels after these, on the right.
+    after: usize,
+    lack_right: [usize; BORDER],
+}
+
+impl<'l, 'a, E: Element, W: Weight> Line<'l, 'a, E, W> {
+    /// That of row `y`, if there is one; `whole` are the pixels whose windows have all columns.
+    #[inline(always)]
+    pub fn of(conv: &'l Depthwise<'a, E, W>, y: usize, whole: &Range<usize>) -> Option<Self> {
+        let Depthwise { p, input, output, .. } = conv;
+        let width = p.kernel[1];
+        let rows = inside(y * p.stride[0], p.pads[0], p.kernel[0], p.dilation[0], input.shape.height);
+        // Sums go to the output: elements other than floats have to have ended before.
+        let may_end = E::IS_FLOAT || Ending::of(p.activation).is_all(p.activation);
+        let has_code = matches!(width, 3 | 5) && (1..=width).contains(&rows.len());
+        if !may_end || !has_code || whole.is_empty() {
+            return None;
+        }
+        let columns = |x: usize| columns(p, x, input.shape.width);
+        let (mut lack_left, mut before) = ([0; BORDER], 0);
+        while before < BORDER.min(whole.start) {
+            let there = columns(whole.start - 1 - before);
+            if there.end != width || there.start > BORDER {
+                break;
+            }
+            lack_left[before] = there.start;
+            before += 1;
+        }
+        let (mut lack_right, mut after) = ([0; BORDER], 0);
+        while after < BORDER.min(output.width() - whole.end) {
+            let there = columns(whole.end + after);
+            if there.start != 0 || there.end + BORDER < width {
+                break;
+            }
+            lack_right[after] = width - there.end;
+            after += 1;
+        }
+        Some(Line { conv, y, rows, whole: whole.clone(), before, lack_left, after, lack_right })
+    }
+
+    /// The first pixel.
+    #[inline(always)]
+    pub fn begin(&self) -> usize {
+        self.whole.start - self.before
+    }
+
+    /// The pixel after the last one.
+    #[inline(always)]
+    pub fn end(&self) -> usize {
+        self.whole.end + self.after
+    }
+
+    /// Makes it.
+    ///
+    /// # Safety
+    /// In [`Job::run`].
+    #[inline(always)]
+    pub unsafe fn call<S: Simd>(&self) {
+        // SAFETY: the caller's.
+        unsafe {
+            match (self.conv.p.kernel[1], self.rows.len()) {
+                (3, 1) => S::call(Rows::<_, _, 3, 1>(self)),
+                (3, 2) => S::call(Rows::<_, _, 3, 2>(self)),
+                (3, _) => S::call(Rows::<_, _, 3, 3>(self)),
+                (_, 1) => S::call(Rows::<_, _, 5, 1>(self)),
+                (_, 2) => S::call(Rows::<_, _, 5, 2>(self)),
+                (_, 3) => S::call(Rows::<_, _, 5, 3>(self)),
+                (_, 4) => S::call(Rows::<_, _, 5, 4>(self)),
+                _ => S::call(Rows::<_, _, 5, 5>(self)),
+            }
+        }
+    }
+}
+
+/// A line of filters `K` wide, of which `H` rows lie within the input.
+struct Rows<'r, 'l, 'a, E, W, const K: usize, const H: usize>(&'r Line<'l, 'a, E, W>);
+
+impl<E: Element, W: Weight, const K: usize, const H: usize> Job for Rows<'_, '_, '_, E, W, K, H> {
+    #[inline(always)]
+    fn run<S: Simd>(self) {
+        let line = self.0;
+        let Depthwise { p, panels, tiles, input, weights, output, .. } = line.conv;
+        let shape = &input.shape;
+        let first = tiles.start * PANEL;
+        let channels = (tiles.end * PANEL).min(p.filters).saturating_sub(first);
+        let weights = &weights[first * panels.each()..][..panels.reach(channels)];
+        let mut rows = [core::ptr::null(); H];
+        for (i, row) in rows.iter_mut().enumerate() {
+            let y = line.y * p.stride[0] + (line.rows.start + i) * p.dilation[0] - p.pads[0];
+            let elements = &input.row(y)[..shape.width * shape.channels];
+            // Column 0 of a window lies so far before its pixel.
+            *row = elements.as_ptr().wrapping_add(first).wrapping_sub(p.pads[1] * shape.channels);
+        }
+        let (begin_at, count) = (line.begin(), line.end() - line.begin());
+        let between = output.pixel(0, 1) - output.pixel(0, 0);
+        let start = output.pixel(output.start(line.y), begin_at) + first;
+        let ending = Ending::of(p.activation);
+        // SAFETY: this is within a job of this instruction set. The output's elements are there, and are the caller's. Vectors
+        // are of channels that have panels; a narrow panel, which is the last one, may be read as far as `Panels::reach` says.
+        // Taps are within the input's rows, since `Line::of` has taken them from `columns` and `inside`.
+        unsafe {
+            let out = output.pointer(start, (count - 1) * between + channels);
+            for channel in (0..channels).step_by(S::LANES) {
+                let (vector, per_panel) = (channel / S::LANES, const { panel_vectors::<S>() });
+                let lanes = Lanes {
+                    panel: weights.as_ptr().wrapping_add(vector / per_panel * panels.stride()),
+                    width: PANEL.min(channels - channel / PANEL * PANEL),
+                    first: vector % per_panel * S::LANES,
+                };
+                let mut w = [[S::splat(0.0); K]; H];
+                for (r, row) in w.iter_mut().enumerate() {
+                    for (c, w) in row.iter_mut().enumerate() {
+                        *w = W::load::<S>(lanes.at((line.rows.start + r) * K + c));
+                    }
+                }
+                let vector = Vector::<S, E, W, K, H> {
+                    w,
+                    lanes: [lanes],
+                    begin: begin::<S, 1, W>(&[lanes]),
+                    slopes: ending.slopes::<S, 1, W>(&[lanes], panels.steps),
+                    ending,
+                    rows: rows.map(|row| row.wrapping_add(channel)),
+                    out: out.wrapping_sub(begin_at * between).wrapping_add(channel),
+                    step: p.dilation[1] * shape.channels,
+                    advance: p.stride[1] * shape.channels,
+                    between,
+                    count: S::LANES.min(channels - channel),
+                };
+                if vector.count == S::LANES {
+                    vector.all::<false>(line);
+                } else {
+                    vector.all::<true>(line);
+                }
+            }
+            if E::IS_FLOAT && !ending.is_all(p.activation) {
+                let is_dense = between == channels;
+                let len = if is_dense { count * channels } else { channels };
+                for i in (0..count).step_by(if is_dense { count } else { 1 }) {
+                    let values = E::draft(output.elements(start + i * between, len), &mut []);
+                    S::call(Apply { activation: p.activation, values, slopes: &[] });
+                }
+            }
+        }
+    }
+}
+
+/// A vector of channels, with the weights of its filters.
+struct Vector<S: Simd, E, W, const K: usize, const H: usize> {
+    w: [[S::V; K]; H],
+    lanes: [Lanes<W>; 1],
+    begin: [S::V; 1],
+    slopes: [S::V; 1],
+    ending: Ending,
+    /// Column 0 of the windows of pixel 0, of each row; outside the input if it is padded.
+    rows: [*const E; H],
+    /// Pixel 0.
+    out: *mut E,
+    /// Elements from tap to tap, and from pixel to pixel, of input and output.
+    step: usize,
+    advance: usize,
+    between: usize,
+    /// Channels, fewer than the vector has only if it is a `PART`.
+    count: usize,
+}
+
+impl<S: Simd, E: Element, W: Weight, const K: usize, const H: usize> Vector<S, E, W, K, H> {
+    /// Makes all pixels of the line.
+    ///
+    /// # Safety
+    /// In [`Job::run`]; the elements are there.
+    #[inline(always)]
+    unsafe fn all<const PART: bool>(&self, line: &Line<'_, '_, E, W>) {
+        // SAFETY: the caller's.
+        unsafe {
+            for i in 0..line.before {
+                let x = line.whole.start - 1 - i;
+                match line.lack_left[i] {
+                    1 => self.pixels::<1, 0, 1, PART>(x),
+                    _ => self.pixels::<2, 0, 1, PART>(x),
+                }
+            }
+            let mut x = line.whole.start;
+            if !PART {
+                while x + 4 <= line.whole.end {
+                    self.pixels::<0, 0, 4, PART>(x);
+                    x += 4;
+                }
+            }
+            while x < line.whole.end {
+                self.pixels::<0, 0, 1, PART>(x);
+                x += 1;
+            }
+            for i in 0..line.after {
+                match line.lack_right[i] {
+                    1 => self.pixels::<0, 1, 1, PART>(x + i),
+                    _ => self.pixels::<0, 2, 1, PART>(x + i),
+                }
+            }
+        }
+    }
+
+    /// Makes `M` pixels from `x` on, whose windows lack so many columns on the `LEFT` and on the `RIGHT`.
+    ///
+    /// # Safety
+    /// As [`Vector::all`].
+    #[inline(always)]
+    unsafe fn pixels<const LEFT: usize, const RIGHT: usize, const M: usize, const PART: bool>(
+        &self,
+        x: usize,
+    ) {
+        // SAFETY: the caller's.
+        unsafe {
+            let mut sums = [self.begin; M];
+            for r in 0..H {
+                let row = self.rows[r].wrapping_add(x * self.advance);
+                for c in LEFT..K - RIGHT {
+                    for (i, sums) in sums.iter_mut().enumerate() {
+                        let at = row.wrapping_add(i * self.advance + c * self.step);
+                        let x = if PART { E::load_part::<S>(at, self.count) } else { E::load::<S>(at) };
+                        sums[0] = S::mul_add(x, self.w[r][c], sums[0]);
+                    }
+                }
+            }
+            W::end::<S, M, 1>(&self.lanes, &mut sums);
+            for (i, sums) in sums.iter().enumerate() {
+                let out = self.out.wrapping_add((x + i) * self.between);
+                finish::<S, 1, E>(sums, self.ending, &self.slopes, out, self.count);
+            }
+        }
+    }
+}
