@@ -30,11 +30,11 @@ fn slices_change_no_byte() {
         for network in [drawn.clone(), half, mixed, sliced::of_integers(&drawn)] {
             let resident = application(&network, false, StorageModel::Tensors, RowsChoice::None);
             let expected = bits(&run_plan(&resident, &plan(&resident)).unwrap());
-            // Slices that were taken for each other would show.
+            // Slices that were taken for each other would show. Integers have few values.
             let mut distinct = expected[0].clone();
             distinct.sort_unstable();
             distinct.dedup();
-            assert!(distinct.len() > expected[0].len() / 4, "stream {stream}: {distinct:?}");
+            assert!(distinct.len() > (expected[0].len() / 4).min(32), "stream {stream}: {distinct:?}");
             for (memory, threads) in [(None, 1), (Some(MemoryGoal::Min), 1), (Some(MemoryGoal::Min), 3)] {
                 let constraints = Constraints { memory, ..Constraints::default() };
                 let paged = Some(Paged::default());
