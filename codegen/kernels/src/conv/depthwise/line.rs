@@ -2,7 +2,7 @@
 //!
 //! A line is the part of an output row whose windows have all their columns within the input, and up to two pixels on either
 //! side of it. One vector of channels is made for all pixels of the line before the next one is: the weights of its filters
-//! stay in registers, and what is at the borders has code of its own, without branches on taps.
+//! stay in registers, as far as there are so many, and what is at the borders has code of its own, without branches on taps.
 #![allow(unsafe_code, reason = "vector instructions; each block says why it is sound")]
 
 use core::ops::Range;
