@@ -7,13 +7,12 @@
 
 use core::ops::Range;
 
-use super::super::super::activation::Apply;
 use super::super::super::arch::{Job, PANEL, Simd};
 use super::super::super::element::Element;
-use super::super::super::tile::{Ending, begin, finish, panel_vectors};
+use super::super::super::tile::{Ending, begin, finish};
 use super::super::super::weight::{Lanes, Weight};
 use super::super::inside;
-use super::{Depthwise, columns};
+use super::{Depthwise, activate, columns, lanes};
 
 /// Most pixels at either side of those whose windows have all columns.
 const BORDER: usize = 2;
@@ -132,12 +131,7 @@ impl<E: Element, W: Weight, const K: usize, const H: usize> Job for Rows<'_, '_,
         unsafe {
             let out = output.pointer(start, (count - 1) * between + channels);
             for channel in (0..channels).step_by(S::LANES) {
-                let (vector, per_panel) = (channel / S::LANES, const { panel_vectors::<S>() });
-                let lanes = Lanes {
-                    panel: weights.as_ptr().wrapping_add(vector / per_panel * panels.stride()),
-                    width: PANEL.min(channels - channel / PANEL * PANEL),
-                    first: vector % per_panel * S::LANES,
-                };
+                let lanes = lanes::<S, W>(weights, panels, channels, channel);
                 let mut w = [[S::splat(0.0); K]; H];
                 for (r, row) in w.iter_mut().enumerate() {
                     for (c, w) in row.iter_mut().enumerate() {
@@ -164,12 +158,7 @@ impl<E: Element, W: Weight, const K: usize, const H: usize> Job for Rows<'_, '_,
                 }
             }
             if E::IS_FLOAT && !ending.is_all(p.activation) {
-                let is_dense = between == channels;
-                let len = if is_dense { count * channels } else { channels };
-                for i in (0..count).step_by(if is_dense { count } else { 1 }) {
-                    let values = E::draft(output.elements(start + i * between, len), &mut []);
-                    S::call(Apply { activation: p.activation, values, slopes: &[] });
-                }
+                activate::<S, E>(output, start, [count, between, channels], p.activation);
             }
         }
     }

@@ -7,7 +7,7 @@ mod line;
 
 use core::ops::Range;
 
-use super::super::activation::Apply;
+use super::super::activation::{Activation, Apply};
 use super::super::arch::{Job, PANEL, Simd};
 use super::super::element::Element;
 use super::super::panel::Panels;
@@ -156,15 +156,7 @@ impl<E: Element, W: Weight, const M: usize, const V: usize, const PRE: bool> Job
         // slopes; a narrow panel, which is the last one, may be read as far as `Panels::reach` says.
         unsafe {
             let out = output.pointer(start, (M - 1) * between + channels);
-            // Vectors of several panels are of full ones: they begin at a multiple of their channels.
-            let at = |channel: usize| {
-                let (vector, per_panel) = (channel / S::LANES, const { panel_vectors::<S>() });
-                Lanes {
-                    panel: weights.as_ptr().wrapping_add(vector / per_panel * panels.stride()),
-                    width: PANEL.min(channels - channel / PANEL * PANEL),
-                    first: vector % per_panel * S::LANES,
-                }
-            };
+            let at = |channel: usize| lanes::<S, W>(weights, panels, channels, channel);
             // For an activation that is not done in registers, floats go to the output first; else sums wait as floats, those
             // of some channels at a time.
             let has_ended = Ending::of(p.activation).is_all(p.activation);
@@ -214,13 +206,42 @@ impl<E: Element, W: Weight, const M: usize, const V: usize, const PRE: bool> Job
                 }
             }
             if E::IS_FLOAT && !has_ended {
-                let is_dense = between == channels;
-                let len = if is_dense { M * channels } else { channels };
-                for i in (0..M).step_by(if is_dense { M } else { 1 }) {
-                    let values = E::draft(output.elements(start + i * between, len), &mut []);
-                    S::call(Apply { activation: p.activation, values, slopes: &[] });
-                }
+                activate::<S, E>(output, start, [M, between, channels], p.activation);
             }
+        }
+    }
+}
+
+/// The weights of the vector from `channel` on, of so many channels that have these panels. Vectors of several panels are of
+/// full ones: they begin at a multiple of their channels.
+#[inline(always)]
+fn lanes<S: Simd, W>(weights: &[W], panels: &Panels, channels: usize, channel: usize) -> Lanes<W> {
+    let (vector, per_panel) = (channel / S::LANES, const { panel_vectors::<S>() });
+    Lanes {
+        panel: weights.as_ptr().wrapping_add(vector / per_panel * panels.stride()),
+        width: PANEL.min(channels - channel / PANEL * PANEL),
+        first: vector % per_panel * S::LANES,
+    }
+}
+
+/// Has so many floats become what the activation makes of them: `count` pixels, `between` elements apart, of `channels`.
+///
+/// # Safety
+/// In [`Job::run`]; the elements of the output are the caller's.
+#[inline(always)]
+unsafe fn activate<S: Simd, E: Element>(
+    output: &SharedRows<'_, E>,
+    start: usize,
+    [count, between, channels]: [usize; 3],
+    activation: Activation,
+) {
+    let is_dense = between == channels;
+    let len = if is_dense { count * channels } else { channels };
+    for i in (0..count).step_by(if is_dense { count } else { 1 }) {
+        // SAFETY: the caller's.
+        unsafe {
+            let values = E::draft(output.elements(start + i * between, len), &mut []);
+            S::call(Apply { activation, values, slopes: &[] });
         }
     }
 }
