@@ -19,7 +19,7 @@ TIMES = 6
 # How far what is right to 1e-7 of 1 is moved.
 INEXACT = {"Elu", "Erf", "Gelu", "LogSoftmax", "Mish", "Selu", "Sigmoid", "Softplus", "Tanh"}
 BY = 2.0 ** -22
-# How far a linear interpolation is moved: ONNX Runtime has coordinates of up to 64 pixels in 24 bits, and so is up to 2^-18 of
+# How far what is interpolated is moved: ONNX Runtime has coordinates of up to 64 pixels in 24 bits, and so is up to 2^-18 of
 # the way between two pixels off, which differ by some units.
 INTERPOLATED_BY = 2.0 ** -15
 # Whose constants say what is computed, not of what.
@@ -45,7 +45,7 @@ def _apart(node):
     """How a node's outputs are moved beside a part of themselves."""
     if node.op_type in INEXACT:
         return [("Add", 0.0, BY)]
-    if node.op_type in {"Resize", "Upsample"} and any(a.name == "mode" and a.s == b"linear" for a in node.attribute):
+    if node.op_type in {"Resize", "Upsample"} and any(a.name == "mode" and a.s != b"nearest" for a in node.attribute):
         return [("Add", 0.0, INTERPOLATED_BY)]
     return []
 

@@ -138,6 +138,8 @@ def main():
     (WORK / "summary.json").write_text(json.dumps(summary.data(), indent=1) + "\n")
     (WORK / "summary.md").write_text(summary.markdown())
     print(summary.markdown())
+    # Last, since the end of a long output is what is read.
+    print(*summary.failures(), sep="\n")
     return 0 if summary.is_good() else 1
 
 

@@ -48,7 +48,7 @@ class Summary:
 
     def is_good(self):
         ran = any(r["state"] == PASSED for r in self.results)
-        return ran and not self._below() and not any(r["state"] == FAILED for r in self.results)
+        return ran and not self.failures()
 
     def markdown(self):
         lines = ["# Conformance", "", "| part | cases | claimed | run | passed | failed | refused | not claimed |",
@@ -80,6 +80,11 @@ class Summary:
         if self._unexpected():
             lines += ["", f"No longer refused, though in refused.json: {', '.join(self._unexpected())}"]
         return "\n".join(lines) + "\n"
+
+    def failures(self):
+        """What keeps this from being good, a line each."""
+        failed = [r for r in self.results if r["state"] == FAILED]
+        return [*self._below(), *(f"failed: {r['part']}, {r['name']}: {r['why']}" for r in failed)]
 
     def _below(self):
         """The parts of which too few cases pass, in words."""
