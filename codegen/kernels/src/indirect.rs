@@ -15,8 +15,8 @@ use super::panel::Panels;
 use super::shared::SharedRows;
 pub(crate) use super::tile::MOST_PIXELS;
 use super::tile::{
-    Ending, MOST_WAITING, Settle, Tile, TileWork, Waiting, accumulate, begin, call, finish, finish_whole,
-    full_vectors, keep, kept, most_panels, panel_vectors,
+    Ahead, Ending, MOST_WAITING, Settle, Tile, TileWork, Waiting, accumulate, begin, call, finish,
+    finish_whole, full_vectors, keep, kept, most_panels, panel_vectors,
 };
 use super::weight::{Lanes, Weight};
 
@@ -53,6 +53,8 @@ pub(crate) struct Table<'a, E = f32> {
     has_residuals: bool,
     /// How many pixels there are.
     count: usize,
+    /// Which weights are brought near while their sums are made.
+    pub ahead: Ahead,
     input: core::marker::PhantomData<&'a [E]>,
 }
 
@@ -66,6 +68,7 @@ impl<'a, E: Element> Table<'a, E> {
             residuals: [core::ptr::null(); MOST_PIXELS],
             has_residuals: false,
             count: 0,
+            ahead: Ahead { tile: usize::MAX, distance: 0 },
             input: core::marker::PhantomData,
         }
     }
@@ -397,8 +400,9 @@ impl<E: Element, W: Weight> TileWork for Block<'_, '_, E, W> {
                 let (step, steps) = table.spans[span];
                 debug_assert!(step + steps <= panels.steps, "beyond the panel");
                 let pixels: [*const f32; M] = core::array::from_fn(|i| table.pixels[span][i]);
-                let weights = core::array::from_fn(|v| lanes[v].at(step));
-                accumulate::<S, M, N, W>(&mut tile, &pixels, &weights, [PANEL, last], steps);
+                let weights: [*const W; N] = core::array::from_fn(|v| lanes[v].at(step));
+                let ahead = table.ahead.of(weights[0], const { N / panel_vectors::<S>() }, stride);
+                accumulate::<S, M, N, W>(&mut tile, &pixels, &weights, [PANEL, last], steps, ahead);
             }
             if is_last {
                 W::end::<S, M, N>(&lanes, &mut tile);

@@ -206,7 +206,7 @@ impl<E: Element> TileWork for Block<'_, E> {
                 }
                 let pixels = core::array::from_fn(|i| left[i].as_ptr());
                 let weights = core::array::from_fn(|v| right[0][v * S::LANES..].as_ptr());
-                accumulate::<S, M, N, f32>(&mut tile, &pixels, &weights, [COLUMNS; 2], len);
+                accumulate::<S, M, N, f32>(&mut tile, &pixels, &weights, [COLUMNS; 2], len, weights[0]);
             }
             for (i, sums) in tile.iter().enumerate() {
                 let out = (&mut *self.sums.add(i))[..columns].as_mut_ptr();

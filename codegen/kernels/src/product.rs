@@ -10,7 +10,8 @@ use core::mem::MaybeUninit;
 use super::activation::{Activation, Apply};
 use super::arch::{Isa, Job, PANEL, Simd};
 use super::tile::{
-    Ending, Tile, TileWork, call, finish, finish_whole, full_vectors, keep, kept, most_panels, panel_vectors,
+    Ahead, Ending, Tile, TileWork, call, finish, finish_whole, full_vectors, keep, kept, most_panels,
+    panel_vectors,
 };
 
 /// The left matrix: element (i, p) lies at `i · row + p · step`. Rows may overlap, and a transposed matrix has `row` 1.
@@ -30,6 +31,17 @@ pub(crate) enum Right<'a> {
     /// on, element (p, j) lies at `first · each + (before + p) · width + j − first`. So `panel::Panels` lie with one
     /// step, the biases, before the others. With nothing before and k elements each, nothing but the matrix is stored.
     Panels { elements: &'a [f32], before: usize, each: usize },
+}
+
+impl Right<'_> {
+    /// Elements from columns to those that come so many after them; beyond the last, what follows the matrix.
+    #[inline(always)]
+    fn apart(&self, columns: usize) -> usize {
+        match self {
+            Right::Rows { .. } => columns,
+            Right::Panels { each, .. } => columns * each,
+        }
+    }
 }
 
 /// What the sums begin with.
@@ -61,6 +73,9 @@ const DEEP: usize = 512;
 
 /// Elements of B that stay near the core while the rows of A pass by.
 const NEAR: usize = 64 * 1024;
+
+/// Steps whose lines are brought together.
+const STRETCH: usize = 4;
 
 /// Columns of the widest tile.
 const WIDEST: usize = 8 * PANEL;
@@ -136,6 +151,7 @@ impl Job for Work<'_> {
                             steps,
                             is_first: depth == 0,
                             is_last: depth + 1 == depths,
+                            ahead: Ahead { tile, distance: product.right.apart(end - first) },
                             // SAFETY: the start of row i of C, which is within the output.
                             output: unsafe { output.as_mut_ptr().add(i * row) },
                             row,
@@ -169,6 +185,7 @@ struct Block<'a> {
     /// Whether these are the first and the last steps.
     is_first: bool,
     is_last: bool,
+    ahead: Ahead,
     /// Row `at[0]` of C.
     output: *mut f32,
     row: usize,
@@ -245,7 +262,8 @@ impl TileWork for Block<'_> {
             let rows: [*const f32; M] = core::array::from_fn(|row| {
                 left.as_ptr().wrapping_add((i + row) * left_row + from * left_step)
             });
-            accumulate::<S, M, N>(&mut sums, &rows, left_step, &at, strides, whole);
+            let ahead = self.ahead.of(at[0], const { N / panel_vectors::<S>() }, each);
+            accumulate::<S, M, N>(&mut sums, &rows, left_step, &at, strides, whole, ahead);
             let ending = if self.is_last { Ending::of(product.activation) } else { Ending::NONE };
             if let Some(bounds) = ending.bounds().filter(|_| is_whole && whole == to - from) {
                 return finish_whole::<S, M, N, f32>(&sums, bounds, place);
@@ -269,7 +287,8 @@ impl TileWork for Block<'_> {
 }
 
 /// Adds `steps` products to every sum: elements of the rows, `step` from each other, times vectors that are whole,
-/// `strides` of full panels and of the last one from each other. (A copy of the sums is what stays in registers.)
+/// `strides` of full panels and of the last one from each other. Brings a line at each of them from `ahead` on. (A copy of the
+/// sums is what stays in registers.)
 ///
 /// # Safety
 /// In [`Job::run`]. Rows and vectors have as many elements.
@@ -281,19 +300,29 @@ unsafe fn accumulate<S: Simd, const M: usize, const N: usize>(
     vectors: &[*const f32; N],
     strides: [usize; 2],
     steps: usize,
+    ahead: *const f32,
 ) {
     let mut sums = *tile;
-    for p in 0..steps {
+    for first in (0..steps).step_by(STRETCH) {
+        let some = first..steps.min(first + STRETCH);
         // SAFETY: the caller's.
         unsafe {
-            let mut w = [S::splat(0.0); N];
-            for v in 0..N {
-                w[v] = S::load(vectors[v].add(p * strides[usize::from(v >= const { full_vectors::<S>(N) })]));
+            // Not among the products: there the compiler would keep some sums in memory.
+            for p in some.clone() {
+                S::prefetch(ahead.wrapping_add(p * strides[0]).cast());
             }
-            for i in 0..M {
-                let x = S::splat(*rows[i].add(p * step));
+            for p in some {
+                let mut w = [S::splat(0.0); N];
                 for v in 0..N {
-                    sums[i][v] = S::mul_add(x, w[v], sums[i][v]);
+                    w[v] = S::load(
+                        vectors[v].add(p * strides[usize::from(v >= const { full_vectors::<S>(N) })]),
+                    );
+                }
+                for i in 0..M {
+                    let x = S::splat(*rows[i].add(p * step));
+                    for v in 0..N {
+                        sums[i][v] = S::mul_add(x, w[v], sums[i][v]);
+                    }
                 }
             }
         }

@@ -95,8 +95,30 @@ pub(crate) const fn full_vectors<S: Simd>(vectors: usize) -> usize {
     vectors.saturating_sub(panel_vectors::<S>())
 }
 
+/// Where weights lie that come next, of which a tile brings one panel near the core while it sums products, a line at each
+/// step: the panel as far within its own as the tile is from the first. So they are there once the first tiles are made.
+///
+/// What follows weights in memory are those of the next panels, and those of the next layer after the last. So nobody looks
+/// whether there is anything: an address that is not there is passed over.
+#[derive(Clone, Copy)]
+pub(crate) struct Ahead {
+    /// How many tiles have been made with these weights.
+    pub tile: usize,
+    /// Elements from weights to those that come next.
+    pub distance: usize,
+}
+
+impl Ahead {
+    /// Where what is brought lies, beside the weights at `at` of as many panels, `stride` from each other. Those weights
+    /// themselves where there is nothing left to bring.
+    #[inline(always)]
+    pub fn of<W>(self, at: *const W, panels: usize, stride: usize) -> *const W {
+        if self.tile < panels { at.wrapping_add(self.distance + self.tile * stride) } else { at }
+    }
+}
+
 /// Adds `len` products to every accumulator: pixel i's element k times the weights at `weights[v] + k · step`, where the
-/// vectors of the last panel have a step of their own.
+/// vectors of the last panel have a step of their own. Brings a line at each `step` from `ahead` on.
 ///
 /// # Safety
 /// In [`Job::run`]. Each pixel holds `len` elements, each weight pointer `LANES` elements at each step.
@@ -107,11 +129,13 @@ pub(crate) unsafe fn accumulate<S: Simd, const M: usize, const N: usize, W: Weig
     weights: &[*const W; N],
     [step, last]: [usize; 2],
     len: usize,
+    ahead: *const W,
 ) {
     let mut sums = *tile;
     for k in 0..len {
         // SAFETY: the caller's.
         unsafe {
+            S::prefetch(ahead.wrapping_add(k * step).cast());
             let mut w = [S::splat(0.0); N];
             for v in 0..N {
                 let step = if v < const { full_vectors::<S>(N) } { step } else { last };

@@ -55,6 +55,12 @@ unsafe impl Simd for Avx2 {
     }
 
     #[inline(always)]
+    unsafe fn prefetch(p: *const u8) {
+        // SAFETY: an address that is not there is passed over.
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(p.cast()) }
+    }
+
+    #[inline(always)]
     unsafe fn load_half(p: *const F16) -> Self::V {
         // SAFETY: the caller's.
         unsafe { _mm256_cvtph_ps(_mm_loadu_si128(p.cast())) }

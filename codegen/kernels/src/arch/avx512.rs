@@ -53,6 +53,12 @@ unsafe impl Simd for Avx512 {
     }
 
     #[inline(always)]
+    unsafe fn prefetch(p: *const u8) {
+        // SAFETY: an address that is not there is passed over.
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(p.cast()) }
+    }
+
+    #[inline(always)]
     unsafe fn load_half(p: *const F16) -> Self::V {
         // SAFETY: the caller's.
         unsafe { _mm512_cvtph_ps(_mm256_loadu_si256(p.cast())) }

@@ -199,6 +199,9 @@ pub(crate) unsafe trait Simd: Copy + 'static {
     unsafe fn load(p: *const f32) -> Self::V;
     /// Writes the elements to `p`.
     unsafe fn store(p: *mut f32, v: Self::V);
+    /// Has the line at `p`, which may be any address, brought into the second cache where there is an instruction for it.
+    #[inline(always)]
+    unsafe fn prefetch(_p: *const u8) {}
     /// The first `count` elements at `p`, which need be good for no more; what the others are is not said.
     #[inline(always)]
     unsafe fn load_part(p: *const f32, count: usize) -> Self::V {

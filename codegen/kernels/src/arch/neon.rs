@@ -47,7 +47,13 @@ unsafe impl Simd for Neon {
         unsafe { vst1q_f32(p, v) }
     }
 
-    // Rust has no stable functions for conversions of halves.
+    // Rust has no stable functions for this, nor for conversions of halves.
+
+    #[inline(always)]
+    unsafe fn prefetch(p: *const u8) {
+        // SAFETY: an address that is not there is passed over.
+        unsafe { asm!("prfm pldl2keep, [{0}]", in(reg) p, options(readonly, nostack, preserves_flags)) }
+    }
 
     #[inline(always)]
     unsafe fn load_half(p: *const F16) -> Self::V {

@@ -11,6 +11,7 @@ use super::super::indirect::{InPlace, Load, Sums, Table};
 use super::super::panel::Panels;
 use super::super::rows::Rows;
 use super::super::shared::SharedRows;
+use super::super::tile::Ahead;
 use super::super::weight::Weight;
 use super::pre::{BLOCK, Before, Loaded};
 use super::window::{Parts, Tile, Window};
@@ -114,8 +115,11 @@ impl<E: Pixels, W: Weight> Dense<'_, E, W> {
         let Dense { p, panels, weights, output, .. } = *self;
         let sums = Sums { panels, weights, activation: p.activation, output };
         let mut table = Table::new();
-        for run in sums.runs::<S>(self.tiles.clone(), self.y.len() * output.width()) {
+        let pixels = self.y.len() * output.width();
+        for run in sums.runs::<S>(self.tiles.clone(), pixels) {
             let group = run.start / sums.panels.per_group();
+            // Behind a run's weights lie those of the next.
+            table.ahead = Ahead { tile: 0, distance: run.len() * panels.stride() };
             self.tiles::<S>(|y, x, count, taps| {
                 let pixels = Tile::new(output.width(), [y, x], count);
                 table.start();
@@ -138,6 +142,7 @@ impl<E: Pixels, W: Weight> Dense<'_, E, W> {
                         sums.make::<S, _>(&run, &mut table, &Window::new(self, group, &pixels, taps), load);
                     }
                 }
+                table.ahead.tile += 1;
             });
         }
     }

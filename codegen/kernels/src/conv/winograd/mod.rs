@@ -133,7 +133,8 @@ impl Winograd {
     }
 
     /// Packs `weights` (`[filters, channels, kernel_y, kernel_x]`) and `bias` (`[filters]`, or empty) into `out`, which
-    /// holds [`Winograd::packed_len`] elements. Filters are transformed in double precision and rounded once.
+    /// holds [`Winograd::packed_len`] elements. Filters are transformed in double precision and rounded once. Those that are
+    /// summed together lie together, in the order in which a firing reads them: position by position, in panels.
     ///
     /// # Panics
     /// If a slice has another length than is said here.
@@ -157,10 +158,14 @@ impl Winograd {
         let mut along_x = [[0.0; MOST_TAPS]; MOST_VALUES];
         for (i, weights) in weights.chunks_exact(kernel[0] * kernel[1]).enumerate() {
             let (filter, channel) = (i / channels, i % channels);
-            let first = filter / PANEL * PANEL;
-            let width = PANEL.min(filters - first);
-            let place = first * channels + channel * width + filter - first;
-            let mut put = |at: usize, value: f64| packed[at * channels * filters + place] = value as f32;
+            // The first filter of those that are summed together, and of its panel among them.
+            let some = filter / self.filters() * self.filters();
+            let count = self.filters().min(filters - some);
+            let first = (filter - some) / PANEL * PANEL;
+            let width = PANEL.min(count - first);
+            let place = first * channels + channel * width + filter - some - first;
+            let packed = &mut packed[some * self.positions() * taps * channels..];
+            let mut put = |at: usize, value: f64| packed[at * channels * count + place] = value as f32;
             for (x, factors) in factors[..columns].iter().enumerate() {
                 for (ky, weights) in weights.chunks_exact(kernel[1]).enumerate() {
                     let sum = weights.iter().zip(factors).map(|(w, factor)| f64::from(*w) * factor).sum();
@@ -419,10 +424,11 @@ impl RowKernel for Winograd {
             for from in (0..filters).step_by(self.filters()) {
                 let some = from..filters.min(from + self.filters());
                 let row = positions * some.len();
+                let packed = &packed[some.start * positions * taps * channels..];
                 for at in 0..positions * taps {
                     let (position, tap) = (at / taps, at % taps);
                     let elements = &values[position * self.position_len() + tap * tiles * channels..];
-                    let filters = &packed[at * channels * filters + some.start * channels..];
+                    let filters = &packed[at * channels * some.len()..];
                     let product = Product {
                         size: [lines.len() * tiles, some.len(), channels],
                         left: Left { elements, row: channels, step: 1 },
