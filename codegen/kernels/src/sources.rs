@@ -29,6 +29,7 @@ pub const SOURCES: &[(&str, &str)] = &[
     ("conv/pre.rs", include_str!("conv/pre.rs")),
     ("conv/scenario.rs", include_str!("conv/scenario.rs")),
     ("conv/transpose.rs", include_str!("conv/transpose.rs")),
+    ("conv/uses.rs", include_str!("conv/uses.rs")),
     ("conv/window.rs", include_str!("conv/window.rs")),
     ("conv/winograd/mod.rs", include_str!("conv/winograd/mod.rs")),
     ("conv/winograd/transform.rs", include_str!("conv/winograd/transform.rs")),

@@ -10,6 +10,7 @@ use crate::plan::Plan;
 use super::model::{Model, Packed, together};
 use super::names::one_line;
 use super::source::Source;
+use super::uses::Uses;
 use super::{capi, hash, kernels, module, program};
 
 /// The file that lists the others, each with the hash of its content.
@@ -86,7 +87,8 @@ impl Crate<'_> {
         }
         let mut modules = BTreeSet::from(["arch", "kernel", "rows", "span"]);
         modules.extend(self.models.iter().flat_map(Model::kernel_modules));
-        files.extend(kernels::files(&modules));
+        let uses = self.models.iter().map(Model::uses).fold(Uses::default(), Uses::or);
+        files.extend(kernels::files(&modules, uses));
     }
 
     /// Whether a model is a pipeline.

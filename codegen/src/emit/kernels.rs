@@ -6,14 +6,18 @@ use std::sync::LazyLock;
 
 use csdfc_kernels::sources::SOURCES;
 
-/// The files of these modules of the kernels, and of all modules that they use, in `src/kernels`.
-pub(super) fn files(modules: &BTreeSet<&str>) -> Vec<(PathBuf, Vec<u8>)> {
+use super::uses::{self, Uses};
+
+/// The files of these modules of the kernels, and of all modules that they use, in `src/kernels`, with code for convolutions
+/// as they are used.
+pub(super) fn files(modules: &BTreeSet<&str>, uses: Uses) -> Vec<(PathBuf, Vec<u8>)> {
     let needed = closure(modules);
     let mut files: Vec<(PathBuf, Vec<u8>)> = SOURCES
         .iter()
         .filter(|(path, _)| needed.contains(module(path)))
-        .map(|(path, text)| {
-            (PathBuf::from("src/kernels").join(path), adapt(module(path), text, &needed).into_bytes())
+        .map(|&(path, text)| {
+            let text = if path == uses::FILE { uses.text() } else { adapt(module(path), text, &needed) };
+            (PathBuf::from("src/kernels").join(path), text.into_bytes())
         })
         .collect();
     let mut head = String::from(
@@ -192,7 +196,7 @@ mod tests {
     #[test]
     fn a_folder_declares_the_modules_that_are_there() {
         let heads = |modules: &[&'static str]| -> String {
-            let files = files(&modules.iter().copied().collect());
+            let files = files(&modules.iter().copied().collect(), Uses::default());
             let head = files.iter().find(|(path, _)| path.ends_with("conv/mod.rs")).unwrap();
             String::from_utf8(head.1.clone()).unwrap()
         };

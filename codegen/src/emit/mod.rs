@@ -34,6 +34,7 @@ mod stage;
 mod tests;
 mod trials;
 mod turns;
+mod uses;
 
 use std::path::PathBuf;
 

@@ -16,6 +16,7 @@ use crate::weights;
 use super::loads::{self, PagedLayer};
 use super::names::Names;
 use super::pipeline::{self, Layers, Link, Stage};
+use super::uses::Uses;
 use super::{EmitError, call};
 
 /// A model as it is emitted.
@@ -239,6 +240,11 @@ impl<'r> Model<'r> {
     pub fn is_paged_stage(&self, stage: &Stage) -> bool {
         (0..self.methods.len())
             .any(|l| self.paged[l].is_some() && self.cnn().layers[l].partition == stage.partition)
+    }
+
+    /// Which convolutions it calls.
+    pub fn uses(&self) -> Uses {
+        Uses::of(self.calls.iter().flatten())
     }
 
     /// The modules of the kernels that it calls.

@@ -15,7 +15,7 @@ use super::super::tile::Ahead;
 use super::super::weight::Weight;
 use super::pre::{BLOCK, Before, Loaded};
 use super::window::{Parts, Tile, Window};
-use super::{Conv, inside};
+use super::{Conv, inside, uses};
 
 /// The convolution's rows `y` and panels `tiles`.
 pub(super) struct Dense<'a, E, W> {
@@ -36,14 +36,12 @@ pub(super) struct Dense<'a, E, W> {
 impl<E: Pixels, W: Weight> Job for Dense<'_, E, W> {
     #[inline(always)]
     fn run<S: Simd>(self) {
-        let has_parts = self.parts.len() > 1;
         // SAFETY: this is within a job of this instruction set.
         unsafe {
-            match (self.before, has_parts) {
-                (None, false) => E::as_they_are::<S, W, false>(self),
-                (None, true) => E::as_they_are::<S, W, true>(self),
-                (Some(before), false) => S::call(WithBefore::<_, _, false>(self, before)),
-                (Some(before), true) => S::call(WithBefore::<_, _, true>(self, before)),
+            if uses::PARTS && self.parts.len() > 1 {
+                self.with_parts::<S, true>();
+            } else {
+                self.with_parts::<S, false>();
             }
         }
     }
@@ -103,6 +101,24 @@ impl<E: Pixels, W: Weight, const PARTS: bool> Job for WithBefore<'_, E, W, PARTS
 }
 
 impl<E: Pixels, W: Weight> Dense<'_, E, W> {
+    /// Makes everything from one image or from several `PARTS`.
+    ///
+    /// # Safety
+    /// In [`Job::run`].
+    #[inline(always)]
+    unsafe fn with_parts<S: Simd, const PARTS: bool>(self) {
+        // SAFETY: the caller's.
+        unsafe {
+            if uses::PROLOGUES
+                && let Some(before) = self.before
+            {
+                S::call(WithBefore::<_, _, PARTS>(self, before));
+            } else {
+                E::as_they_are::<S, W, PARTS>(self);
+            }
+        }
+    }
+
     /// Whether pixels are read where they lie.
     #[inline(always)]
     pub fn is_in_place(&self) -> bool {

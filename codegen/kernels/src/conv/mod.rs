@@ -28,6 +28,7 @@ pub mod scenario;
 #[cfg(test)]
 mod tests;
 pub mod transpose;
+mod uses;
 mod window;
 pub mod winograd;
 
@@ -281,8 +282,10 @@ unsafe fn conv_shared<E: Pixels, W: Weight>(
     Packed { panels, weights, beside }: Packed<'_, E, W>,
     output: SharedRows<'_, E>,
 ) {
+    assert!(uses::PROLOGUES || p.pre.is_none(), "a convolution with a prologue");
+    assert!(uses::DEPTHWISE || !p.is_depthwise(), "a depthwise convolution");
     let before = p.pre.map(|pre| pre::Before::new(pre, beside));
-    if p.is_depthwise() {
+    if uses::DEPTHWISE && p.is_depthwise() {
         assert!(inputs.len() == 1, "operands of a depthwise convolution");
         let input = inputs[0];
         isa.run(depthwise::Depthwise { p, panels, y, tiles, input, before, weights, output });
@@ -292,7 +295,10 @@ unsafe fn conv_shared<E: Pixels, W: Weight>(
             _ => (inputs, None),
         };
         let channels: usize = parts.iter().map(|part| part.shape.channels).sum();
-        assert!(parts.len() == 1 || p.groups == 1 && channels == p.channels, "parts of an image");
+        assert!(
+            parts.len() == 1 || uses::PARTS && p.groups == 1 && channels == p.channels,
+            "parts of an image"
+        );
         isa.run(dense::Dense { p, panels, y, tiles, parts, residual, before, weights, output });
     }
 }

@@ -11,7 +11,7 @@ use super::super::super::arch::{Job, PANEL, Simd};
 use super::super::super::element::Element;
 use super::super::super::tile::{Ending, begin, finish};
 use super::super::super::weight::{Lanes, Weight};
-use super::super::inside;
+use super::super::{inside, uses};
 use super::{Depthwise, activate, columns, lanes};
 
 /// Most pixels at either side of those whose windows have all columns.
@@ -42,7 +42,8 @@ impl<'l, 'a, E: Element, W: Weight> Line<'l, 'a, E, W> {
         let rows = inside(y * p.stride[0], p.pads[0], p.kernel[0], p.dilation[0], input.shape.height);
         // Sums go to the output: elements other than floats have to have ended before.
         let may_end = E::IS_FLOAT || Ending::of(p.activation).is_all(p.activation);
-        let has_code = matches!(width, 3 | 5) && (1..=width).contains(&rows.len());
+        let has_width = uses::WIDTH_3 && width == 3 || uses::WIDTH_5 && width == 5;
+        let has_code = has_width && (1..=width).contains(&rows.len());
         if !may_end || !has_code || whole.is_empty() {
             return None;
         }
@@ -88,15 +89,20 @@ impl<'l, 'a, E: Element, W: Weight> Line<'l, 'a, E, W> {
     pub unsafe fn call<S: Simd>(&self) {
         // SAFETY: the caller's.
         unsafe {
-            match (self.conv.p.kernel[1], self.rows.len()) {
-                (3, 1) => S::call(Rows::<_, _, 3, 1>(self)),
-                (3, 2) => S::call(Rows::<_, _, 3, 2>(self)),
-                (3, _) => S::call(Rows::<_, _, 3, 3>(self)),
-                (_, 1) => S::call(Rows::<_, _, 5, 1>(self)),
-                (_, 2) => S::call(Rows::<_, _, 5, 2>(self)),
-                (_, 3) => S::call(Rows::<_, _, 5, 3>(self)),
-                (_, 4) => S::call(Rows::<_, _, 5, 4>(self)),
-                _ => S::call(Rows::<_, _, 5, 5>(self)),
+            if uses::WIDTH_3 && self.conv.p.kernel[1] == 3 {
+                match self.rows.len() {
+                    1 => S::call(Rows::<_, _, 3, 1>(self)),
+                    2 => S::call(Rows::<_, _, 3, 2>(self)),
+                    _ => S::call(Rows::<_, _, 3, 3>(self)),
+                }
+            } else if uses::WIDTH_5 {
+                match self.rows.len() {
+                    1 => S::call(Rows::<_, _, 5, 1>(self)),
+                    2 => S::call(Rows::<_, _, 5, 2>(self)),
+                    3 => S::call(Rows::<_, _, 5, 3>(self)),
+                    4 => S::call(Rows::<_, _, 5, 4>(self)),
+                    _ => S::call(Rows::<_, _, 5, 5>(self)),
+                }
             }
         }
     }

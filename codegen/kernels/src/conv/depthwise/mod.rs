@@ -16,7 +16,7 @@ use super::super::shared::SharedRows;
 use super::super::tile::{Ending, MOST_WAITING, Settle, Tile, Waiting, begin, finish, panel_vectors};
 use super::super::weight::{Lanes, Weight};
 use super::pre::Before;
-use super::{Conv, inside};
+use super::{Conv, inside, uses};
 use line::Line;
 
 /// The convolution's rows `y` and panels `tiles`.
@@ -41,9 +41,10 @@ impl<E: Element, W: Weight> Job for Depthwise<'_, E, W> {
         for y in self.y.clone() {
             // SAFETY: this is within a job of this instruction set.
             unsafe {
-                match self.before {
-                    Some(_) => S::call(Row::<_, _, true> { conv: &self, y }),
-                    None => S::call(Row::<_, _, false> { conv: &self, y }),
+                if uses::PROLOGUES && self.before.is_some() {
+                    S::call(Row::<_, _, true> { conv: &self, y });
+                } else {
+                    S::call(Row::<_, _, false> { conv: &self, y });
                 }
             }
         }

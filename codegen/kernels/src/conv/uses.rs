@@ -1,0 +1,13 @@
+//! Which convolutions there are: all. An emitted crate has this file as its plan has convolutions, so that no code is made for
+//! others.
+
+/// Some are depthwise.
+pub(super) const DEPTHWISE: bool = true;
+/// Some of those have filters 3 wide.
+pub(super) const WIDTH_3: bool = true;
+/// Some of those have filters 5 wide.
+pub(super) const WIDTH_5: bool = true;
+/// Something becomes of the input of some, as [`super::Conv::pre`] says.
+pub(super) const PROLOGUES: bool = true;
+/// Some read their input as several operands.
+pub(super) const PARTS: bool = true;

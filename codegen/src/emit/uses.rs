@@ -1,0 +1,98 @@
+//! Which convolutions the calls of a crate make, so that no code is made for others: the file `conv/uses.rs` of its kernels.
+
+use crate::bind::{Call, Form, Literal};
+
+/// The file, from the kernels' `src`.
+pub(super) const FILE: &str = "conv/uses.rs";
+
+/// What of [`FILE`] is so.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Uses {
+    depthwise: bool,
+    width_3: bool,
+    width_5: bool,
+    prologues: bool,
+    parts: bool,
+}
+
+impl Uses {
+    /// What is so of the calls.
+    pub fn of<'a>(calls: impl Iterator<Item = &'a Call>) -> Self {
+        let mut uses = Uses::default();
+        for call in calls {
+            let operands = match &call.form {
+                Form::Rows(form) => form.inputs.len(),
+                Form::Elements(form) => form.inputs.len(),
+            };
+            uses.add(call.literal(), operands);
+        }
+        uses
+    }
+
+    /// What is so of either.
+    pub fn or(self, other: Self) -> Self {
+        Uses {
+            depthwise: self.depthwise || other.depthwise,
+            width_3: self.width_3 || other.width_3,
+            width_5: self.width_5 || other.width_5,
+            prologues: self.prologues || other.prologues,
+            parts: self.parts || other.parts,
+        }
+    }
+
+    /// Adds the convolution that a kernel of so many operands is, or that it is made of.
+    fn add(&mut self, kernel: &Literal, operands: usize) {
+        let Literal::Type { name, fields, inner, .. } = kernel else { return };
+        if *name != "Conv" {
+            let fields = fields.iter().map(|(_, field)| field);
+            return fields.chain(inner.as_deref()).for_each(|field| self.add(field, operands));
+        }
+        let field = |name: &str| fields.iter().find(|(field, _)| *field == name).map(|(_, value)| value);
+        let is_alike = |a: &str, b: &str| field(a) == field(b);
+        if is_alike("groups", "channels") && is_alike("groups", "filters") {
+            self.depthwise = true;
+            let width = match field("kernel") {
+                Some(Literal::Array(sides)) => sides.last(),
+                _ => None,
+            };
+            let is_wide = |columns: &str| width == Some(&Literal::Scalar(columns.into()));
+            self.width_3 |= is_wide("3");
+            self.width_5 |= is_wide("5");
+        }
+        self.prologues |= field("pre").is_some_and(|pre| *pre != Literal::Option(None));
+        let has_residual = field("residual") == Some(&Literal::Scalar("true".into()));
+        self.parts |= operands > 1 + usize::from(has_residual);
+    }
+
+    /// The file's text.
+    pub fn text(self) -> String {
+        let Uses { depthwise, width_3, width_5, prologues, parts } = self;
+        let mut text = String::from("//! Which convolutions there are; no code is made for others.\n\n");
+        for (what, name, is_so) in [
+            ("Some are depthwise.", "DEPTHWISE", depthwise),
+            ("Some of those have filters 3 wide.", "WIDTH_3", width_3),
+            ("Some of those have filters 5 wide.", "WIDTH_5", width_5),
+            ("Something becomes of the input of some, as [`super::Conv::pre`] says.", "PROLOGUES", prologues),
+            ("Some read their input as several operands.", "PARTS", parts),
+        ] {
+            text += &format!("/// {what}\npub(super) const {name}: bool = {is_so};\n");
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use csdfc_kernels::sources::SOURCES;
+
+    use super::*;
+
+    /// The kernels' own file, which says that all is so, has the same words.
+    #[test]
+    fn the_text_is_the_kernels_own_but_for_its_head() {
+        let (_, own) = SOURCES.iter().find(|(path, _)| *path == FILE).unwrap();
+        let all = Uses { depthwise: true, width_3: true, width_5: true, prologues: true, parts: true };
+        let constants = |text: &str| text.split_once("\n\n").unwrap().1.to_owned();
+        assert_eq!(constants(&all.text()), constants(own));
+    }
+}
