@@ -192,6 +192,8 @@ pub(crate) unsafe trait Simd: Copy + 'static {
     const PIXELS: usize;
     /// Vectors of output channels of a tile of so many pixels; a multiple of a panel's.
     const VECTORS: usize;
+    /// Whether code for special cases pays: else there is only the code for all of them, which takes less time to build.
+    const SPECIAL: bool = true;
 
     /// All elements `x`.
     unsafe fn splat(x: f32) -> Self::V;

@@ -16,6 +16,7 @@ unsafe impl Simd for Portable {
     const REGISTERS: usize = 16;
     const PIXELS: usize = 2;
     const VECTORS: usize = 4;
+    const SPECIAL: bool = false;
 
     #[inline(always)]
     unsafe fn splat(x: f32) -> Self::V {

@@ -66,7 +66,7 @@ impl<E: Element, W: Weight, const PRE: bool> Job for Row<'_, E, W, PRE> {
         let Depthwise { p, input, output, .. } = self.conv;
         let (width, size) = (output.width(), input.shape.width);
         let whole = whole(p, size, width);
-        let line = if PRE { None } else { Line::of(self.conv, self.y, &whole) };
+        let line = if PRE || !S::SPECIAL { None } else { Line::of(self.conv, self.y, &whole) };
         let mut waiting = Waiting::new();
         let mut x = 0;
         while x < width {
@@ -75,7 +75,9 @@ impl<E: Element, W: Weight, const PRE: bool> Job for Row<'_, E, W, PRE> {
             // SAFETY: this is within a job of this instruction set.
             unsafe {
                 if let Some(line) = line.as_ref().filter(|line| line.begin() == x) {
-                    line.call::<S>();
+                    if const { S::SPECIAL } {
+                        line.call::<S>();
+                    }
                     x = line.end();
                 } else if left >= 8 {
                     S::call(Pixels::<_, _, 8, 1, PRE> { conv, y: *y, x, waiting });
