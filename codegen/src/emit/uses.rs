@@ -83,9 +83,52 @@ impl Uses {
 
 #[cfg(test)]
 mod tests {
+    use csdfc_kernels::Activation;
+    use csdfc_kernels::conv::Conv;
+    use csdfc_kernels::conv::mixed::MixedConv;
+    use csdfc_kernels::conv::pre::Pre;
     use csdfc_kernels::sources::SOURCES;
 
     use super::*;
+
+    /// A 3×3 convolution of 8 channels, which only has to be looked at.
+    const PLAIN: Conv = Conv {
+        channels: 8,
+        filters: 8,
+        kernel: [3, 3],
+        stride: [1, 1],
+        dilation: [1, 1],
+        pads: [1; 4],
+        groups: 1,
+        pre: None,
+        residual: false,
+        activation: Activation::None,
+    };
+
+    /// What is so of a kernel of so many operands: depthwise, 3 wide, 5 wide, prologues, parts.
+    fn uses(kernel: &Literal, operands: usize) -> [bool; 5] {
+        let mut uses = Uses::default();
+        uses.add(kernel, operands);
+        let Uses { depthwise, width_3, width_5, prologues, parts } = uses;
+        [depthwise, width_3, width_5, prologues, parts]
+    }
+
+    #[test]
+    fn convolutions_are_known_by_their_parameters() {
+        let of = |conv: Conv, operands: usize| uses(&Literal::of(&conv), operands);
+        assert_eq!(of(PLAIN, 1), [false; 5]);
+        assert_eq!(of(Conv { groups: 4, ..PLAIN }, 1), [false; 5]);
+        assert_eq!(of(Conv { groups: 8, ..PLAIN }, 1), [true, true, false, false, false]);
+        assert_eq!(of(Conv { groups: 8, kernel: [3, 5], ..PLAIN }, 1), [true, false, true, false, false]);
+        let pre = Some(Pre { affine: false, activation: Activation::Relu });
+        assert_eq!(of(Conv { pre, ..PLAIN }, 1), [false, false, false, true, false]);
+        assert_eq!(of(PLAIN, 2), [false, false, false, false, true]);
+        assert_eq!(of(Conv { residual: true, ..PLAIN }, 2), [false; 5]);
+        assert_eq!(of(Conv { residual: true, ..PLAIN }, 3), [false, false, false, false, true]);
+        // One that another kernel is made of.
+        let mixed = Literal::of(&MixedConv { conv: Conv { groups: 8, kernel: [5, 5], pre, ..PLAIN } });
+        assert_eq!(uses(&mixed, 1), [true, false, true, true, false]);
+    }
 
     /// The kernels' own file, which says that all is so, has the same words.
     #[test]
