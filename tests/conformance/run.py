@@ -139,7 +139,8 @@ def main():
     (WORK / "summary.md").write_text(summary.markdown())
     print(summary.markdown())
     # Last, since the end of a long output is what is read.
-    print(*summary.failures(), sep="\n")
+    for line in summary.failures():
+        print(line)
     return 0 if summary.is_good() else 1
 
 

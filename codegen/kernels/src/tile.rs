@@ -95,11 +95,12 @@ pub(crate) const fn full_vectors<S: Simd>(vectors: usize) -> usize {
     vectors.saturating_sub(panel_vectors::<S>())
 }
 
-/// Where weights lie that come next, of which a tile brings one panel near the core while it sums products, a line at each
-/// step: the panel as far within its own as the tile is from the first. So they are there once the first tiles are made.
+/// The weights that come next. A tile brings one panel of them near the core while it sums products, a line at each step: the
+/// first tile brings the first panel, the second tile the second one, and so on. So all are there once as many tiles are made
+/// as there are panels.
 ///
-/// What follows weights in memory are those of the next panels, and those of the next layer after the last. So nobody looks
-/// whether there is anything: an address that is not there is passed over.
+/// Behind a run's weights lie those of the next run; behind the last run's, those of the next layer, or anything. The addresses
+/// are not checked: an instruction that brings a line passes over an address that is not there.
 #[derive(Clone, Copy)]
 pub(crate) struct Ahead {
     /// How many tiles have been made with these weights.
@@ -109,8 +110,8 @@ pub(crate) struct Ahead {
 }
 
 impl Ahead {
-    /// Where what is brought lies, beside the weights at `at` of as many panels, `stride` from each other. Those weights
-    /// themselves where there is nothing left to bring.
+    /// The panel that this tile brings, where its own weights are so many `panels` from `at` on, `stride` elements from each
+    /// other. If all have been brought: the tile's own weights, which costs nothing.
     #[inline(always)]
     pub fn of<W>(self, at: *const W, panels: usize, stride: usize) -> *const W {
         if self.tile < panels { at.wrapping_add(self.distance + self.tile * stride) } else { at }

@@ -1,11 +1,12 @@
-//! Which convolutions the calls of a crate make, so that no code is made for others: the file `conv/uses.rs` of its kernels.
+//! What the convolutions of a crate are: the file `conv/uses.rs` of its kernels, by which the compiler leaves out the code for
+//! others.
 
 use crate::bind::{Call, Form, Literal};
 
 /// The file, from the kernels' `src`.
 pub(super) const FILE: &str = "conv/uses.rs";
 
-/// What of [`FILE`] is so.
+/// The constants of [`FILE`].
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Uses {
     depthwise: bool,
@@ -16,7 +17,7 @@ pub(super) struct Uses {
 }
 
 impl Uses {
-    /// What is so of the calls.
+    /// Those of these calls.
     pub fn of<'a>(calls: impl Iterator<Item = &'a Call>) -> Self {
         let mut uses = Uses::default();
         for call in calls {
@@ -29,7 +30,7 @@ impl Uses {
         uses
     }
 
-    /// What is so of either.
+    /// Those of the calls of both.
     pub fn or(self, other: Self) -> Self {
         Uses {
             depthwise: self.depthwise || other.depthwise,
@@ -67,7 +68,8 @@ impl Uses {
     /// The file's text.
     pub fn text(self) -> String {
         let Uses { depthwise, width_3, width_5, prologues, parts } = self;
-        let mut text = String::from("//! Which convolutions there are; no code is made for others.\n\n");
+        let mut text =
+            String::from("//! What the convolutions are; the compiler leaves out the code for others.\n\n");
         for (what, name, is_so) in [
             ("Some are depthwise.", "DEPTHWISE", depthwise),
             ("Some of those have filters 3 wide.", "WIDTH_3", width_3),
@@ -105,7 +107,7 @@ mod tests {
         activation: Activation::None,
     };
 
-    /// What is so of a kernel of so many operands: depthwise, 3 wide, 5 wide, prologues, parts.
+    /// The constants of a kernel of so many operands: depthwise, 3 wide, 5 wide, prologues, parts.
     fn uses(kernel: &Literal, operands: usize) -> [bool; 5] {
         let mut uses = Uses::default();
         uses.add(kernel, operands);

@@ -192,7 +192,8 @@ pub(crate) unsafe trait Simd: Copy + 'static {
     const PIXELS: usize;
     /// Vectors of output channels of a tile of so many pixels; a multiple of a panel's.
     const VECTORS: usize;
-    /// Whether code for special cases pays: else there is only the code for all of them, which takes less time to build.
+    /// Whether special cases have code of their own, such as lines of depthwise convolutions. Without it, the general code
+    /// makes them: that is slower, and takes less time to build.
     const SPECIAL: bool = true;
 
     /// All elements `x`.
@@ -201,7 +202,7 @@ pub(crate) unsafe trait Simd: Copy + 'static {
     unsafe fn load(p: *const f32) -> Self::V;
     /// Writes the elements to `p`.
     unsafe fn store(p: *mut f32, v: Self::V);
-    /// Has the line at `p`, which may be any address, brought into the second cache where there is an instruction for it.
+    /// Brings the line of memory at `p`, which may be any address, into the second cache; nothing where no instruction does so.
     #[inline(always)]
     unsafe fn prefetch(_p: *const u8) {}
     /// The first `count` elements at `p`, which need be good for no more; what the others are is not said.

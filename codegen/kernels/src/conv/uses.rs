@@ -1,5 +1,5 @@
-//! Which convolutions there are: all. An emitted crate has this file as its plan has convolutions, so that no code is made for
-//! others.
+//! Which convolutions need code: all of them here. In an emitted crate, this file says what the convolutions of its plan are,
+//! so that the compiler leaves out the code for others.
 
 /// Some are depthwise.
 pub(super) const DEPTHWISE: bool = true;
