@@ -1,6 +1,6 @@
 //! Edits that change a plan and not whether it is safe.
 
-use csdfc_codegen::plan::{Plan, Step};
+use csdfc_plan::plan::{Plan, Step};
 use rand::RngExt;
 use rand::seq::SliceRandom;
 

@@ -1,6 +1,6 @@
 //! Corruptions of when layers fire, and of the rates that say what they need.
 
-use csdfc_codegen::plan::{Layer, Plan, Step};
+use csdfc_plan::plan::{Layer, Plan, Step};
 use rand::RngExt;
 
 use super::analysis::{expand, notation, rates_text, set_schedule};

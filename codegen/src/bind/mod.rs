@@ -11,6 +11,8 @@
 //! whose elements lie in the row-major order of the dimensions seen is given as pixels, dealt out among the rows of
 //! the output. All others go element by element.
 mod access;
+#[cfg(test)]
+mod both_tables;
 mod choice;
 mod constants;
 mod fire;

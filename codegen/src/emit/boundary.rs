@@ -1,7 +1,7 @@
 //! What a model is handed and hands over: whole frames, or rows.
 
-use crate::operator::{CameraLayout, InputElement};
-use crate::shape::Shape;
+use csdfc_plan::operator::{CameraLayout, InputElement};
+use csdfc_plan::shape::Shape;
 
 use super::model::{InputField, Model, OutputField};
 use super::source::Source;

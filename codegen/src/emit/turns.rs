@@ -1,7 +1,7 @@
 //! In what order the partitions of a group fire when nobody runs at the same time.
 
-use crate::check::{Kind, Resolved};
-use crate::plan::Step;
+use csdfc_plan::check::{Kind, Resolved};
+use csdfc_plan::plan::Step;
 
 /// Longest body of a loop that is looked for, in firings.
 const LONGEST: usize = 64;

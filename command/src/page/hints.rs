@@ -1,7 +1,7 @@
 //! What would make a tensor that is in use at the peak smaller.
 
-use csdfc_codegen::plan::{Layer, Plan, StorageModel};
-use csdfc_codegen::timeline::{Place, PlaceKind};
+use csdfc_plan::plan::{Layer, Plan, StorageModel};
+use csdfc_plan::timeline::{Place, PlaceKind};
 
 /// Layers between a writer and a reader from which on the reader counts as far away.
 const FAR: usize = 4;

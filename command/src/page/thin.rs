@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use csdfc_codegen::timeline::{Firing, Timeline};
+use csdfc_plan::timeline::{Firing, Timeline};
 
 /// Most steps of lives, firings, or changes of the bytes in use, each, that are drawn as they are.
 const MOST: usize = 60_000;
@@ -62,7 +62,7 @@ pub fn thin(timeline: &mut Timeline) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use csdfc_codegen::timeline::Life;
+    use csdfc_plan::timeline::Life;
 
     fn long(count: usize) -> Timeline {
         let at = |i: usize| i as f64;

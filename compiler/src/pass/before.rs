@@ -5,7 +5,7 @@
 //! ResNet's second version. There their tensor is as large as the one that they read. A convolution that does their work as it
 //! loads its input needs no such tensor. (What a quantised model has there, between conversions: `prologues`.)
 
-use csdfc_codegen::operator::{Conv, Function, Operator, Pre};
+use csdfc_plan::operator::{Conv, Function, Operator, Pre};
 
 use super::fold::{Affine, affine_of};
 use super::rewrite::drop_dead;

@@ -1,6 +1,6 @@
 //! What a layer saves at a lower precision, of what is short.
 
-use csdfc_codegen::plan::Plan;
+use csdfc_plan::plan::Plan;
 
 use super::Models;
 use super::accuracy::Open;

@@ -5,7 +5,7 @@
 //! multiplied by it. That leaves the function as it is where nothing or a Relu is between the two: Relu(s·x) = s·Relu(x) for
 //! positive s. A bound, as of a Relu6, would have to be another for each channel.
 
-use csdfc_codegen::operator::{Conv, Function, Operator};
+use csdfc_plan::operator::{Conv, Function, Operator};
 
 use crate::error::Error;
 use crate::network::weights::Weights;

@@ -1,7 +1,7 @@
 //! What Pisarchyk and Lee (2020, the paper's \[23\]) publish: greedy by size for offset calculation, within one CNN whose
 //! layers run one after another, each making its whole tensor.
 
-use csdfc_codegen::plan::StorageModel;
+use csdfc_plan::plan::StorageModel;
 
 use csdfc::app::resolve::Application;
 use csdfc::error::Error;

@@ -1,8 +1,8 @@
 //! Integers that floats hold: those of a model's inputs, those whose scale is known only when the network runs, and sums of
 //! products of such. All are below 2²⁴ in size, so that floats have them exactly.
 
-use csdfc_codegen::format::Quantisation;
-use csdfc_codegen::operator::{Function, Operator, Reduce, ReduceFunction};
+use csdfc_plan::format::Quantisation;
+use csdfc_plan::operator::{Function, Operator, Reduce, ReduceFunction};
 use rten_onnx::onnx::DataType;
 
 use super::quantised::{element, ends, expect_in_range, range, with};

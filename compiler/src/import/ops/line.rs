@@ -1,8 +1,8 @@
 //! Lines `[N, C, L]` as images of one column, `[N, C, L, 1]`: so windows slide over rows, and a firing reads few of them. Lines of
 //! more elements than a tensor goes by rows are images of one row.
 
-use csdfc_codegen::operator::{Function, Operator};
-use csdfc_codegen::shape::Shape;
+use csdfc_plan::operator::{Function, Operator};
+use csdfc_plan::shape::Shape;
 
 use crate::import::builder::Builder;
 use crate::import::error::Fault;

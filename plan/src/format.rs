@@ -12,7 +12,6 @@
 //!
 //! The elements of a tensor that is no image lie in the order of its dimensions. Its layout is always HWC.
 
-pub use csdfc_kernels::element::F16;
 use serde::{Deserialize, Serialize};
 
 use crate::shape::Shape;
