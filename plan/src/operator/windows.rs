@@ -41,6 +41,7 @@ pub struct Conv {
 
 impl Conv {
     /// How many of so many operands are the image or its parts: all but a residual.
+    #[inline]
     pub fn parts(&self, operands: usize) -> usize {
         operands.saturating_sub(usize::from(self.residual))
     }
@@ -139,6 +140,7 @@ pub struct Resize {
 impl Resize {
     /// Whether it makes numbers that are neither of the image nor between two neighbours: weighted means, or what lies
     /// outside.
+    #[inline]
     pub fn is_weighted(&self) -> bool {
         matches!(self.mode, ResizeMode::Filter(_))
             || matches!(self.coordinates, Coordinates::TfCropAndResize(_))
