@@ -91,11 +91,13 @@ impl Network {
     }
 
     /// The layer of this id.
+    #[inline]
     pub fn layer(&self, id: LayerId) -> &Layer {
         &self.layers[id.0]
     }
 
     /// All ids, in topological order.
+    #[inline]
     pub fn ids(&self) -> impl Iterator<Item = LayerId> + use<> {
         (0..self.layers.len()).map(LayerId)
     }
@@ -147,11 +149,13 @@ impl Network {
 
 impl Layer {
     /// Whether it computes on 8-bit integers.
+    #[inline]
     pub fn is_of_integers(&self) -> bool {
         self.primitive.is_some_and(|primitive| primitive.elements() == [Element::U8; 2])
     }
 
     /// Whether this is a network input.
+    #[inline]
     pub fn is_input(&self) -> bool {
         matches!(self.operator, Operator::Input(_))
     }
@@ -177,6 +181,7 @@ impl Layer {
     }
 
     /// The primitive that computes it.
+    #[inline]
     pub fn primitive(&self) -> Primitive {
         let inputs: Vec<&Shape> = self.inputs.iter().map(|operand| &operand.shape).collect();
         self.primitive.unwrap_or_else(|| Primitive::of(&self.operator, &inputs))
@@ -190,6 +195,7 @@ impl Layer {
     }
 
     /// How its output tensor lies in memory, and what its elements are.
+    #[inline]
     pub fn format(&self) -> Format {
         // No primitive but a chosen one makes other layouts or elements.
         let element = if self.operator.makes_indices() { Element::I64 } else { Element::F32 };
@@ -198,29 +204,34 @@ impl Layer {
     }
 
     /// Rows of its output tensor.
+    #[inline]
     pub fn rows(&self) -> usize {
         self.format().rows(&self.shape)
     }
 
     /// Bytes of one row of its output tensor.
+    #[inline]
     pub fn row_bytes(&self) -> u64 {
         let format = self.format();
         format.row_elements(&self.shape) as u64 * format.element.bytes()
     }
 
     /// Bytes of its whole output tensor.
+    #[inline]
     pub fn tensor_bytes(&self) -> u64 {
         self.rows() as u64 * self.row_bytes()
     }
 
     /// Whether it is an input that layers read where the caller holds it, if the caller hands over the frame whole.
     /// Inputs of floats are. Camera bytes are not: they are converted into a ring.
+    #[inline]
     pub fn is_read_in_place(&self) -> bool {
         matches!(&self.operator, Operator::Input(input) if input.element == InputElement::F32)
     }
 
     /// Whether the caller holds its tensor and layers read it there. It must be an input that is read in place and
     /// delivered whole. `rows` is its number of rows per firing.
+    #[inline]
     pub fn is_held_by_caller(&self, rows: u64) -> bool {
         self.is_read_in_place() && rows >= self.rows() as u64
     }

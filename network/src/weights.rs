@@ -112,6 +112,7 @@ impl Weights {
     }
 
     /// Number of elements.
+    #[inline]
     pub fn elements(&self) -> usize {
         self.dims.iter().product()
     }
