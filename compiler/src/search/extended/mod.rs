@@ -1,6 +1,6 @@
 //! The extended search, the default: rows per firing for each layer, and where segments end.
 //!
-//! A network is a chain of blocks with *cut tensors* between them ([`cuts`]). The search has four steps:
+//! A network is a chain of blocks with *cut tensors* between them ([`cuts`]). The search has these steps:
 //!
 //! 1. *Segments* ([`stream`]). What a layer makes, and when, depends only on the layers after it. So one execution on
 //!    demand from the first layer to a cut tells what every segment that ends at this cut takes. A few hundred
