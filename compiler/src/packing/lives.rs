@@ -80,7 +80,7 @@ fn apart(first: &[Piece], second: &[Piece]) -> Option<(i64, i64, bool)> {
     let (mut a, mut b) = (0, 0);
     while let (Some(p), Some(q)) = (first.get(a), second.get(b)) {
         if p.lower < q.upper && q.lower < p.upper {
-            // The second's offset minus the first's lies not between these.
+            // The second offset minus the first must not lie between these two.
             forbidden.push((i128::from(p.low) - i128::from(q.high), i128::from(p.high) - i128::from(q.low)));
         }
         if p.upper <= q.upper {
@@ -101,8 +101,8 @@ fn apart(first: &[Piece], second: &[Piece]) -> Option<(i64, i64, bool)> {
     Some((i64::try_from(above).ok()?, i64::try_from(below).ok()?, is_exact))
 }
 
-/// The cliques: what is in use at one moment. Moments are left out at which a subset is in use of what is in use at the
-/// moment before or after.
+/// The cliques: the pieces in use at one moment. A moment is left out if its pieces are a subset of those at the moment
+/// before or after.
 fn cliques(pieces: &[Vec<Piece>]) -> Vec<Vec<Member>> {
     let mut events: Vec<(i64, bool, usize, Piece)> = Vec::new();
     for (block, pieces) in pieces.iter().enumerate() {
@@ -111,7 +111,7 @@ fn cliques(pieces: &[Vec<Piece>]) -> Vec<Vec<Member>> {
             events.push((piece.upper, false, block, *piece));
         }
     }
-    // What ends goes before what begins at the same time.
+    // At the same time, ends come before begins.
     events.sort_unstable_by_key(|(at, begins, block, _)| (*at, *begins, *block));
     let mut active: Vec<Member> = Vec::new();
     let mut cliques = Vec::new();
