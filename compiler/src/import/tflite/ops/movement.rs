@@ -113,8 +113,8 @@ pub(super) fn slice(op: &mut Op) -> Result<Vec<Value>, Fault> {
     Ok(vec![sliced(op, x, begin, ends, steps)?])
 }
 
-/// `STRIDED_SLICE`: begin, end and strides of the first dimensions. Bits of masks say which begins and ends do not count, and
-/// of which dimensions a single index is taken.
+/// `STRIDED_SLICE`: begin, end and strides of the first dimensions. Masks have a bit for each dimension. They say which
+/// begins and ends do not count, and which dimensions give a single index.
 pub(super) fn strided_slice(op: &mut Op) -> Result<Vec<Value>, Fault> {
     let x = op.number(0)?;
     let [begin, end, strides] = [op.ints(1, "begin")?, op.ints(2, "end")?, op.ints(3, "strides")?];
@@ -168,7 +168,7 @@ pub(super) fn gather(op: &mut Op) -> Result<Vec<Value>, Fault> {
     Ok(vec![op.node("Gather", [x, indices.into()], vec![int("axis", axis)])?])
 }
 
-/// `PAD`, and `PADV2` by a number of its own.
+/// `PAD`, and `PADV2`, which states the padding value.
 pub(super) fn pad(op: &mut Op) -> Result<Vec<Value>, Fault> {
     let value = if op.has(2) {
         let number = op.number(2)?;
