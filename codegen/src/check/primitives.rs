@@ -1,8 +1,8 @@
-//! The primitives that are known: what they compute, in which layouts, and what they keep of a layer's parameters.
+//! The known primitives: what they compute, in which layouts, and which bytes they keep of a layer's parameters.
 //!
-//! This table is the checker's own. A test holds it against the kernels by executing plans with every primitive, in an
-//! arena between guards whose released rows hold no numbers (`tests/run/layouts.rs`). Its second part, of primitives that
-//! are families, is `families`.
+//! This table is the checker's own. A test compares it with the kernels: it executes plans with every primitive, in an
+//! arena between guards, whose released rows become NaN (`tests/run/layouts.rs`). The second part of the table, for
+//! primitives of families, is `families`.
 
 use crate::format::Element::{F16, F32, I64, U8};
 use crate::format::Layout::{Chw, Hcw, Hwc};
@@ -25,9 +25,9 @@ pub(super) struct Primitive {
     pub elements: [Element; 2],
     /// Whether its weights are 8-bit integers beside 16-bit floats.
     pub is_mixed: bool,
-    /// Bytes that it keeps of a layer's parameters, from the shapes of what the layer reads; none beyond 64 bits.
+    /// Bytes that it keeps of a layer's parameters, from the shapes of the layer's operands; none beyond 64 bits.
     pub stored: fn(&Operator, &[&Shape]) -> Option<u64>,
-    /// Bytes of workspace, from the shapes of what the layer reads and makes; none beyond 64 bits.
+    /// Bytes of workspace, from the shapes of the layer's operands and output; none beyond 64 bits.
     pub workspace: fn(&Operator, &[&Shape], &Shape) -> Option<u64>,
 }
 
@@ -116,7 +116,7 @@ const PRIMITIVES: &[Primitive] = &[
     },
 ];
 
-/// Kinds of operators, but for convolutions and products, that are computed on 16-bit floats.
+/// Kinds of operators, except convolutions and products, that are computed on 16-bit floats.
 const OF_HALVES: &[&str] = &[
     "element_wise",
     "batch_norm",
@@ -135,7 +135,7 @@ const OF_HALVES: &[&str] = &[
 ];
 
 fn is_depthwise(operator: &Operator, inputs: &[&Shape]) -> bool {
-    // The rule on shapes lets nothing be added to one.
+    // The rule on shapes forbids a residual in a depthwise convolution.
     matches!((operator, inputs), (Operator::Conv(conv), [x]) if [x.channels(), conv.filters] == [conv.groups; 2])
 }
 
@@ -194,7 +194,8 @@ pub(super) fn workspace(entry: &LayerIndex<'_>, inputs: &[&Shape]) -> Option<u64
     (primitive.workspace)(&entry.layer.operator, inputs, &entry.tensor.shape)
 }
 
-/// That each layer has a primitive that computes it, reads tensors as they lie and writes its own as the plan says.
+/// Checks that each layer has a primitive that computes it, reads tensors in their formats, and writes its tensor in
+/// the format that the plan states.
 pub(super) fn check(index: &Index<'_>) -> Result<(), Vec<Violation>> {
     let mut findings = Findings::default();
     for cnn in &index.cnns {
@@ -303,7 +304,7 @@ mod tests {
         assert_eq!(names, bound);
     }
 
-    /// What a layer keeps, by operator, groups and slopes: as many bytes as it is packed into.
+    /// The bytes that a layer keeps, by operator, groups and slopes, are the bytes into which it is packed.
     #[test]
     fn both_tables_keep_the_same() {
         let slopes = [None, Some(vec![1]), Some(vec![12, 1, 1]), Some(vec![12, 5, 5]), Some(vec![12])];
@@ -361,7 +362,7 @@ mod tests {
         assert_eq!(compared, 90);
     }
 
-    /// Of convolutions of all kinds, whatever is fused: the primitives that compute them, and their workspace.
+    /// For convolutions of all kinds, with anything fused: the primitives that compute them, and their workspace.
     #[test]
     fn both_tables_take_the_same_convolutions() {
         let image = Shape::image(4, 7, 6);
@@ -410,7 +411,8 @@ mod tests {
         assert!(lowered > 0);
     }
 
-    /// Of random convolutions, small and large: the primitives that compute them, what these keep, and their workspace.
+    /// For random convolutions, small and large: the primitives that compute them, the bytes that these keep, and their
+    /// workspace.
     #[test]
     fn both_tables_know_the_same_of_random_convolutions() {
         let mut random = ChaCha8Rng::seed_from_u64(13);
@@ -491,7 +493,7 @@ mod tests {
         assert!(counts.len() >= 160 && few.is_empty(), "{} primitives, {few:?}", counts.len());
     }
 
-    /// Of every layer of the test plans, the primitives that compute it.
+    /// For every layer of the test plans, the primitives that compute it.
     #[test]
     fn both_tables_compute_the_same() {
         for (name, plan) in plans::all() {
