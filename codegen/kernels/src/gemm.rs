@@ -48,9 +48,9 @@ impl Gemm {
         self.panels().len()
     }
 
-    /// Packs the weights into `out`, which holds [`Gemm::packed_len`] elements. `weight(unit, k)` is the weight between a
-    /// unit and the input element at place `k` in memory, which is where a permutation of the input is undone; `bias`
-    /// is `[units]` or empty, `slopes` those of a PRelu (`[units]` or `[1]`), else empty.
+    /// Packs the weights into `out`, which holds [`Gemm::packed_len`] elements. `weight(unit, k)` is the weight between
+    /// a unit and the input element at place `k` in memory; a caller undoes a permutation of the input there. `bias` is
+    /// `[units]` or empty. `slopes` are those of a PRelu (`[units]` or `[1]`), or empty.
     ///
     /// # Panics
     /// If a slice has another length than is said here.
@@ -59,8 +59,8 @@ impl Gemm {
     }
 }
 
-/// One operand, where it or the output does not lie in the order in which it is seen; else [`Gemm::as_conv`] makes the
-/// product. The constant is packed by [`Gemm::pack`].
+/// One operand. This kernel is for operands or outputs that do not lie in the order in which they are seen; otherwise
+/// [`Gemm::as_conv`] makes the product. The constant is packed by [`Gemm::pack`].
 impl<E: Element> ElementKernel<E, E> for Gemm {
     fn elements(
         &self,

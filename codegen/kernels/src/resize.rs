@@ -1,5 +1,5 @@
-//! Resampling of height and width. Where an output coordinate lies in the input is a fraction of integers, so that no tie
-//! and no whole coordinate is lost to rounding.
+//! Resampling of height and width. The place of an output coordinate in the input is a fraction of integers, so that
+//! rounding loses no tie and no whole coordinate.
 
 use core::ops::Range;
 

@@ -32,8 +32,8 @@ impl Strong {
 
 /// Starts from a cycle that exists at a point, and returns one that waits for few variables, with limits that cannot be
 /// raised. First each variable is left out if there still is a cycle without it. Then each limit is raised as far as
-/// there still is a cycle. Only the actors of the first cycle are considered, so the function may miss a stronger
-/// conflict, but what it returns is a conflict.
+/// there still is a cycle. Only the actors of the first cycle are considered. So the function may miss a stronger
+/// conflict, but its result is always a conflict.
 pub(crate) fn strengthen(
     problem: &SizingProblem,
     cycle: Cycle,

@@ -125,7 +125,7 @@ impl<E: Pixels, W: Weight> Dense<'_, E, W> {
         E::IS_FLOAT && self.before.is_none()
     }
 
-    /// Makes everything from elements that the micro-kernel loads by way of `source`, of one image or several `PARTS`.
+    /// Makes everything from elements that the micro-kernel gets by `load`, of one image or several `PARTS`.
     #[inline(always)]
     fn make<S: Simd, L: Load<E>, const PARTS: bool>(&self, load: &mut L) {
         let Dense { p, panels, weights, output, .. } = *self;

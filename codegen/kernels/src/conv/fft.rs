@@ -122,7 +122,7 @@ pub(super) fn fill_turns(turns: &mut [f32]) {
     }
 }
 
-/// The spectrum of numbers that lie `stride` elements from each other. `room` is the room of a transform.
+/// The spectrum of numbers that are placed `distance` points from each other. `room` is the room of a transform.
 #[inline(always)]
 pub(super) fn analyse<'a>(
     numbers: impl Iterator<Item = &'a f32>,

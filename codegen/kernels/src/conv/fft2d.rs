@@ -105,7 +105,7 @@ impl Fft2d {
         self.of_plane(lines, conv.dilation, turns, room, spectrum);
     }
 
-    /// The spectrum of a plane. `strides` are the distances of its lines, and of the numbers within a line.
+    /// The spectrum of a plane. `distance` has the points from line to line, and from number to number within a line.
     #[inline(always)]
     fn of_plane<'a, L: Iterator<Item = &'a f32>>(
         &self,

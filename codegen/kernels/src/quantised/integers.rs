@@ -1,4 +1,4 @@
-//! Vectors of integers: what they do, and portably how.
+//! Vectors of integers: their operations, and a portable implementation.
 
 use super::super::arch::{Isa, Kind, Portable};
 use super::Requantise;
@@ -14,8 +14,8 @@ pub(crate) const LANES: usize = 8;
 /// The largest [`Integers::DEPTH`].
 pub(crate) const MOST_DEPTH: usize = 4;
 
-/// Work on integers written for any instruction set. `run` and all that it calls with `S` must be `#[inline(always)]`: only
-/// so does it become code of that instruction set.
+/// Work on integers written for any instruction set. `run` and everything that it calls with `S` must be
+/// `#[inline(always)]`. Only then does the compiler generate code for that instruction set.
 pub(crate) trait Work {
     /// Does the work.
     fn run<S: Integers>(self);
@@ -41,10 +41,10 @@ pub(crate) fn run<W: Work>(isa: Isa, work: W) {
     }
 }
 
-/// Vectors of integers and what micro-kernels do with them.
+/// Vectors of integers, with the operations that micro-kernels need.
 ///
-/// Where lanes are counted, a vector of a panel need hold no more; what other lanes hold is not said. Unless the set
-/// [has parts](Integers::HAS_PARTS), pointers must be good for a whole vector all the same.
+/// If lanes are counted, a vector need hold no more than that of a panel; the content of other lanes is unspecified.
+/// Unless the set [has parts](Integers::HAS_PARTS), pointers must be good for a whole vector all the same.
 ///
 /// # Safety
 /// Implementors' methods may be called only on a processor that has their instructions, which is so within
@@ -56,7 +56,7 @@ pub(crate) unsafe trait Integers: Copy + 'static {
     type Factors: Copy;
     /// As many floats.
     type Scales: Copy;
-    /// What [`Requantise`] needs beside sums and scales.
+    /// The data that [`Requantise`] needs beside sums and scales.
     type Ends: Copy;
     /// Sums of a vector: [`LANES`], or a panel.
     const LANES: usize;
@@ -66,18 +66,20 @@ pub(crate) unsafe trait Integers: Copy + 'static {
     const DEPTH: usize;
     /// Bytes of a tensor's element that is gathered.
     const SIZE: usize;
-    /// What elements are less when products are of them: 0, or 128, where these are of signed bytes.
+    /// The number that is subtracted from elements before they are multiplied: 0, or 128 if products are of signed
+    /// bytes.
     const MIDDLE: u8 = 0;
     /// Most pixels of a tile of one panel or two.
     const TILE: usize;
-    /// Panels that go together: one, of as many vectors as it takes, or at most four, of a vector each.
+    /// Panels that go together: either one panel, of as many vectors as it takes, or at most four panels, of one vector
+    /// each.
     const TOGETHER: usize;
 
     /// The numbers at `p`, the lowest byte of each first.
     unsafe fn sums(p: *const u8, lanes: usize) -> Self::Sums;
     /// The floats at `p`, the lowest byte of each first.
     unsafe fn scales(p: *const u8, lanes: usize) -> Self::Scales;
-    /// Of the `STEPS` signed bytes of each lane at `p`, 2 or 4, those that go together as part `PART`.
+    /// The bytes that go together as part `PART`, of the `STEPS` signed bytes (2 or 4) of each lane at `p`.
     unsafe fn weights<const STEPS: usize, const PART: usize>(p: *const u8, lanes: usize) -> Self::Factors;
     /// The next gathered elements of a pixel that go together, no more than `STEPS`, in every lane.
     unsafe fn steps<const STEPS: usize>(p: *const u8) -> Self::Factors;
@@ -131,12 +133,13 @@ pub(crate) unsafe trait Integers: Copy + 'static {
     /// Adds to each lane the products of a tensor's elements and weights, whose sum does not leave 32 bits; the lane may
     /// (modulo 2^32).
     unsafe fn add_products(sums: Self::Sums, elements: Self::Factors, weights: Self::Factors) -> Self::Sums;
-    /// Adds to each lane what products with these weights lack, since their elements are less [`Integers::MIDDLE`].
+    /// Adds to each lane the part that products with these weights lack, because [`Integers::MIDDLE`] was subtracted
+    /// from their elements.
     #[inline(always)]
     unsafe fn add_middle(sums: Self::Sums, _: Self::Factors) -> Self::Sums {
         sums
     }
-    /// What is needed of this.
+    /// The data that these parameters give.
     unsafe fn ends(how: Requantise) -> Self::Ends;
     /// Writes to `out` the elements that the sums become, a byte each.
     unsafe fn requantise(
@@ -182,8 +185,8 @@ pub(crate) unsafe trait Integers: Copy + 'static {
     }
     /// Does the work as a function of its own, compiled for this instruction set.
     unsafe fn call<W: Work>(work: W);
-    /// Gathers the `count` elements of so many `rows`. A row begins as many elements after the last as is said beside the
-    /// first.
+    /// Gathers the `count` elements of each of `rows` rows. Beside each address stands the distance in elements from
+    /// one row to the next.
     #[inline(always)]
     unsafe fn gather(
         (from, between): (*const u8, usize),
@@ -198,7 +201,7 @@ pub(crate) unsafe trait Integers: Copy + 'static {
             }
         }
     }
-    /// Gathers `element` so many times.
+    /// Gathers `element` `count` times.
     #[inline(always)]
     unsafe fn fill(to: *mut u8, count: usize, element: u8) {
         // SAFETY: the caller's.
