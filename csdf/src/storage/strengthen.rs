@@ -10,7 +10,7 @@ use crate::throughput::cycle_ratio::Cycle;
 /// A cycle that exists as long as none of the variables whose space it waits for exceeds its limit.
 pub(crate) struct Strong {
     pub(crate) cycle: Cycle,
-    /// By variable; none for those that the cycle does not wait for.
+    /// By variable; `None` for a variable that the cycle does not wait for.
     limits: Vec<Option<u64>>,
 }
 
@@ -55,7 +55,7 @@ pub(crate) fn strengthen(
     Ok(strong)
 }
 
-/// Raises one limit: by doubled strides while that goes well, then by halved ones.
+/// Raises one limit: by doubled strides while the cycle still exists, then by halved ones.
 fn raise(
     problem: &SizingProblem,
     scope: &Scope,
