@@ -130,7 +130,7 @@ fn as_little_is_read_again_as_can_be() {
     assert!(read_again > 4, "{read_again}");
 }
 
-/// The same of integers, whose tensors take a quarter too.
+/// The same for integers, whose tensors take a quarter too.
 #[test]
 fn integers_take_a_fraction_of_their_weights() {
     let network = builtin::network("mobilenet_v2").unwrap();

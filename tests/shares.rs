@@ -26,7 +26,7 @@ const FRAMES: usize = 24;
 const TOLERANCE: f64 = 0.005;
 /// Multiplications from which on workers share a firing of several rows of a convolution.
 const SHARED: f64 = (1 << 17) as f64;
-/// The same of a row by itself.
+/// The same for a row by itself.
 const SHARED_ROW: f64 = (1 << 19) as f64;
 /// Elements from which on they share a firing of several rows of another layer.
 const SHARED_ELEMENTS: f64 = (1 << 14) as f64;

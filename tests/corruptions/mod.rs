@@ -178,7 +178,7 @@ fn edit_all(kinds: &[(&str, Edit)], each: u64, verdict: impl Fn(&Plan) -> Result
     edit_all_of(&subjects(), kinds, each, verdict)
 }
 
-/// The same of these subjects.
+/// The same for these subjects.
 fn edit_all_of(
     subjects: &[(String, Plan)],
     kinds: &[(&str, Edit)],

@@ -361,7 +361,7 @@ fn stores_that_fail() {
     cargo(emitted.folder(), &["run", "--offline", "--example", "allocations"]);
 }
 
-/// The same of weights that some layers read again.
+/// The same for weights that some layers read again.
 #[test]
 fn stores_that_fail_while_weights_are_read_again() {
     let application = sliced::again(&paged("resnet8", r#"rows: {"stack2_conv1": 8, "stack2_conv2": 4}"#));

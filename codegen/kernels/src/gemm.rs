@@ -53,7 +53,7 @@ impl Gemm {
     /// `[units]` or empty. `slopes` are those of a PRelu (`[units]` or `[1]`), or empty.
     ///
     /// # Panics
-    /// If a slice has another length than is said here.
+    /// If a slice has another length than stated here.
     pub fn pack(&self, weight: impl Fn(usize, usize) -> f32, bias: &[f32], slopes: &[f32], out: &mut [f32]) {
         self.panels().pack(weight, bias, slopes, out);
     }

@@ -103,7 +103,8 @@ impl<'a, E: Element> Table<'a, E> {
         }
     }
 
-    /// Takes up the spans from `from` on, as many as there is room for, as they are loaded. Returns the first that is left.
+    /// Takes up the spans from `from` on, in the order in which they are loaded, until there is no more room. Returns
+    /// the first that is left.
     ///
     /// # Safety
     /// In [`super::arch::Job::run`].

@@ -250,7 +250,7 @@ impl<F> Planes<F> {
         }
     }
 
-    /// The same of floats, anywhere.
+    /// The same for floats, anywhere.
     #[inline(always)]
     pub(crate) fn fold<'a>(
         &self,

@@ -301,7 +301,7 @@ struct Between {
 }
 
 impl Between {
-    /// What falls outside reads the edge.
+    /// Coordinates outside read the edge.
     #[inline]
     fn of(mode: ResizeMode, place: Place, size: usize) -> Self {
         let Place { whole, rest, over } = place;

@@ -157,7 +157,7 @@ unsafe fn floats<S: Simd>(p: *const i8, left: usize) -> S::V {
     }
 }
 
-/// The same of halves, widened.
+/// The same for halves, widened.
 ///
 /// # Safety
 /// As [`floats`].

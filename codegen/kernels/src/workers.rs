@@ -235,7 +235,8 @@ mod crew {
 
             let common = &*self.common;
             assert!(pieces as u64 <= MOST, "pieces of a firing");
-            // SAFETY: a borrow for any time, of which nothing is left when this returns: no piece is undone then.
+            // SAFETY: the borrow may have any lifetime, since nothing of it is left when this returns: all pieces are
+            // done then.
             let call = unsafe {
                 core::mem::transmute::<&(dyn Fn(usize, usize) + Sync), &'static (dyn Fn(usize, usize) + Sync)>(
                     job,

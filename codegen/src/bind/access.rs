@@ -15,7 +15,7 @@ pub(super) fn image_rows(shape: &Shape, ring_rows: usize) -> Option<RowShape> {
 }
 
 impl Operand<'_> {
-    /// The rows of an operand that is seen as an image: as the image that it is, perhaps with its dimensions in the
+    /// The rows of an operand that is seen as an image: either as the same image, perhaps with its dimensions in the
     /// other order, or as another image if its elements lie like the rows of that image.
     pub(super) fn image(&self) -> Option<Input<RowShape>> {
         let rows = image_rows(self.seen, self.seen.rows())?;

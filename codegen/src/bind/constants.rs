@@ -186,7 +186,7 @@ impl Packing {
         View { shape, seen: shape.dims }
     }
 
-    /// Packs parameters, in the order of the operator's documentation, into as many floats as they take.
+    /// Packs parameters, in the order of the operator's documentation, into exactly the floats that they take.
     ///
     /// # Errors
     /// When their number is wrong, or they are packed as integers: see [`Integers::pack`], and `mixed`.

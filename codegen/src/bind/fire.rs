@@ -44,7 +44,7 @@ pub struct Target<'a> {
 
 /// The kernel that applies the slopes of a PRelu to the output of another kernel.
 const SLOPES: Typed<PReluInPlace, f32, f32> = Typed::new(PReluInPlace);
-/// The same of 16-bit floats.
+/// The same for 16-bit floats.
 const HALF_SLOPES: Typed<PReluInPlace, F16, F16> = Typed::new(PReluInPlace);
 
 impl Call {

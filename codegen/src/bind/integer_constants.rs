@@ -32,7 +32,7 @@ pub enum Integers {
         /// Scales of the integers that it multiplies, and of those that it makes.
         scales: [f32; 2],
     },
-    /// The same of a matrix product.
+    /// The same for a matrix product.
     Gemm {
         /// The product that reads them.
         gemm: QGemm,
@@ -75,7 +75,7 @@ pub enum Unary {
         /// Applied to the result.
         activation: Activation,
     },
-    /// The same of a constant that is an integer too.
+    /// The same for a constant that is an integer too.
     Integers {
         /// The function, with the quantisations of its operands.
         function: QBinary,

@@ -46,7 +46,7 @@ pub(super) fn is_conv(operator: &Operator, inputs: &[&Shape]) -> bool {
         && bounds_at_most(conv.activation.as_ref())
 }
 
-/// The same of a matrix product by constants.
+/// The same for a matrix product by constants.
 pub(super) fn is_gemm(operator: &Operator, _: &[&Shape]) -> bool {
     matches!(operator, Operator::Gemm(gemm) if bounds_at_most(gemm.activation.as_ref()))
 }

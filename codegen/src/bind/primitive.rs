@@ -53,7 +53,7 @@ impl Row {
         Row { name, layouts, elements, computes, workspace: |_, _, _| 0, is_mixed, stored, kernel }
     }
 
-    /// The same of tensors in HWC of 8-bit integers.
+    /// The same for tensors in HWC of 8-bit integers.
     const fn of_integers(
         name: &'static str,
         computes: fn(&Operator, &[&Shape]) -> bool,
@@ -63,7 +63,7 @@ impl Row {
         Row { elements, stored, ..Row::new(name, [Hwc, Hwc], computes, kernel) }
     }
 
-    /// The same of images in HWC whose elements, and whose parameters, are 16-bit floats.
+    /// The same for images in HWC whose elements, and whose parameters, are 16-bit floats.
     const fn half(
         name: &'static str,
         computes: fn(&Operator, &[&Shape]) -> bool,

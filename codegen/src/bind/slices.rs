@@ -160,7 +160,7 @@ impl Panels {
         }
     }
 
-    /// The same of another convolution.
+    /// The same for another convolution.
     fn with(mut self, other: Conv) -> Self {
         match &mut self {
             Panels::Single(conv) | Panels::Half(conv) => *conv = other,

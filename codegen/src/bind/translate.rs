@@ -132,7 +132,7 @@ pub(super) fn resize(resize: &Resize, size: [usize; 2]) -> Option<resize::Resize
     Some(resize::Resize { mode, rows: line(resize, 0, size)?, columns: line(resize, 1, size)? })
 }
 
-/// The same of a resize that is weighted.
+/// The same for a resize that is weighted.
 pub(super) fn resample(resize: &Resize, size: [usize; 2]) -> Option<resample::Resample> {
     let linear = Filter { cubic: None, antialias: false, exclude_outside: false };
     let (weight, filter) = match resize.mode {

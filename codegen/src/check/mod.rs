@@ -1,18 +1,18 @@
 //! The independent checker: it replays a plan, and shares no code with the planner.
 //!
-//! A plan is accepted only if all of the following hold. *Layer* l makes rows `[p·r, min((p+1)·r, H))` of its tensor
-//! in firing p; `need(l, o, p)` is the number of leading rows of operand o that firings 0..=p read, by the definition
-//! of l's operator (`rows`), and `keep(l, o, p)` the first row that firings p.. still read.
+//! A plan is accepted only if all of the following hold. *Layer* l makes rows `[p·r, min((p+1)·r, H))` of its tensor in
+//! firing p. By the definition of l's operator (`rows`), `need(l, o, p)` is the number of leading rows of operand o
+//! that firings 0..=p read, and `keep(l, o, p)` is the first row that firings p.. still read.
 //!
-//! 1. *Structure* (`structure`). Names are unique and resolve; layers are in topological order, each in one
-//!    partition, and no data flows to an earlier partition, unless the two run at the same time; each tensor states its
-//!    producer, its readers, its shape and sizes truly; a view has as many elements as its tensor.
+//! 1. *Structure* (`structure`). Names are unique and resolve. Layers are in topological order, each in one partition.
+//!    No data flows to an earlier partition, unless the two run at the same time. Each tensor states its true producer,
+//!    readers, shape and sizes. A view has as many elements as its tensor.
 //! 2. *Shapes* (`shapes`). Each layer's output shape and parameters follow from its operator and its inputs.
 //!    *Primitives* (`primitives`). Each layer's primitive is one that computes its operator, and tensors lie in the
 //!    layouts that it reads and writes.
 //! 3. *Rates* (`rates`). Firings are ⌈H / r⌉; `acquire(p) = need(p) − need(p−1)`, `release(p) = keep(p+1) − keep(p)`;
-//!    rows that nothing reads pass through the firing before them (`need(p) ≥ keep(p+1)`), and the last firing
-//!    acquires and releases all that is left.
+//!    the firing before rows that no firing reads acquires and releases them (`need(p) ≥ keep(p+1)`), and the last
+//!    firing acquires and releases all that is left.
 //! 4. *Storage* (`storage`). Each tensor (model `tensors`) or edge (model `edges`) has one ring inside the arena, or
 //!    a double buffer, or the caller's copy. Row i of a frame lies at `offset + (i mod ring_rows) · row_bytes`; for a
 //!    tensor cut between partitions that run at the same time, i runs on over frames.
@@ -20,9 +20,9 @@
 //!    blocks of the arena. The firing after which a block may be written comes before the layer's own first firing.
 //! 5. *Lifetimes* (`lifetimes`). A ring lives from its producer's first firing to the last firing of any reader. It is
 //!    stored in the partitions that touch it, and in those of its CNN that fire meanwhile. A ring of fewer rows than
-//!    its tensor *wraps*; all other rings are *whole*. A workspace counts as a ring that wraps, and so does a block,
-//!    which lives from the end of the firing after which it may be written to its layer's last: so whenever a load
-//!    starts and ends in between, nothing else is in the block. These share no byte:
+//!    its tensor *wraps*; all other rings are *whole*. A workspace and a block count as rings that wrap. A block lives
+//!    from the end of the firing after which it may be written to its layer's last firing. So nothing else is in the
+//!    block, whenever a load starts and ends in between. These share no byte:
 //!    - two rings that are stored in partitions that run at the same time, whenever they live;
 //!    - a ring between such partitions, and any other ring that lives at the same time;
 //!    - in model `edges`, any two rings that live at the same time;
@@ -36,8 +36,8 @@
 //!    Partitions that run at the same time are replayed in several interleavings, under the blocking rule of
 //!    `concurrent`.
 //!    - At each firing every row held, `[keep(p), need(p))`, carries its own tag in every byte.
-//!    - No row is written over one that is written and not yet released by all its readers, nor into a ring that
-//!      wraps and lives.
+//!    - No row is written over a row that is written and not yet released by all its readers, nor into another ring
+//!      that wraps and lives.
 //!    - When a ring that wraps begins, no row that is needed lies in it.
 //!    - No interleaving deadlocks.
 //!

@@ -62,12 +62,12 @@ pub(super) fn stored(operator: &Operator, inputs: &[&Shape]) -> Option<u64> {
     stored_elements(operator, inputs)?.checked_mul(4)?.checked_next_multiple_of(64)
 }
 
-/// The same of 16-bit floats.
+/// The same for 16-bit floats.
 pub(super) fn stored_half(operator: &Operator, inputs: &[&Shape]) -> Option<u64> {
     stored_elements(operator, inputs)?.checked_mul(2)?.checked_next_multiple_of(64)
 }
 
-/// The same of 16-bit floats, but with weights of one byte, and a scale of four bytes for each output channel. Zeros
+/// The same for 16-bit floats, but with weights of one byte, and a scale of four bytes for each output channel. Zeros
 /// have one byte each, and as many follow as make the bytes of the panels a multiple of two.
 pub(super) fn stored_mixed(operator: &Operator, inputs: &[&Shape]) -> Option<u64> {
     let Some([weights, filters]) = weights_and_filters(operator, inputs) else {

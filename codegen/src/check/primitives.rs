@@ -43,7 +43,7 @@ impl Primitive {
         Primitive { name, computes, layouts, elements, is_mixed, stored, workspace: |_, _, _| Some(0) }
     }
 
-    /// The same of 16-bit floats, from HWC to HWC.
+    /// The same for 16-bit floats, from HWC to HWC.
     const fn half(name: &'static str, computes: fn(&Operator, &[&Shape]) -> bool) -> Self {
         let (elements, stored) = ([F16; 2], parameters::stored_half);
         Primitive { elements, stored, ..Primitive::new(name, computes, [Hwc, Hwc]) }
@@ -55,7 +55,7 @@ impl Primitive {
         Primitive { is_mixed: true, stored, ..Primitive::half(name, computes) }
     }
 
-    /// The same of 8-bit integers.
+    /// The same for 8-bit integers.
     const fn of_integers(name: &'static str, computes: fn(&Operator, &[&Shape]) -> bool) -> Self {
         let (elements, stored) = ([U8; 2], integers::stored);
         Primitive { elements, stored, ..Primitive::new(name, computes, [Hwc, Hwc]) }

@@ -1,10 +1,10 @@
-//! The events of a frame of a plan, for people to look at: when layers fire and weights are read, where everything lies
-//! in the arena, and which of its bytes are in use when.
+//! The events of a frame of a plan, for people to look at: when layers fire, when weights are read, where everything
+//! lies in the arena, and which bytes of the arena are in use at each time.
 //!
 //! The bytes in use come from the checker's own walk along a frame, with which it computes the bound (`check::bound`
 //! defines a moment and what a ring occupies at it). So if the partitions of a plan follow each other, the most bytes
 //! of [`Timeline::usage`] are [`Memory::bound`](crate::plan::Memory::bound). If partitions run at the same time,
-//! [`Timeline::usage`] mostly stays below the bound, which counts the peaks of all of them as if they came at the same
+//! [`Timeline::usage`] usually stays below the bound, which counts the peaks of all of them as if they came at the same
 //! time.
 //!
 //! Times are simulated (`simulate`): each firing takes its share of the time that the plan states of its layer.

@@ -15,7 +15,7 @@ pub struct FrontPicture {
     pub title: String,
     /// One panel for each CNN: its name, and total bytes and frames per second for each plan, by falling memory.
     pub panels: Vec<(String, Vec<[f64; 2]>)>,
-    /// The same of the plan that was chosen, by CNN.
+    /// The same for the plan that was chosen, by CNN.
     pub chosen: Vec<[f64; 2]>,
     /// The memory limit, in bytes.
     pub limit: Option<f64>,

@@ -74,7 +74,7 @@ pub struct Blocked {
     pub actor: String,
     /// The channel that it reads or writes.
     pub channel: String,
-    /// What it lacks there: `tokens` or `space`.
+    /// What the actor lacks there: `tokens` or `space`.
     pub lacks: &'static str,
     /// How many tokens or places.
     pub missing: u64,

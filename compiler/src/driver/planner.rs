@@ -120,7 +120,7 @@ impl<'a> Planner<'a> {
         each.map(|(cnn, (v, all))| (cnn.name.clone(), all[*v].rate())).collect()
     }
 
-    /// What each CNN can do at its best, whatever the others do.
+    /// The best that each CNN can reach, whatever the others do.
     fn best_rates(&self, fastest: &[usize]) -> BTreeMap<String, Rate> {
         let mut rates = self.rates(fastest);
         for (cnn, variants) in self.subject.application.cnns.iter().zip(&self.variants) {

@@ -56,7 +56,7 @@ struct Group {
 }
 
 /// The groups of an execution. A group is left out if it has a tensor that is shared by partitions which do not all run
-/// at the same time. What such a tensor keeps from one frame to the next does not depend on speed alone.
+/// at the same time. The rows that such a tensor keeps from one frame to the next do not depend on speed alone.
 fn groups(task: &CnnTask<'_>, execution: &Execution) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     for (index, request) in execution.requests.iter().enumerate() {

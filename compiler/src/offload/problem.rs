@@ -144,8 +144,8 @@ impl Problem {
         self.accelerator.tl * weight
     }
 
-    /// Elements in memory while a group of `patches` that covers `pixels` is computed (Eq. 12): its pixels, the
-    /// filters of the pass and the group's outputs; those of the group before have been written back.
+    /// Elements in memory while a group of `patches` that covers `pixels` is computed (Eq. 12): its pixels, the filters
+    /// of the pass and its outputs. The outputs of the group before have been written back.
     pub fn memory(&self, pixels: usize, patches: usize) -> u64 {
         let spec = self.convolution.spec();
         // At most 2^16·2^23 + 2^16·2^39 + 2^16·2^20.

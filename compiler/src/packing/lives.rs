@@ -72,9 +72,9 @@ fn pieces(life: &Life) -> Vec<Piece> {
     pieces
 }
 
-/// For two buffers that are in use together at some time: how much higher the second must lie than the first at least,
-/// how much higher the first must lie than the second, and whether there is no third way to lie (above at one time and
-/// below at another).
+/// For two buffers that are in use together at some time: by how much at least the second must lie above the first, or
+/// else the first above the second; and whether these are the only ways (the second could also lie above at one time
+/// and below at another).
 fn apart(first: &[Piece], second: &[Piece]) -> Option<(i64, i64, bool)> {
     let mut forbidden = Vec::new();
     let (mut a, mut b) = (0, 0);

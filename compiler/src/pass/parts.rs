@@ -42,8 +42,7 @@ pub(super) fn concats(network: Network) -> Network {
     };
     let Network { layers, outputs } = network;
     let mut result = Network::default();
-    // What stands for each layer's tensor now: the tensor itself or parts of it, and the nodes whose work its readers
-    // do.
+    // What now replaces each layer's tensor: the tensor itself or parts of it, and the nodes whose work its readers do.
     let mut stand_ins: Vec<StandIn> = Vec::new();
     for (id, mut layer) in layers.into_iter().enumerate() {
         let spread: Vec<Operand> =

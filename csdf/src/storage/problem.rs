@@ -18,7 +18,7 @@ pub(crate) struct SizingProblem<'g> {
     pub(crate) floor: Ratio,
     /// Channels to size, by place in the graph.
     pub(crate) channels: Vec<usize>,
-    /// The number of which the capacity of each of `channels` is a multiple.
+    /// The capacity of each of `channels` is a multiple of this number.
     pub(crate) steps: Vec<u64>,
     /// The place in `channels` of each channel of the graph that is to be sized.
     pub(crate) variable_of: Vec<Option<usize>>,

@@ -77,7 +77,7 @@ impl Pixels for F16 {
     }
 }
 
-/// The same of several parts.
+/// The same for several parts.
 struct AsItIs<'a, W>(Dense<'a, f32, W>);
 
 impl<W: Weight> Job for AsItIs<'_, W> {

@@ -72,7 +72,7 @@ impl Fft1d {
     /// holds [`Fft1d::packed_len`] elements. `transform` is room for two transforms.
     ///
     /// # Panics
-    /// If a slice has another length than is said here.
+    /// If a slice has another length than stated here.
     pub fn pack(&self, weights: &[f32], bias: &[f32], out: &mut [f32], transform: &mut [f32]) {
         let conv = &self.scenario.conv;
         assert_eq!(out.len(), self.packed_len(), "length of packed filters");
@@ -153,8 +153,8 @@ fn cosine_and_sine(angle: f64) -> [f64; 2] {
 }
 
 /// The discrete Fourier transform in place, with exponents of this sign (Cooley and Tukey, 1965). The number of points
-/// is a power of two. `turns` are cosines and sines of half a circle, in as many steps as it needs or in a multiple of
-/// them.
+/// is a power of two. `turns` are cosines and sines of half a circle, in the number of steps that the transform needs
+/// or in a multiple of it.
 #[inline(always)]
 pub(super) fn transform(re: &mut [f32], im: &mut [f32], turns: &[f32], sign: f32) {
     let points = re.len();

@@ -74,7 +74,7 @@ impl Fft2d {
     /// holds [`Fft2d::packed_len`] elements. `transform` is room for a transform, [`Fft2d::room`].
     ///
     /// # Panics
-    /// If a slice has another length than is said here.
+    /// If a slice has another length than stated here.
     pub fn pack(&self, weights: &[f32], bias: &[f32], out: &mut [f32], transform: &mut [f32]) {
         let conv = &self.scenario.conv;
         assert_eq!(out.len(), self.packed_len(), "length of packed filters");

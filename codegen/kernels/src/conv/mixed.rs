@@ -43,7 +43,7 @@ impl MixedConv {
     /// nearest ones.
     ///
     /// # Panics
-    /// If a slice has another length than is said here.
+    /// If a slice has another length than stated here.
     pub fn quantise(&self, packed: &[f32], out: &mut [u8]) {
         let panels = self.conv.panels();
         let (weights, constants) = packed.split_at(panels.len());

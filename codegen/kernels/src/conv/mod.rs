@@ -121,7 +121,7 @@ impl Conv {
     /// (`[channels]` each, else empty) into `out`, which holds [`Conv::packed_len`] elements.
     ///
     /// # Panics
-    /// If a slice has another length than is said here.
+    /// If a slice has another length than stated here.
     pub fn pack(
         &self,
         weights: &[f32],

@@ -114,7 +114,7 @@ impl Scenario {
     /// holds [`Scenario::packed_len`] elements.
     ///
     /// # Panics
-    /// If a slice has another length than is said here.
+    /// If a slice has another length than stated here.
     pub fn pack(&self, weights: &[f32], bias: &[f32], out: &mut [f32]) {
         let Conv { channels, filters, kernel, .. } = self.conv;
         assert_eq!(out.len(), self.packed_len(), "length of packed filters");

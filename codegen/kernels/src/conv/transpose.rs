@@ -50,7 +50,7 @@ impl ConvTranspose {
     /// elements.
     ///
     /// # Panics
-    /// If a slice has another length than is said here.
+    /// If a slice has another length than stated here.
     pub fn pack(&self, weights: &[f32], bias: &[f32], slopes: &[f32], out: &mut [f32]) {
         let taps = self.kernel[0] * self.kernel[1];
         let (channels, filters) = (self.channels / self.groups, self.filters / self.groups);

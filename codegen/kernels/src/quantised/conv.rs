@@ -68,7 +68,7 @@ impl QConv {
     /// [`QConv::packed_len`] bytes.
     ///
     /// # Panics
-    /// If a slice has another length than is said here.
+    /// If a slice has another length than stated here.
     pub fn pack(
         &self,
         weights: &[i8],

@@ -174,8 +174,8 @@ impl Block<'_, '_> {
         }
     }
 
-    /// Gathers these steps of the window of each pixel. What is beyond the image is the zero point. The step after the last
-    /// one, whose weights are 0, is some number.
+    /// Gathers these steps of the window of each pixel. Elements beyond the image are the zero point. The step after
+    /// the last one, whose weights are 0, is some number.
     ///
     /// # Safety
     /// In [`Work::run`]; there is room for them.
@@ -218,8 +218,8 @@ impl Block<'_, '_> {
         }
     }
 
-    /// Makes these panels of all pixels from these steps: where those of the first pixel are is said, and how many numbers
-    /// further those of the next. Before the last step, sums wait.
+    /// Makes these panels of all pixels from these steps. The arguments say where the steps of the first pixel are, and
+    /// how many numbers further those of the next pixel are. Before the last step, sums wait.
     ///
     /// # Safety
     /// In [`Work::run`]; the steps are there; and if they are not all, those before them have been made, and there is

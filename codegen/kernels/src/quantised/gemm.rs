@@ -55,7 +55,7 @@ impl QGemm {
     /// (`[units]`, or empty) and `multipliers` (`[units]`) are as in [`QConv::pack`].
     ///
     /// # Panics
-    /// If a slice has another length than is said here.
+    /// If a slice has another length than stated here.
     pub fn pack(
         &self,
         weight: impl Fn(usize, usize) -> i8,

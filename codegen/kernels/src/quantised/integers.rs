@@ -48,7 +48,7 @@ pub(crate) fn run<W: Work>(isa: Isa, work: W) {
 ///
 /// # Safety
 /// Implementors' methods may be called only on a processor that has their instructions, which is so within
-/// [`Work::run`]. Pointers must be good for what is said of them; they need no alignment.
+/// [`Work::run`]. Pointers must be valid for the accesses that each function states. They need no alignment.
 pub(crate) unsafe trait Integers: Copy + 'static {
     /// Integers of 32 bits.
     type Sums: Copy;
@@ -60,7 +60,7 @@ pub(crate) unsafe trait Integers: Copy + 'static {
     type Ends: Copy;
     /// Sums of a vector: [`LANES`], or a panel.
     const LANES: usize;
-    /// Whether a vector of the first lanes only is read and written as such.
+    /// Whether the set can read and write a vector of only the first lanes directly.
     const HAS_PARTS: bool;
     /// Products that an instruction adds to a sum: 2 or 4.
     const DEPTH: usize;
@@ -71,7 +71,7 @@ pub(crate) unsafe trait Integers: Copy + 'static {
     const MIDDLE: u8 = 0;
     /// Most pixels of a tile of one panel or two.
     const TILE: usize;
-    /// Panels that go together: either one panel, of as many vectors as it takes, or at most four panels, of one vector
+    /// Panels that are computed together: either one panel of one or more vectors, or at most four panels of one vector
     /// each.
     const TOGETHER: usize;
 
@@ -97,7 +97,7 @@ pub(crate) unsafe trait Integers: Copy + 'static {
             all
         }
     }
-    /// The same of floats.
+    /// The same for floats.
     #[inline(always)]
     unsafe fn channel_scales<const V: usize>(at: impl Fn(usize) -> (*const u8, usize)) -> [Self::Scales; V] {
         let (p, lanes) = at(0);
@@ -113,7 +113,8 @@ pub(crate) unsafe trait Integers: Copy + 'static {
     /// Bytes of these channels, in that order, from each of these rows, at most [`Integers::DEPTH`]. Those of missing rows are
     /// some number.
     unsafe fn rows<const V: usize>(rows: &[*const u8], lanes: usize) -> [Self::Factors; V];
-    /// The same of so many rows of signed bytes, which are where `at` says of each row and panel. Those of missing rows are 0.
+    /// The same for `rows` rows of signed bytes. `at` says where they are, by row and panel. Those of missing rows are
+    /// 0.
     unsafe fn weight_rows<const V: usize>(
         rows: usize,
         at: impl Fn(usize, usize) -> (*const u8, usize),
@@ -149,7 +150,7 @@ pub(crate) unsafe trait Integers: Copy + 'static {
         out: *mut u8,
         lanes: usize,
     );
-    /// The same of two whole vectors.
+    /// The same for two whole vectors.
     #[inline(always)]
     unsafe fn requantise_two(
         sums: [Self::Sums; 2],
@@ -163,7 +164,7 @@ pub(crate) unsafe trait Integers: Copy + 'static {
             Self::requantise(sums[1], scales[1], ends, out.add(Self::LANES), Self::LANES);
         }
     }
-    /// The same of the one, two or four vectors of each pixel, of which pixel `i` goes to `out(i)`.
+    /// The same for the one, two or four vectors of each pixel, of which pixel `i` goes to `out(i)`.
     #[inline(always)]
     unsafe fn requantise_all<const V: usize, const M: usize>(
         sums: &[[Self::Sums; V]; M],

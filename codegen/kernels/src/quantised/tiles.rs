@@ -16,7 +16,7 @@ pub(super) const fn most<S: Integers>(panels: usize) -> usize {
     if panels == 4 { S::TILE / 2 } else { S::TILE }
 }
 
-/// Tiles of as many pixels each by the channels of one, two or four panels.
+/// Tiles of equally many pixels, by the channels of one, two or four panels.
 #[derive(Clone, Copy)]
 pub(super) struct Tiles<'b> {
     pub count: usize,

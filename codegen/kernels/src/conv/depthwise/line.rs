@@ -29,7 +29,7 @@ pub(super) struct Line<'l, 'a, E, W> {
     /// How many pixels there are before these, and how many columns the windows of each lack on the left.
     before: usize,
     lack_left: [usize; BORDER],
-    /// The same of pixels after these, on the right.
+    /// The same for pixels after these, on the right.
     after: usize,
     lack_right: [usize; BORDER],
 }

@@ -139,7 +139,7 @@ impl Winograd {
     /// summed together lie together, in the order in which a firing reads them: position by position, in panels.
     ///
     /// # Panics
-    /// If a slice has another length than is said here.
+    /// If a slice has another length than stated here.
     pub fn pack(&self, weights: &[f32], bias: &[f32], out: &mut [f32]) {
         let Conv { channels, filters, kernel, .. } = self.conv;
         let ([rows, columns], taps) = (self.values(), self.taps());

@@ -237,7 +237,7 @@ fn sliced(op: &mut Op, x: Value, starts: Vec<i64>, ends: Vec<i64>, steps: Vec<i6
     op.last_if(is_first, y)
 }
 
-/// Operands of one shape, but for an axis: channels-first, if one of them is an image of the network.
+/// Operands that have one shape except along an axis: channels-first, if one of them is an image of the network.
 fn images(op: &mut Op, values: Vec<Value>) -> Result<(Vec<Value>, bool), Fault> {
     let mut is_image = false;
     for value in &values {
