@@ -175,7 +175,7 @@ struct Count {
     /// Numbers of plans that state that they are the smallest: equal to the bound, or as claimed.
     proven: usize,
     claimed: usize,
-    /// Plans that do not, and of these those of which a smaller placement was found.
+    /// Plans that do not state it, and how many of these have a smaller placement, which this search found.
     others: usize,
     smaller: usize,
     /// Plans in which a layer of more filters than the nearest cache holds writes where it reads.
@@ -190,7 +190,7 @@ impl Count {
         let memory = &plan.memory;
         assert_eq!(problem.bound, memory.bound, "{name}");
         let found = problem.lowest(random);
-        // What this search takes for a placement is one.
+        // The checker confirms the placements of this search.
         if let Err(violations) = csdfc_codegen::check(&moved(&plan, &problem, &found)) {
             panic!("{name}: {:?}", violations.first());
         }
