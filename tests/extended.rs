@@ -20,7 +20,7 @@ use csdfc::search::watch::Watch;
 use csdfc::search::{Variant, extended};
 use csdfc::storage::Effort;
 use csdfc::units::MemoryGoal;
-use csdfc_codegen::plan::StorageModel;
+use csdfc_plan::plan::StorageModel;
 use csdfc_tests::{generate, plan};
 use proptest::prelude::*;
 

@@ -11,7 +11,7 @@ use csdfc::driver::{self, Planned};
 use csdfc::frame::choice::Choice;
 use csdfc::search::known::Start;
 use csdfc::search::watch::Watch;
-use csdfc_codegen::plan::Plan;
+use csdfc_plan::plan::Plan;
 use csdfc_tests::application;
 
 /// Plans for least memory, and refuses the first `count` plans. Returns the planned result and all plans that were

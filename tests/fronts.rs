@@ -11,7 +11,7 @@ use csdfc::search::compare::{dominates, hypervolume};
 use csdfc::search::known::Start;
 use csdfc::search::watch::{Limit, Watch};
 use csdfc::units::MemoryGoal;
-use csdfc_codegen::plan::Plan;
+use csdfc_plan::plan::Plan;
 use csdfc_tests::app;
 
 /// The applications that are quick enough for every build, and the others.
@@ -41,7 +41,7 @@ fn searched(opened: &Opened, method: Method, limit: Limit) -> Plan {
     let watch = Watch { limit, ..Watch::unwatched() };
     let plan =
         driver::plan_from(&Start::default(), &application, &device, paths, &watch, &|_| Ok(())).unwrap().plan;
-    assert_eq!(csdfc_codegen::check(&plan).err(), None, "{}", application.name);
+    assert_eq!(csdfc_plan::check(&plan).err(), None, "{}", application.name);
     assert!(!plan.pareto.is_empty());
     plan
 }

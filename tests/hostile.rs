@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use csdfc::saved::front::SavedFront;
-use csdfc_codegen::plan::StorageModel;
+use csdfc_plan::plan::StorageModel;
 use csdfc_tests::{application, hostile, outcome, random, root};
 use rand::RngExt;
 

@@ -20,11 +20,11 @@ use csdfc::search::known::Start;
 use csdfc::search::watch::{Limit, Progress, Watch};
 use csdfc::selection;
 use csdfc_codegen::bind::Primitive;
-use csdfc_codegen::check;
-use csdfc_codegen::operator::{Conv, Operator};
-use csdfc_codegen::plan::{Plan, StorageModel};
 use csdfc_codegen::run::{Data, Runner, Value};
-use csdfc_codegen::shape::Shape;
+use csdfc_plan::check;
+use csdfc_plan::operator::{Conv, Operator};
+use csdfc_plan::plan::{Plan, StorageModel};
+use csdfc_plan::shape::Shape;
 use csdfc_tests::{application, generate, random};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
@@ -247,7 +247,7 @@ fn fired(application: &Application, plan: &Plan) -> [BTreeMap<String, u64>; 2] {
     let layers = &plan.cnns[0].layers;
     let mut runner = Runner::new(plan, &parameters).unwrap();
     let inputs = layers.iter().filter(|layer| matches!(layer.operator, Operator::Input(_)));
-    let value = |layer: &csdfc_codegen::plan::Layer| {
+    let value = |layer: &csdfc_plan::plan::Layer| {
         let shape = &layer.output_shape;
         let values = generate::sixteenths(1).take(shape.elements()).collect();
         Value { dims: shape.dims.clone(), data: Data::F32(values) }

@@ -11,7 +11,7 @@ use csdfc::driver::{self, Planned};
 use csdfc::saved::front::SavedFront;
 use csdfc::search::known::Start;
 use csdfc::search::watch::{Scope, Watch};
-use csdfc_codegen::plan::{ParetoPoint, Plan};
+use csdfc_plan::plan::{ParetoPoint, Plan};
 use csdfc_tests::{application, outcome, outcome_from};
 
 /// The application without constraints, and the plans seen.

@@ -14,7 +14,7 @@ use csdfc::cost::measured::{Measured, Sample, scenario};
 use csdfc::driver::{self, Planned};
 use csdfc::profile::{self, Request};
 use csdfc::saved::front::SavedFront;
-use csdfc_codegen::plan::{Plan, TimeBasis};
+use csdfc_plan::plan::{Plan, TimeBasis};
 use csdfc_tests::application;
 
 const FIRST: &str = "indirect-gemm-hwc-hwc";
@@ -207,7 +207,7 @@ fn a_machine_is_measured() {
     let layers = plan.cnns[0].layers.iter().filter(|layer| !layer.inputs.is_empty());
     let bases: Vec<_> = layers.map(|layer| layer.time.unwrap().basis).collect();
     assert!(bases.iter().all(|basis| *basis != TimeBasis::Modelled), "{bases:?}");
-    csdfc_codegen::check::check(&plan).unwrap();
+    csdfc_plan::check::check(&plan).unwrap();
 }
 
 /// A measurement that is stopped keeps what is finished.

@@ -15,9 +15,9 @@ use csdfc::network::LayerId;
 use csdfc::search::known::Start;
 use csdfc::search::watch::{Limit, Watch};
 use csdfc::units::MemoryGoal;
-use csdfc_codegen::operator::Operator;
-use csdfc_codegen::plan::{Plan, StorageModel};
 use csdfc_codegen::run::{Data, Runner, Value, input_dims};
+use csdfc_plan::operator::Operator;
+use csdfc_plan::plan::{Plan, StorageModel};
 use csdfc_tests::{app, generate};
 
 /// Genomes that the extended search evaluates for each of hundreds of CNNs.
@@ -62,7 +62,7 @@ fn watched(application: &Application, device: &DeviceProfile, watch: &Watch<'_>)
     let paths = application.cnns.iter().map(|cnn| cnn.model.name.clone()).collect();
     let plan =
         driver::plan_from(&Start::default(), application, device, paths, watch, &|_| Ok(())).unwrap().plan;
-    if let Err(violations) = csdfc_codegen::check(&plan) {
+    if let Err(violations) = csdfc_plan::check(&plan) {
         let list: Vec<String> = violations.iter().take(5).map(ToString::to_string).collect();
         assert!(list.is_empty(), "{}", list.join("\n"));
     }
@@ -115,7 +115,7 @@ fn searched(application: &Application, device: &DeviceProfile) -> BTreeSet<Worth
     let plan = plan(application, device);
     assert_eq!((plan.search.method.as_str(), plan.storage_model), ("paper", StorageModel::Edges));
     assert_eq!(Some(plan.memory.total), plan.pareto.iter().map(|point| point.memory).min());
-    let of = |point: &csdfc_codegen::plan::ParetoPoint| {
+    let of = |point: &csdfc_plan::plan::ParetoPoint| {
         (point.memory, application.cnns.iter().map(|cnn| point.fps[&cnn.name].to_bits()).collect())
     };
     plan.pareto.iter().map(of).collect()
@@ -182,7 +182,7 @@ fn outputs(application: &Application, plan: &Plan) -> Vec<String> {
         application.cnns[cnn].network.layers[layer].parameters[parameter].values().map_err(|e| e.to_string())
     };
     let mut runner = Runner::new(plan, &values).unwrap();
-    let of_cnn = |(c, cnn): (usize, &csdfc_codegen::plan::Cnn)| {
+    let of_cnn = |(c, cnn): (usize, &csdfc_plan::plan::Cnn)| {
         let input = |name: &String| {
             let layer = cnn.layers.iter().find(|layer| layer.name == *name).unwrap();
             let Operator::Input(input) = &layer.operator else { unreachable!("{name} is an input") };

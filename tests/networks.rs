@@ -16,8 +16,8 @@ use csdfc::driver;
 use csdfc::search::known::Start;
 use csdfc::search::watch::{Scope, Watch};
 use csdfc::units::MemoryGoal;
-use csdfc_codegen::plan::{Plan, StorageModel};
-use csdfc_codegen::shape::Shape;
+use csdfc_plan::plan::{Plan, StorageModel};
+use csdfc_plan::shape::Shape;
 use csdfc_tests::{models, outcome, plan, root, skipped};
 
 /// The requests to the planner, as options of the command line.
@@ -192,7 +192,7 @@ fn nothing_is_searched_for_where_nothing_can_be_found() {
         let paths = vec![application.cnns[0].model.name.clone()];
         let outcome =
             driver::plan_from(&Start::default(), application, &device, paths, &watch, &|_| Ok(())).unwrap();
-        assert!(csdfc_codegen::check(&outcome.plan).is_ok());
+        assert!(csdfc_plan::check(&outcome.plan).is_ok());
         outcome
     };
     for name in builtin::NAMES {

@@ -10,7 +10,7 @@ use csdfc::app::spec::RowsSpec;
 use csdfc::search::code;
 use csdfc::search::known::Start;
 use csdfc::units::MemoryGoal;
-use csdfc_codegen::plan::{ParetoPoint, Plan};
+use csdfc_plan::plan::{ParetoPoint, Plan};
 use csdfc_tests::{models, outcome, outcome_from, plan};
 
 fn application(source: &str, rows: RowsSpec, memory: Option<MemoryGoal>) -> Application {
@@ -74,7 +74,7 @@ fn few_layers_go_one_by_one_where_that_is_enough() {
         for point in &fast.pareto {
             let choice = code::read(&point.choices[name], network).unwrap();
             let again = outcome_from(&Start::Picked(vec![choice]), &application).plan;
-            assert!(csdfc_codegen::check(&again).is_ok());
+            assert!(csdfc_plan::check(&again).is_ok());
             assert_eq!((again.memory.total, again.cnns[0].fps), (point.memory, point.fps[name]), "{point:?}");
             assert_eq!(again.search.choices[name], point.choices[name]);
         }

@@ -14,7 +14,7 @@ use csdfc::frame::task;
 use csdfc::packing::{Block, Budget, Life, Limit, Problem, Solution, Stopped, greedy, lives, pack};
 use csdfc::storage::{Effort, Storage, arrange};
 use csdfc::units::MemoryGoal;
-use csdfc_codegen::plan::StorageModel;
+use csdfc_plan::plan::StorageModel;
 use csdfc_tests::{app, application, plan};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;

@@ -14,10 +14,10 @@ use csdfc::quantise::{Options, quantise};
 use csdfc::search::code;
 use csdfc::search::known::Start;
 use csdfc::units::MemoryGoal;
-use csdfc_codegen::operator::{Conv, Gemm, Operator};
-use csdfc_codegen::plan::{Plan, StorageModel};
 use csdfc_codegen::run::{Data, Value};
-use csdfc_codegen::shape::Shape;
+use csdfc_plan::operator::{Conv, Gemm, Operator};
+use csdfc_plan::plan::{Plan, StorageModel};
+use csdfc_plan::shape::Shape;
 use csdfc_tests::{application, generate, outcome_from, plan, rates, sliced};
 use std::path::PathBuf;
 
@@ -169,7 +169,7 @@ fn weights_that_do_not_fit_are_paged() {
             "{}",
             cnn.latency_ns
         );
-        let is_doubled = |layer: &csdfc_codegen::plan::Layer| {
+        let is_doubled = |layer: &csdfc_plan::plan::Layer| {
             layer.paged.as_ref().is_some_and(|paged| paged.blocks.len() == 2)
         };
         assert!(cnn.layers.iter().any(is_doubled));
@@ -225,7 +225,7 @@ fn layers_stay_resident_by_name() {
         plan(&application(&text))
     };
     let (all, but) = (of(""), of("\"F6\""));
-    let layer = |plan: &csdfc_codegen::plan::Plan, name: &str| {
+    let layer = |plan: &csdfc_plan::plan::Plan, name: &str| {
         plan.cnns[0].layers.iter().find(|layer| layer.name == name).unwrap().clone()
     };
     let bytes = all.cnns[0].bytes_read.unwrap() - but.cnns[0].bytes_read.unwrap();

@@ -13,10 +13,10 @@ use csdfc::cost::DeviceProfile;
 use csdfc::cost::measured::{Measured, Sample, scenario};
 use csdfc::network::Layer;
 use csdfc_codegen::bind::Primitive;
-use csdfc_codegen::operator::Operator;
-use csdfc_codegen::plan::{Edge, Plan, StorageModel};
-use csdfc_codegen::shape::Shape;
 use csdfc_command::reproduce::{mec, precision, s1, selection, table12};
+use csdfc_plan::operator::Operator;
+use csdfc_plan::plan::{Edge, Plan, StorageModel};
+use csdfc_plan::shape::Shape;
 use csdfc_tests::{app, plan, root};
 
 const ELEMENT_BYTES: u64 = 4;

@@ -16,8 +16,8 @@ use csdfc::precision::{self, Calibration, Chosen};
 use csdfc::saved::reload;
 use csdfc::search::known::Start;
 use csdfc::search::watch::Watch;
-use csdfc_codegen::plan::Plan;
 use csdfc_codegen::run::{Data, Runner, Value};
+use csdfc_plan::plan::Plan;
 use csdfc_tests::{application, opened, outcome, random};
 use rand::RngExt;
 
@@ -113,7 +113,7 @@ fn as_few_layers_as_are_needed_and_the_error_is_the_plans() {
         let Chosen { application, planned, accuracies, .. } = chosen(&resnet8(0.5, MemoryGoal::Bytes(limit)));
         let plan = planned.plan;
         assert!(plan.constraints.met && plan.memory.total <= limit, "{percent}");
-        csdfc_codegen::check(&plan).unwrap();
+        csdfc_plan::check(&plan).unwrap();
         let [accuracy] = &accuracies[..] else { panic!("{accuracies:?}") };
         let stated = error(&plan, &exact, &frames(&application.cnns[0].network, 2));
         assert!((stated - accuracy.error).abs() <= 1e-9 * stated, "{percent}: {stated} {accuracy:?}");

@@ -11,7 +11,7 @@ use csdfc::app::resolve::{Application, RowsChoice};
 use csdfc::builtin::{Builder, ConvOptions, Padding, PoolWindow};
 use csdfc::network::{LayerId, Network, Operand};
 use csdfc::units::MemoryGoal;
-use csdfc_codegen::plan::{Plan, Step, StorageModel};
+use csdfc_plan::plan::{Plan, Step, StorageModel};
 use csdfc_tests::moments::{Moment, Ring, moments};
 use csdfc_tests::{generate, plan};
 use rand::seq::SliceRandom;
@@ -191,7 +191,7 @@ impl Count {
         assert_eq!(problem.bound, memory.bound, "{name}");
         let found = problem.lowest(random);
         // The checker confirms the placements of this search.
-        if let Err(violations) = csdfc_codegen::check(&moved(&plan, &problem, &found)) {
+        if let Err(violations) = csdfc_plan::check(&moved(&plan, &problem, &found)) {
             panic!("{name}: {:?}", violations.first());
         }
         let least = if memory.proven { Some(memory.bound) } else { plan.certificate.claimed };

@@ -6,10 +6,10 @@
 use csdfc::app::{Partition, RowsChoice};
 use csdfc::network::{Network, NetworkOutput};
 use csdfc::operators::{RowAccess, row_access};
-use csdfc_codegen::operator::{Coordinates, Operator, Ratio, Resize, ResizeMode, Rounding, Scale};
-use csdfc_codegen::plan::StorageModel;
 use csdfc_codegen::run::{Data, Runner, Value};
-use csdfc_codegen::shape::Shape;
+use csdfc_plan::operator::{Coordinates, Operator, Ratio, Resize, ResizeMode, Rounding, Scale};
+use csdfc_plan::plan::StorageModel;
+use csdfc_plan::shape::Shape;
 use csdfc_tests::{generate, plan};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;

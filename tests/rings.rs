@@ -11,7 +11,7 @@ use csdfc::frame::choice::Choice;
 use csdfc::frame::lower::{RateTable, lower};
 use csdfc::frame::task;
 use csdfc::units::MemoryGoal;
-use csdfc_codegen::plan::StorageModel;
+use csdfc_plan::plan::StorageModel;
 use csdfc_tests::{app, plan};
 
 /// Rows and bytes of all rings.

@@ -12,7 +12,7 @@ use csdfc::network::{Layer, Operand};
 use csdfc::pass;
 use csdfc::selection::{CostTable, cost_table};
 use csdfc_codegen::bind::Primitive;
-use csdfc_codegen::operator::Operator;
+use csdfc_plan::operator::Operator;
 use csdfc_select::instance::{Kind, PrimitiveOption};
 use csdfc_select::{Answer, Instance, Method, Problem, Quantity, Query, answer};
 use csdfc_tests::application;

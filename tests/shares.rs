@@ -12,8 +12,8 @@ use csdfc::cost::{Core, DeviceProfile, Processor, WorkerSharing};
 use csdfc::driver;
 use csdfc::search::known::Start;
 use csdfc::search::watch::Watch;
-use csdfc_codegen::operator::Operator;
-use csdfc_codegen::plan::{Cnn, Layer, Plan, Step, StorageModel};
+use csdfc_plan::operator::Operator;
+use csdfc_plan::plan::{Cnn, Layer, Plan, Step, StorageModel};
 use csdfc_tests::{generate, rates};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -62,7 +62,7 @@ fn plan(application: &Application, device: &DeviceProfile) -> Plan {
     let watch = Watch::unwatched();
     let plan = driver::plan_from(&Start::default(), application, device, paths, &watch, &|_| Ok(()));
     let plan = plan.unwrap().plan;
-    if let Err(violations) = csdfc_codegen::check(&plan) {
+    if let Err(violations) = csdfc_plan::check(&plan) {
         panic!("check refuses the plan: {}", violations[0]);
     }
     plan
@@ -85,8 +85,8 @@ fn firing(plan: &Plan, cnn: &Cnn, layer: &Layer, processor: &Processor) -> (f64,
     let macs = match &layer.operator {
         Operator::Input(_) => return (0.0, 1.0),
         Operator::Conv(conv) => {
-            let channels = |input: &csdfc_codegen::plan::LayerInput| {
-                let of = |t: &&csdfc_codegen::plan::Tensor| t.cnn == cnn.name && t.name == input.tensor;
+            let channels = |input: &csdfc_plan::plan::LayerInput| {
+                let of = |t: &&csdfc_plan::plan::Tensor| t.cnn == cnn.name && t.name == input.tensor;
                 let shape =
                     input.view.clone().unwrap_or_else(|| plan.tensors.iter().find(of).unwrap().shape.clone());
                 shape.dims[1]

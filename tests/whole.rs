@@ -6,7 +6,7 @@ use csdfc::app::resolve::Application;
 use csdfc::app::spec::RowsSpec;
 use csdfc::network::LayerId;
 use csdfc::operators;
-use csdfc_codegen::plan::{Memory, StorageModel};
+use csdfc_plan::plan::{Memory, StorageModel};
 use csdfc_tests::{app, plan};
 
 fn whole(name: &str) -> (Application, Memory) {

@@ -1,22 +1,14 @@
-//! The plan, the contract between the planner and the code that runs it.
+//! Runs a plan in this process, and writes it as a crate. Both make the same calls of kernels.
 //!
-//! [`plan::Plan`] is plain data that holds all an outsider needs; [`check::check`] replays it by a path that shares no
-//! code with the planner. This crate knows nothing of how plans are found. [`run`] runs a plan in
-//! this process and [`emit`] writes it as a crate, both by the kernels that [`bind`] chooses.
+//! [`bind`] turns each layer of a [`Plan`](csdfc_plan::plan::Plan) into a call of a kernel. [`run`] makes the calls and
+//! [`emit`] prints them. This crate knows nothing of how plans are found.
 
 pub mod bind;
 mod bytes;
-pub mod check;
 pub mod emit;
-pub mod file;
 pub mod file_name;
-pub mod format;
-pub mod operator;
 mod paged;
-pub mod plan;
 pub mod run;
-pub mod shape;
-pub mod timeline;
 pub mod weights;
 
-pub use check::check;
+pub use csdfc_kernels::element::F16;

@@ -5,9 +5,9 @@ use std::ops::Range;
 
 use crate::bind::Call;
 use crate::bytes::Bytes;
-use crate::check::{Begin, Resolved};
-use crate::operator::Operator;
 use crate::weights;
+use csdfc_plan::check::{Begin, Resolved};
+use csdfc_plan::operator::Operator;
 
 /// A layer's slices.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ impl Paged {
         let layer = cnn.layers[l].layer;
         let Some(stated) = &layer.paged else { return Ok(None) };
         let of_layer = resolved.stores[c].iter().enumerate().filter(|(_, store)| store.tensor == l);
-        let block = |(s, store): (usize, &crate::check::Store)| {
+        let block = |(s, store): (usize, &csdfc_plan::check::Store)| {
             let start = *store.bases.first()? as usize;
             Some(Block { store: s, range: start..start + store.ring_bytes() as usize, begin: store.begin()? })
         };

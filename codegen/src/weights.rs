@@ -7,7 +7,7 @@ use csdfc_kernels::span::SpanMut;
 
 use crate::bind::{self, Call, Packing};
 use crate::bytes::{Bytes, LINE};
-use crate::format::Element;
+use csdfc_plan::format::Element;
 
 /// The packed parameters of many layers, one after another.
 #[derive(Debug)]

@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 
 use csdfc::error::Error;
-use csdfc_codegen::plan::{Cnn, Plan};
-use csdfc_codegen::timeline::Timeline;
+use csdfc_plan::plan::{Cnn, Plan};
+use csdfc_plan::timeline::Timeline;
 use serde_json::{Value, json};
 
 /// The trace of a timeline of a plan.

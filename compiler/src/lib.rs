@@ -38,5 +38,5 @@ pub mod units;
 pub mod words;
 
 pub use build::{Build, BuildError};
-pub use csdfc_codegen::check::check;
-pub use csdfc_codegen::plan;
+pub use csdfc_plan::check::check;
+pub use csdfc_plan::plan;

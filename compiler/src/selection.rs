@@ -14,9 +14,9 @@
 use std::collections::BTreeMap;
 
 use csdfc_codegen::bind::Primitive;
-use csdfc_codegen::format::Layout;
-use csdfc_codegen::operator::Operator;
-use csdfc_codegen::shape::Shape;
+use csdfc_plan::format::Layout;
+use csdfc_plan::operator::Operator;
+use csdfc_plan::shape::Shape;
 use csdfc_select::instance::{self, Conversion, Edge, Kind, PrimitiveOption};
 use csdfc_select::problem::Selection;
 use csdfc_select::{Answer, Instance, Method, Problem, Quantity, Query, answer};

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use csdfc_codegen::plan::Plan;
+use csdfc_plan::plan::Plan;
 use serde_json::{Value, json};
 
 use super::{Ended, fails, folder, onnx, run};

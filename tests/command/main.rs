@@ -21,7 +21,7 @@ use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use csdfc_codegen::plan::Plan;
+use csdfc_plan::plan::Plan;
 
 const CSDFC: &str = env!("CARGO_BIN_EXE_csdfc-under-test");
 

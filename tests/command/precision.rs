@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use csdfc_codegen::plan::Plan;
 use csdfc_codegen::run::{Data, Value};
 use csdfc_command::commands::npy;
+use csdfc_plan::plan::Plan;
 
 use super::{fails, folder, run};
 

@@ -4,9 +4,9 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use csdfc_codegen::check;
-use csdfc_codegen::plan::{Plan, StorageModel};
-use csdfc_codegen::timeline;
+use csdfc_plan::check;
+use csdfc_plan::plan::{Plan, StorageModel};
+use csdfc_plan::timeline;
 use serde_json::{Value, json};
 
 use super::{fails, folder, run};

@@ -1,8 +1,8 @@
 //! Models that csdfc writes: built-in networks, and quantised ones.
 
-use csdfc_codegen::format::Element;
 use csdfc_codegen::run::{Data, Value};
 use csdfc_command::commands::npy;
+use csdfc_plan::format::Element;
 
 use super::{fails, folder, run};
 
@@ -46,9 +46,8 @@ fn a_quantised_built_in_network_is_planned_on_integers() {
     assert!(first.0.contains("\"own\"") && first.0.contains("\"agreement\""), "{}", first.0);
 
     assert_eq!(run(folder.path(), &["plan", "a.onnx", "-o", "plan.json"]).code, 0);
-    let plan = csdfc_codegen::plan::Plan::from_json(
-        &std::fs::read_to_string(folder.path().join("plan.json")).unwrap(),
-    );
+    let plan =
+        csdfc_plan::plan::Plan::from_json(&std::fs::read_to_string(folder.path().join("plan.json")).unwrap());
     let plan = plan.unwrap();
     let floats = plan.tensors.iter().filter(|tensor| tensor.format.element == Element::F32).count();
     // The input and the output.

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use csdfc_codegen::plan::{Cnn, Layer, Partition, Plan, Step, StorageModel};
+use csdfc_plan::plan::{Cnn, Layer, Partition, Plan, Step, StorageModel};
 use csdfc_tests::{rates, together};
 
 /// A piece of storage: a tensor's ring, or in model `edges` the ring of one edge, both halves.

@@ -1,9 +1,9 @@
 //! Corruptions of the layers, tensors and sums of a plan.
 
-use csdfc_codegen::format::Element;
-use csdfc_codegen::operator::{Operator, Pre};
-use csdfc_codegen::plan::{Plan, StorageModel};
-use csdfc_codegen::shape::Shape;
+use csdfc_plan::format::Element;
+use csdfc_plan::operator::{Operator, Pre};
+use csdfc_plan::plan::{Plan, StorageModel};
+use csdfc_plan::shape::Shape;
 use rand::RngExt;
 
 use super::{Random, pick};
@@ -105,7 +105,7 @@ pub fn view_wrong(plan: &mut Plan, random: &mut Random) -> Option<()> {
         0 => layer.inputs[i].view.as_mut()?.dims.push(2),
         1 => *layer.inputs[i].view.as_mut()?.dims.last_mut()? += 1,
         _ => {
-            let of = |t: &&csdfc_codegen::plan::Tensor| t.cnn == cnn.name && t.name == layer.inputs[i].tensor;
+            let of = |t: &&csdfc_plan::plan::Tensor| t.cnn == cnn.name && t.name == layer.inputs[i].tensor;
             let tensor = plan.tensors.iter().find(of)?;
             if tensor.shape.dims.last() == Some(&gemm.inner) {
                 return None;
@@ -126,7 +126,7 @@ pub fn output_shape_wrong(plan: &mut Plan, random: &mut Random) -> Option<()> {
     layer.output_shape.dims[axis] += 1;
     let both = !matches!(layer.operator, Operator::Input(_)) && random.random_range(0..2) == 0;
     if both {
-        let of = |t: &&mut csdfc_codegen::plan::Tensor| t.cnn == cnn.name && t.name == layer.output;
+        let of = |t: &&mut csdfc_plan::plan::Tensor| t.cnn == cnn.name && t.name == layer.output;
         let tensor = plan.tensors.iter_mut().find(of)?;
         tensor.shape = layer.output_shape.clone();
         tensor.row_bytes = tensor.format.row_bytes(&tensor.shape)?;

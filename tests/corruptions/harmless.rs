@@ -1,6 +1,6 @@
 //! Edits that change a plan but leave it safe.
 
-use csdfc_codegen::plan::{Plan, Step};
+use csdfc_plan::plan::{Plan, Step};
 use rand::RngExt;
 use rand::seq::SliceRandom;
 

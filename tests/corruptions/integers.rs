@@ -2,9 +2,9 @@
 
 use csdfc::app::resolve::RowsChoice;
 use csdfc::pass::{Fusion, fuse_integers};
-use csdfc_codegen::format::Quantisation;
-use csdfc_codegen::operator::{Conv, Operator};
-use csdfc_codegen::plan::{Plan, StorageModel};
+use csdfc_plan::format::Quantisation;
+use csdfc_plan::operator::{Conv, Operator};
+use csdfc_plan::plan::{Plan, StorageModel};
 use csdfc_tests::quantised::dense_block;
 use csdfc_tests::{generate, plan, random};
 use rand::RngExt;

@@ -1,7 +1,7 @@
 //! Corruptions of weights that are read from a store: slices, blocks, and when loads may start.
 
 use csdfc::app::resolve::{Application, Paged, RowsChoice};
-use csdfc_codegen::plan::{FiringName, PagedWeights, Plan, Ring, StorageModel};
+use csdfc_plan::plan::{FiringName, PagedWeights, Plan, Ring, StorageModel};
 use csdfc_tests::together::settle;
 use csdfc_tests::{application, generate, plan, random, rates, sliced};
 use rand::RngExt;

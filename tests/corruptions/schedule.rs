@@ -1,6 +1,6 @@
 //! Corruptions of schedules and of rates.
 
-use csdfc_codegen::plan::{Layer, Plan, Step};
+use csdfc_plan::plan::{Layer, Plan, Step};
 use rand::RngExt;
 
 use super::analysis::{expand, notation, rates_text, set_schedule};

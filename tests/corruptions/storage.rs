@@ -1,6 +1,6 @@
 //! Corruptions of storage: rings, edges, buffers, and the partitions that run at the same time.
 
-use csdfc_codegen::plan::{Plan, StorageModel};
+use csdfc_plan::plan::{Plan, StorageModel};
 use rand::RngExt;
 
 use super::analysis::{at_once, clash, conflict, overlap, places, rows_held, settle};
@@ -114,7 +114,7 @@ fn most_at_once(plan: &Plan, tensor: usize) -> u64 {
 pub fn edge_moved_to_a_busy_buffer(plan: &mut Plan, random: &mut Random) -> Option<()> {
     let mut candidates = Vec::new();
     let places = places(plan);
-    let place = |edge: &csdfc_codegen::plan::Edge| {
+    let place = |edge: &csdfc_plan::plan::Edge| {
         let reads = |p: &&super::analysis::Place| {
             plan.cnns[p.cnn].name == edge.cnn && p.tensor == edge.tensor && p.reader == edge.consumer
         };
@@ -271,7 +271,7 @@ pub fn tensor_without_a_place(plan: &mut Plan, random: &mut Random) -> Option<()
         (_, false) if random.random_range(0..2) == 0 => tensor.external = true,
         (_, false) if tensors_model => tensor.ring = None,
         _ if !tensors_model => {
-            tensor.ring = Some(csdfc_codegen::plan::Ring { ring_rows: 1, offset: 0, bytes: row_bytes });
+            tensor.ring = Some(csdfc_plan::plan::Ring { ring_rows: 1, offset: 0, bytes: row_bytes });
         }
         _ => return None,
     }

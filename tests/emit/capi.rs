@@ -5,7 +5,7 @@ use std::process::Command;
 
 use csdfc::app::resolve::Application;
 use csdfc_codegen::run::{Data, Value};
-use csdfc_codegen::shape::Shape;
+use csdfc_plan::shape::Shape;
 use csdfc_tests::{application, skipped};
 
 use super::{Emitted, FRAMES, cargo, inputs};

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use csdfc::app::MemoryGoal;
 use csdfc::network::{Network, NetworkOutput};
-use csdfc_codegen::check;
-use csdfc_codegen::shape::Shape;
+use csdfc_plan::check;
+use csdfc_plan::shape::Shape;
 use csdfc_tests::generate;
 
 use super::{Emitted, check_crate};
@@ -39,7 +39,7 @@ fn primitives_of_all_families() {
     });
     let mut application = joint::subject(network);
     let largest = joint::planned(&application, &device).plan;
-    let named = |plan: &csdfc_codegen::plan::Plan| -> BTreeSet<String> {
+    let named = |plan: &csdfc_plan::plan::Plan| -> BTreeSet<String> {
         plan.cnns[0].layers.iter().map(|layer| layer.primitive.clone()).collect()
     };
     let found = named(&largest);

@@ -9,16 +9,16 @@ use csdfc::app::resolve::{Application, Cnn, RowsChoice};
 use csdfc::network::{Layer, LayerId, Network, NetworkOutput, Operand};
 use csdfc::pass::Precision;
 use csdfc_codegen::bind::{self, Call, Form, Literal, Primitive, Site};
-use csdfc_codegen::format::Quantisation;
-use csdfc_codegen::operator::{
+use csdfc_kernels::sources::SOURCES;
+use csdfc_plan::format::Quantisation;
+use csdfc_plan::operator::{
     ArgMax, BatchNorm, Binary, BinaryFunction, Concat, ConstantOperand, Conv, ConvTranspose, Coordinates,
     Crop, DepthToSpace, ElementWise, Filter, Function, Gemm, GridSample, InstanceNorm, Lrn,
     NonMaxSuppression, Operator, Pad, PadMode, Pool, PoolKind, Pre, Ratio, Reduce, ReduceFunction, Resize,
     ResizeMode, Rounding, SampleMode, SamplePadding, Scale, Slice, Softmax, SpaceToDepth, TopK, Transpose,
 };
-use csdfc_codegen::plan::StorageModel;
-use csdfc_codegen::shape::{Order, Shape};
-use csdfc_kernels::sources::SOURCES;
+use csdfc_plan::plan::StorageModel;
+use csdfc_plan::shape::{Order, Shape};
 use csdfc_tests::generate;
 use csdfc_tests::quantised::{dense_block, quantised};
 use csdfc_tests::random;

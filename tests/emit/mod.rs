@@ -20,10 +20,10 @@ use csdfc::app::resolve::Application;
 use csdfc::network::NetworkOutput;
 use csdfc_codegen::emit::{self, Options};
 use csdfc_codegen::file_name::file_name;
-use csdfc_codegen::operator::{InputElement, Operator};
-use csdfc_codegen::plan::{Output, Plan};
 use csdfc_codegen::run::{Data, Runner, Value, input_dims};
 use csdfc_command::commands::{self, npy};
+use csdfc_plan::operator::{InputElement, Operator};
+use csdfc_plan::plan::{Output, Plan};
 use csdfc_tests::{app, application, plan, skipped};
 
 /// Frames of each run: enough for rings that run on, and for both halves of double buffers.

@@ -2,7 +2,7 @@
 
 use csdfc::app::resolve::{Application, Paged, RowsChoice};
 use csdfc_codegen::emit;
-use csdfc_codegen::plan::StorageModel;
+use csdfc_plan::plan::StorageModel;
 use csdfc_tests::crates::{COUNTING, thread_sanitizer};
 use csdfc_tests::{application, generate, random, rates, sliced};
 
@@ -37,7 +37,7 @@ fn of_integers() {
     let application = generate::of_one(network, StorageModel::Tensors, RowsChoice::None);
     let application = Application { paged: Some(Paged::default()), ..application };
     let emitted = Emitted::new(&application);
-    let is_sliced = |layer: &csdfc_codegen::plan::Layer| {
+    let is_sliced = |layer: &csdfc_plan::plan::Layer| {
         layer.primitive.contains("int8") && layer.paged.as_ref().is_some_and(|paged| paged.filters.is_some())
     };
     assert!(emitted.plan.cnns[0].layers.iter().filter(|layer| is_sliced(layer)).count() > 1);

@@ -4,11 +4,11 @@
 use csdfc::app::partition::Partition;
 use csdfc::app::resolve::{Application, RowsChoice};
 use csdfc::network::{Network, NetworkOutput, Operand};
-use csdfc_codegen::format::Element;
-use csdfc_codegen::operator::{BinaryFunction, ElementWise, Function, Operator};
-use csdfc_codegen::plan::{Plan, StorageModel};
 use csdfc_codegen::run::{Runner, Value};
-use csdfc_codegen::shape::Shape;
+use csdfc_plan::format::Element;
+use csdfc_plan::operator::{BinaryFunction, ElementWise, Function, Operator};
+use csdfc_plan::plan::{Plan, StorageModel};
+use csdfc_plan::shape::Shape;
 use csdfc_tests::{generate, outcome, together};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;

@@ -5,11 +5,11 @@
 use csdfc::app::partition::Partition;
 use csdfc::app::resolve::{Application, Cnn};
 use csdfc::network::{LayerId, Network, NetworkOutput, Operand};
-use csdfc_codegen::check::{self, Violation};
-use csdfc_codegen::operator::{Concat, Conv, Operator, Pool, PoolKind};
-use csdfc_codegen::plan::Plan;
 use csdfc_codegen::run::{Data, Runner, Value};
-use csdfc_codegen::shape::Shape;
+use csdfc_plan::check::{self, Violation};
+use csdfc_plan::operator::{Concat, Conv, Operator, Pool, PoolKind};
+use csdfc_plan::plan::Plan;
+use csdfc_plan::shape::Shape;
 use csdfc_tests::crates::{COUNTING, SANITIZED, run, thread_sanitizer, write_with_harness};
 use csdfc_tests::{application, generate, plan, root};
 

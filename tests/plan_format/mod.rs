@@ -13,13 +13,13 @@ use csdfc::network::{Network, NetworkOutput};
 use csdfc::pass::{Precision, in_precisions, integers, legalise};
 use csdfc::units::MemoryGoal;
 use csdfc_codegen::bind::Primitive;
-use csdfc_codegen::check;
-use csdfc_codegen::format::{Element, Quantisation};
-use csdfc_codegen::operator::{Conv, Operator};
-use csdfc_codegen::plan::{
+use csdfc_plan::check;
+use csdfc_plan::format::{Element, Quantisation};
+use csdfc_plan::operator::{Conv, Operator};
+use csdfc_plan::plan::{
     Buffer, FiringName, Layer, LayerInput, PagedWeights, Plan, Step, StorageModel, Tensor,
 };
-use csdfc_codegen::shape::Shape;
+use csdfc_plan::shape::Shape;
 use csdfc_tests::generate::{self, application};
 use csdfc_tests::quantised::quantised;
 use csdfc_tests::sliced;
@@ -204,7 +204,7 @@ fn every_field_is_named() {
 
 /// The verdicts of the replay and of the checker on a plan.
 fn verdicts(plan: &Plan) -> (Result<replay::Replayed, String>, Result<(), String>) {
-    let refused = |violations: Vec<csdfc_codegen::check::Violation>| violations[0].to_string();
+    let refused = |violations: Vec<csdfc_plan::check::Violation>| violations[0].to_string();
     (replay::replay(&value(plan)), check(plan).map(|_| ()).map_err(refused))
 }
 

@@ -3,7 +3,7 @@
 use csdfc::app::partition::Partition;
 use csdfc::app::resolve::{Application, Cnn, RowsChoice};
 use csdfc::network::component::components;
-use csdfc_codegen::plan::StorageModel;
+use csdfc_plan::plan::StorageModel;
 use csdfc_tests::{app, generate, random};
 use rand::RngExt;
 

@@ -4,13 +4,13 @@
 use csdfc::app::partition::Partition;
 use csdfc::app::resolve::{Application, RowsChoice};
 use csdfc::network::{LayerId, Network, NetworkOutput, Operand};
-use csdfc_codegen::check;
-use csdfc_codegen::operator::{
+use csdfc_plan::check;
+use csdfc_plan::operator::{
     Binary, BinaryFunction, Concat, ConstantOperand, ElementWise, Function, Gemm, InstanceNorm, Operator,
     Pad, PadMode, Reduce, ReduceFunction, Slice, Softmax,
 };
-use csdfc_codegen::plan::{Plan, StorageModel};
-use csdfc_codegen::shape::Shape;
+use csdfc_plan::plan::{Plan, StorageModel};
+use csdfc_plan::shape::Shape;
 use csdfc_tests::{generate, plan};
 
 use super::{bits, compare, run};

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use csdfc::app::resolve::{Application, Constraints, Paged, RowsChoice};
 use csdfc::pass::{Precision, in_precisions};
 use csdfc::units::MemoryGoal;
-use csdfc_codegen::plan::StorageModel;
+use csdfc_plan::plan::StorageModel;
 use csdfc_tests::{plan, random, rates, sliced};
 
 use super::layouts::application;

@@ -9,10 +9,10 @@ use csdfc::app::resolve::{Application, RowsChoice};
 use csdfc::network::weights::{WeightSource, Weights};
 use csdfc::network::{Network, NetworkOutput};
 use csdfc::operators::{output_shape, parameter_dims};
-use csdfc_codegen::operator::{Conv, ConvTranspose, Gemm, Operator, Pool, PoolKind, Reduce, ReduceFunction};
-use csdfc_codegen::plan::StorageModel;
 use csdfc_codegen::run::{Data, Runner, Value};
-use csdfc_codegen::shape::Shape;
+use csdfc_plan::operator::{Conv, ConvTranspose, Gemm, Operator, Pool, PoolKind, Reduce, ReduceFunction};
+use csdfc_plan::plan::StorageModel;
+use csdfc_plan::shape::Shape;
 use csdfc_tests::{generate, plan, random};
 use rand::RngExt;
 

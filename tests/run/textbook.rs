@@ -1,7 +1,7 @@
 //! A textbook evaluation of networks, whole tensor by whole tensor in 64-bit floats. Runs are compared with it.
 
 use csdfc::network::{Layer, Network};
-use csdfc_codegen::operator::{
+use csdfc_plan::operator::{
     BinaryFunction, Coordinates, Filter, Function, Operator, PadMode, PoolKind, ReduceFunction, Resize,
     ResizeMode,
 };

@@ -4,7 +4,7 @@ use csdfc::app::partition::Partition;
 use csdfc::app::resolve::{Application, RowsChoice};
 use csdfc::builtin::{Builder, ConvOptions, Padding, PoolWindow};
 use csdfc::network::LayerId;
-use csdfc_codegen::plan::{Plan, StorageModel};
+use csdfc_plan::plan::{Plan, StorageModel};
 use csdfc_tests::{generate, outcome, random, together};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;

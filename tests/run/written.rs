@@ -4,7 +4,7 @@ use csdfc::app::resolve::{Application, RowsChoice};
 use csdfc::export::export;
 use csdfc::import::{ImportOptions, import_bytes};
 use csdfc::pass::{Fusion, normalise};
-use csdfc_codegen::plan::StorageModel;
+use csdfc_plan::plan::StorageModel;
 use csdfc_tests::generate;
 use proptest::prelude::*;
 

@@ -5,8 +5,8 @@ use std::process::Command;
 
 use csdfc::app::resolve::Application;
 use csdfc_codegen::emit::{self, Options};
-use csdfc_codegen::plan::Plan;
 use csdfc_command::commands;
+use csdfc_plan::plan::Plan;
 
 use crate::skipped;
 

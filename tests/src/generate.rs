@@ -13,14 +13,14 @@ use csdfc::network::weights::{WeightSource, Weights};
 use csdfc::network::{Layer, LayerId, Network, NetworkOutput, Operand, component};
 use csdfc::operators::{output_shape, parameter_dims};
 use csdfc::pass::Fusion;
-use csdfc_codegen::operator::{
+use csdfc_plan::operator::{
     BatchNorm, Binary, BinaryFunction, Concat, Conv, ConvTranspose, Coordinates, Crop, DepthToSpace,
     ElementWise, Filter, Function, Gemm, Input, InputElement, InstanceNorm, Operator, Pad, PadMode, Pool,
     PoolKind, Ratio, Reduce, ReduceFunction, Resize, ResizeMode, Rounding, Scale, Slice, Softmax,
     SpaceToDepth, Transpose,
 };
-use csdfc_codegen::plan::StorageModel;
-use csdfc_codegen::shape::Shape;
+use csdfc_plan::plan::StorageModel;
+use csdfc_plan::shape::Shape;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 

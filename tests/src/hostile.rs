@@ -11,7 +11,7 @@ use csdfc::app::{Origin, spec};
 use csdfc::import::{self, ImportOptions};
 use csdfc::saved::front::SavedFront;
 use csdfc::search::known::Start;
-use csdfc_codegen::plan::Plan;
+use csdfc_plan::plan::Plan;
 use csdfc_select::{Instance, Method, Problem, Quantity, Query};
 
 /// Actors and phases up to which a graph is analysed: all is linear in them at least.
@@ -55,7 +55,7 @@ pub fn app(bytes: &[u8]) {
 pub fn plan(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     if let Ok(plan) = Plan::parse(text) {
-        let _ = csdfc_codegen::timeline::timeline(&plan);
+        let _ = csdfc_plan::timeline::timeline(&plan);
     }
 }
 
@@ -70,7 +70,7 @@ pub fn front(bytes: &[u8]) {
     front.known(&application);
     if let Ok(choices) = front.pick(front.pareto.len(), &application) {
         let plan = crate::outcome_from(&Start::Picked(choices), &application).plan;
-        assert!(csdfc_codegen::check(&plan).is_ok(), "{text}");
+        assert!(csdfc_plan::check(&plan).is_ok(), "{text}");
     }
 }
 

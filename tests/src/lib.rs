@@ -21,7 +21,7 @@ use csdfc::cost::DeviceProfile;
 use csdfc::driver::{self, Planned};
 use csdfc::search::known::Start;
 use csdfc::search::watch::Watch;
-use csdfc_codegen::plan::Plan;
+use csdfc_plan::plan::Plan;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
@@ -92,7 +92,7 @@ pub fn outcome_from(start: &Start, application: &Application) -> Planned {
 /// The plan of an application, which the checker must accept.
 pub fn plan(application: &Application) -> Plan {
     let plan = outcome(application).plan;
-    if let Err(violations) = csdfc_codegen::check(&plan) {
+    if let Err(violations) = csdfc_plan::check(&plan) {
         let list: Vec<String> = violations.iter().take(5).map(ToString::to_string).collect();
         assert!(list.is_empty(), "check refuses the plan of {}:\n{}", application.name, list.join("\n"));
     }

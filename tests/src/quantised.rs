@@ -6,9 +6,9 @@ use csdfc::network::weights::{Integers, WeightSource, Weights};
 use csdfc::network::{Layer, LayerId, Network, NetworkOutput, Operand};
 use csdfc::pass::integers;
 use csdfc_codegen::bind::Primitive;
-use csdfc_codegen::format::Quantisation;
-use csdfc_codegen::operator::{BatchNorm, Concat, Conv, Function, Operator};
-use csdfc_codegen::shape::Shape;
+use csdfc_plan::format::Quantisation;
+use csdfc_plan::operator::{BatchNorm, Concat, Conv, Function, Operator};
+use csdfc_plan::shape::Shape;
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 

@@ -4,9 +4,9 @@ use csdfc::app::resolve::{Application, Paged};
 use csdfc::network::{Network, NetworkOutput, Operand};
 use csdfc::operators::output_shape;
 use csdfc::pass::integers;
-use csdfc_codegen::format::Quantisation;
-use csdfc_codegen::operator::{Conv, Function, Gemm, Operator};
-use csdfc_codegen::shape::Shape;
+use csdfc_plan::format::Quantisation;
+use csdfc_plan::operator::{Conv, Function, Gemm, Operator};
+use csdfc_plan::shape::Shape;
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 

@@ -1,7 +1,7 @@
 //! Rings pushed together as far as the checker accepts it: a packer that does not know the rules itself.
 
-use csdfc_codegen::check::Violation;
-use csdfc_codegen::plan::{Plan, Ring};
+use csdfc_plan::check::Violation;
+use csdfc_plan::plan::{Plan, Ring};
 
 /// Places tried for each ring.
 const TRIES: usize = 48;
@@ -10,11 +10,10 @@ const TRIES: usize = 48;
 pub fn settle(plan: &mut Plan) {
     (plan.certificate.bound, plan.certificate.claimed) = (None, None);
     resize(plan);
-    let bound =
-        csdfc_codegen::check(plan).err().into_iter().flatten().find_map(|violation| match violation {
-            Violation::Sum { what, expected, .. } if what == "memory.bound" => expected.parse().ok(),
-            _ => None,
-        });
+    let bound = csdfc_plan::check(plan).err().into_iter().flatten().find_map(|violation| match violation {
+        Violation::Sum { what, expected, .. } if what == "memory.bound" => expected.parse().ok(),
+        _ => None,
+    });
     plan.memory.bound = bound.unwrap_or(plan.memory.bound);
     plan.memory.proven = plan.memory.arena == plan.memory.bound;
 }
@@ -46,7 +45,7 @@ pub fn follow(plan: &Plan, tensor: usize) -> (Plan, u64) {
     let (mut yes, mut no) = (0, size / element + 1);
     while yes + 1 < no {
         let middle = (yes + no) / 2;
-        match csdfc_codegen::check(&moved(middle * element)) {
+        match csdfc_plan::check(&moved(middle * element)) {
             Ok(_) => yes = middle,
             Err(_) => no = middle,
         }
@@ -80,7 +79,7 @@ pub fn pushed(plan: &Plan, draw: &mut dyn FnMut(usize) -> usize) -> Plan {
             let mut moved = plan.clone();
             moved.tensors[t].ring = Some(Ring { offset: at, ..own });
             resize(&mut moved);
-            if csdfc_codegen::check(&moved).is_ok() {
+            if csdfc_plan::check(&moved).is_ok() {
                 plan = moved;
                 break;
             }

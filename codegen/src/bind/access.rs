@@ -3,7 +3,7 @@
 use csdfc_kernels::elements::{Dims, ElementShape, MAX_RANK};
 use csdfc_kernels::rows::RowShape;
 
-use crate::shape::{Order, Shape};
+use csdfc_plan::shape::{Order, Shape};
 
 use super::kernel::Operand;
 use super::seen::{Input, View};

@@ -7,9 +7,9 @@ use csdfc_kernels::elements::MAX_RANK;
 use csdfc_kernels::kernel::{ElementKernel, RowKernel};
 use csdfc_kernels::rows::RowShape;
 
-use crate::format::Element;
-use crate::operator::Function;
-use crate::shape::{Order, Shape};
+use csdfc_plan::format::Element;
+use csdfc_plan::operator::Function;
+use csdfc_plan::shape::{Order, Shape};
 
 use super::access::image_rows;
 use super::constants::{Packing, Part};

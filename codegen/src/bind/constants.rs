@@ -23,8 +23,8 @@ use csdfc_kernels::elements::{ElementShape, MAX_RANK};
 use csdfc_kernels::gemm::Gemm;
 use csdfc_kernels::rows::RowShape;
 
-use crate::operator::{self, Function, Operator};
-use crate::shape::Shape;
+use csdfc_plan::operator::{self, Function, Operator};
+use csdfc_plan::shape::Shape;
 
 use super::integer_constants::Integers;
 use super::seen::View;

@@ -8,7 +8,7 @@ use csdfc_kernels::elements::ElementShape;
 use csdfc_kernels::kernel::Context;
 use csdfc_kernels::rows::RowShape;
 
-use crate::format::Element;
+use csdfc_plan::format::Element;
 
 use super::constants::Packing;
 use super::kernel::{Call, Form};
@@ -153,9 +153,9 @@ mod tests {
     use super::*;
     use crate::bind::{Primitive, Site, bind};
     use crate::bytes::Bytes;
-    use crate::operator::{ElementWise, Function, Operator};
-    use crate::shape::Shape;
     use crate::weights;
+    use csdfc_plan::operator::{ElementWise, Function, Operator};
+    use csdfc_plan::shape::Shape;
 
     /// Slopes for each channel of a view whose channels are the pixels of the tensor.
     #[test]

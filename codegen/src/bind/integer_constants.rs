@@ -12,8 +12,8 @@ use csdfc_kernels::quantised::conv::QConv;
 use csdfc_kernels::quantised::gemm::QGemm;
 use csdfc_kernels::quantised::pre::QPre;
 
-use crate::format::Quantisation;
-use crate::operator::BinaryFunction;
+use csdfc_plan::format::Quantisation;
+use csdfc_plan::operator::BinaryFunction;
 
 use super::constants::Packing;
 

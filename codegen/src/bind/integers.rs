@@ -17,9 +17,9 @@ use csdfc_kernels::quantised::pre::QPre;
 use csdfc_kernels::quantised::table::Table;
 use csdfc_kernels::rows::RowShape;
 
-use crate::format::{Element, Quantisation};
-use crate::operator::{self, BinaryFunction, Function, Operator, PoolKind, ReduceFunction};
-use crate::shape::Shape;
+use csdfc_plan::format::{Element, Quantisation};
+use csdfc_plan::operator::{self, BinaryFunction, Function, Operator, PoolKind, ReduceFunction};
+use csdfc_plan::shape::Shape;
 
 use super::choice::{Choice, Forms};
 use super::constants::{self, Packing};
@@ -88,7 +88,7 @@ fn is_one(dims: &[usize]) -> bool {
 fn is_mean_of_image(reduce: &operator::Reduce, inputs: &[&Shape]) -> bool {
     reduce.function == ReduceFunction::Mean
         && reduce.axes == [2, 3]
-        && matches!(inputs, [x] if x.is_image() && x.rank() == 4 && x.order == crate::shape::Order::ChannelsFirst)
+        && matches!(inputs, [x] if x.is_image() && x.rank() == 4 && x.order == csdfc_plan::shape::Order::ChannelsFirst)
 }
 
 fn function_of(function: BinaryFunction) -> Option<QFunction> {

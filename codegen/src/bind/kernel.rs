@@ -8,9 +8,9 @@ use csdfc_kernels::kernel::{ElementKernel, RowKernel};
 use csdfc_kernels::rows::RowShape;
 use serde::Serialize;
 
-use crate::format::{Element, Layout, Quantisation};
-use crate::operator::Operator;
-use crate::shape::Shape;
+use csdfc_plan::format::{Element, Layout, Quantisation};
+use csdfc_plan::operator::Operator;
+use csdfc_plan::shape::Shape;
 
 use super::constants::Packing;
 use super::literal::Literal;

@@ -1,8 +1,8 @@
 //! Binds the layers of a plan, given its stores.
 
-use crate::check::{CnnIndex, Store};
-use crate::format::Element;
-use crate::operator::Operator;
+use csdfc_plan::check::{CnnIndex, Store};
+use csdfc_plan::format::Element;
+use csdfc_plan::operator::Operator;
 
 use super::choice::Choice;
 use super::constants::Part;

@@ -5,9 +5,9 @@ use csdfc_kernels::element::F16;
 use csdfc_kernels::element_wise::ElementWise;
 use csdfc_kernels::rows::RowShape;
 
-use crate::format::{Element, Format, Layout};
-use crate::operator::Operator;
-use crate::shape::Shape;
+use csdfc_plan::format::{Element, Format, Layout};
+use csdfc_plan::operator::Operator;
+use csdfc_plan::shape::Shape;
 
 use super::choice::Choice;
 use super::kernel::{Kernel, Site};

@@ -5,8 +5,8 @@ use csdfc_kernels::conv::mixed::{MixedConv, MixedGemm};
 use csdfc_kernels::element::F16;
 use csdfc_kernels::gemm::Gemm;
 
-use crate::operator::{Function, Operator};
-use crate::shape::Shape;
+use csdfc_plan::operator::{Function, Operator};
+use csdfc_plan::shape::Shape;
 
 use super::choice::{Choice, Forms};
 use super::constants::{self, Packing, Part};

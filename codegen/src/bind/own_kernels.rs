@@ -18,9 +18,9 @@ use csdfc_kernels::suppression::NonMaxSuppression;
 use csdfc_kernels::top_k::TopK;
 use csdfc_kernels::transpose::Transpose;
 
-use crate::format::Element;
-use crate::operator::{self, Function, Operator};
-use crate::shape::{Order, Shape};
+use csdfc_plan::format::Element;
+use csdfc_plan::operator::{self, Function, Operator};
+use csdfc_plan::shape::{Order, Shape};
 
 use super::access::{self, image_rows};
 use super::choice::{Choice, ElementFloats, Forms, RowFloats, split};

@@ -5,13 +5,13 @@
 //! the checker must know of it to the table in `check/primitives.rs`. Convolutions that are generic over layouts are
 //! families (`scenarios`): one row there stands for a primitive for each pair of layouts.
 
-use crate::format::Layout::{Chw, Hcw, Hwc};
 use csdfc_kernels::conv::im2row::Im2row;
+use csdfc_plan::format::Layout::{Chw, Hcw, Hwc};
 
 use crate::bytes::LINE;
-use crate::format::{Element, Format, Layout};
-use crate::operator::{Conv, Function, Operator};
-use crate::shape::Shape;
+use csdfc_plan::format::{Element, Format, Layout};
+use csdfc_plan::operator::{Conv, Function, Operator};
+use csdfc_plan::shape::Shape;
 
 use super::choice::Choice;
 use super::kernel::Site;

@@ -6,8 +6,8 @@ use csdfc_kernels::gemm::Gemm;
 use csdfc_kernels::kernel::RowKernel;
 use csdfc_kernels::rows::RowShape;
 
-use crate::operator::Operator;
-use crate::shape::Shape;
+use csdfc_plan::operator::Operator;
+use csdfc_plan::shape::Shape;
 
 use super::choice::{Choice, Forms};
 use super::constants::{self, Packing, Part};
@@ -105,8 +105,8 @@ pub(super) fn gemm_of(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::operator;
-    use crate::shape::Order;
+    use csdfc_plan::operator;
+    use csdfc_plan::shape::Order;
 
     /// Binds a 1×1 convolution to these operands, given by the shapes of their tensors and the shapes in which they are
     /// seen. The last operand is added.

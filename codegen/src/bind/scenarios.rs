@@ -15,9 +15,9 @@ use csdfc_kernels::conv::scenario::{Filters, Scenario};
 use csdfc_kernels::conv::winograd::Winograd;
 use csdfc_kernels::layout;
 
-use crate::format::Layout::{self, Chw, Hcw, Hwc};
-use crate::operator::{Function, Operator};
-use crate::shape::Shape;
+use csdfc_plan::format::Layout::{self, Chw, Hcw, Hwc};
+use csdfc_plan::operator::{Function, Operator};
+use csdfc_plan::shape::Shape;
 
 use super::choice::Choice;
 use super::constants::Packing;

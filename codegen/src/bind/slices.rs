@@ -12,9 +12,9 @@ use csdfc_kernels::element::F16;
 use csdfc_kernels::quantised::conv::QConv;
 
 use crate::bytes::LINE;
-use crate::format::{Element, Quantisation};
-use crate::operator::{Function, Operator};
-use crate::shape::Shape;
+use csdfc_plan::format::{Element, Quantisation};
+use csdfc_plan::operator::{Function, Operator};
+use csdfc_plan::shape::Shape;
 
 use super::constants::Packing;
 use super::kernel::{Call, Constant, Form, Kernel, Operand, RowCall, Site};

@@ -17,10 +17,10 @@ use rand_chacha::ChaCha8Rng;
 
 use super::*;
 use crate::bytes::{Bytes, LINE};
-use crate::format::{Element, Format, Layout};
-use crate::operator::{Conv, Function, Operator, Pre};
-use crate::shape::Shape;
 use crate::weights;
+use csdfc_plan::format::{Element, Format, Layout};
+use csdfc_plan::operator::{Conv, Function, Operator, Pre};
+use csdfc_plan::shape::Shape;
 
 /// Scenarios of each primitive.
 const SCENARIOS: usize = 200;

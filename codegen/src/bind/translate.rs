@@ -4,7 +4,7 @@ use csdfc_kernels::activation::Activation;
 use csdfc_kernels::conv;
 use csdfc_kernels::{binary, grid_sample, pad, pool, reduce, resample, resize};
 
-use crate::operator::{
+use csdfc_plan::operator::{
     BinaryFunction, Coordinates, Crop, Filter, Function, GridSample, PadMode, Pool, PoolKind, Pre, Ratio,
     ReduceFunction, Resize, ResizeMode, Rounding, SampleMode, SamplePadding, Scale,
 };

@@ -11,7 +11,7 @@ use csdfc_kernels::rows::{RowShape, Rows, RowsMut};
 use csdfc_kernels::share::share_rows;
 use csdfc_kernels::span::{Plain, Span, SpanMut};
 
-use crate::format::Element;
+use csdfc_plan::format::Element;
 
 use super::seen::View;
 

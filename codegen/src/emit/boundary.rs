@@ -1,7 +1,7 @@
 //! The types with which a model takes inputs and returns outputs: whole frames, or rows.
 
-use crate::operator::{CameraLayout, InputElement};
-use crate::shape::Shape;
+use csdfc_plan::operator::{CameraLayout, InputElement};
+use csdfc_plan::shape::Shape;
 
 use super::model::{InputField, Model, OutputField};
 use super::source::Source;

@@ -1,7 +1,7 @@
 //! The C interface of a crate: `src/capi.rs`, behind the feature `capi`, and the header that declares it.
 
-use crate::format::Element;
-use crate::plan::Plan;
+use csdfc_plan::format::Element;
+use csdfc_plan::plan::Plan;
 
 use super::boundary;
 use super::model::{InputField, Model, OutputField, Packed};

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::PathBuf;
 
-use crate::format::Element;
-use crate::plan::Plan;
+use csdfc_plan::format::Element;
+use csdfc_plan::plan::Plan;
 
 use super::model::{Model, Packed, together};
 use super::names::one_line;

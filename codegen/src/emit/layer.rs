@@ -3,10 +3,10 @@
 use std::fmt::Display;
 
 use crate::bind::Call;
-use crate::check::{Held, Kind};
-use crate::format::Element;
-use crate::operator::{ColourOrder, Input, InputElement, Operator};
 use crate::paged::Paged;
+use csdfc_plan::check::{Held, Kind};
+use csdfc_plan::format::Element;
+use csdfc_plan::operator::{ColourOrder, Input, InputElement, Operator};
 
 use super::call::{self, Operand, Slots};
 use super::follow;

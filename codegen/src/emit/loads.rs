@@ -7,8 +7,8 @@ use csdfc_kernels::arch::Isa;
 use csdfc_kernels::checksum::crc32c;
 
 use crate::bind::Call;
-use crate::check::Begin;
 use crate::paged::Paged;
+use csdfc_plan::check::Begin;
 
 use super::layer::ring_path;
 use super::model::Model;

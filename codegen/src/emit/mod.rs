@@ -38,9 +38,9 @@ mod uses;
 
 use std::path::PathBuf;
 
-use crate::check::{self, Resolved, Violation};
-use crate::plan::Plan;
 use crate::run::Parameters;
+use csdfc_plan::check::{self, Resolved, Violation};
+use csdfc_plan::plan::Plan;
 
 use files::Crate;
 use model::{Model, Packed};

@@ -5,13 +5,13 @@ use std::ops::Range;
 
 use crate::bind::{self, Call};
 use crate::bytes::Bytes;
-use crate::check::{CnnIndex, Kind, Resolved, Store};
-use crate::operator::{Input, InputElement, Operator};
 use crate::paged::Paged;
-use crate::plan::Layer;
 use crate::run::Parameters;
-use crate::shape::Shape;
 use crate::weights;
+use csdfc_plan::check::{CnnIndex, Kind, Resolved, Store};
+use csdfc_plan::operator::{Input, InputElement, Operator};
+use csdfc_plan::plan::Layer;
+use csdfc_plan::shape::Shape;
 
 use super::loads::{self, PagedLayer};
 use super::names::Names;

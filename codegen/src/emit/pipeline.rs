@@ -1,6 +1,6 @@
 //! Which partitions of a model are stages of a pipeline, and the rings between them.
 
-use crate::check::{CnnIndex, Kind, Resolved, Store};
+use csdfc_plan::check::{CnnIndex, Kind, Resolved, Store};
 
 use super::names::{Names, camel};
 

@@ -1,7 +1,7 @@
 //! Where rings lie: a table for each part of a model that runs by itself, and a constant for each ring.
 
-use crate::check::Kind;
-use crate::format::Element;
+use csdfc_plan::check::Kind;
+use csdfc_plan::format::Element;
 
 use super::loads::PagedLayer;
 use super::model::Model;

@@ -1,7 +1,7 @@
 //! The program of a crate: it runs `.npy` files through its models and times frames.
 
-use crate::plan::Plan;
-use crate::shape::{Order, Shape};
+use csdfc_plan::plan::Plan;
+use csdfc_plan::shape::{Order, Shape};
 
 use super::model::{Model, together};
 use super::names::{camel, one_line};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::plan::Step;
+use csdfc_plan::plan::Step;
 
 use super::source::Source;
 

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::check::Kind;
+use csdfc_plan::check::Kind;
 
 use super::model::Model;
 use super::pipeline::Stage;

@@ -7,8 +7,8 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use crate::check::{self, Resolved};
-use crate::plan::Plan;
+use csdfc_plan::check::{self, Resolved};
+use csdfc_plan::plan::Plan;
 
 use super::model::{Model, Packed};
 use super::names::one_line;

@@ -1,7 +1,7 @@
 //! The order in which the partitions of a group fire on a single thread.
 
-use crate::check::{Kind, Resolved};
-use crate::plan::Step;
+use csdfc_plan::check::{Kind, Resolved};
+use csdfc_plan::plan::Step;
 
 /// Longest body of a loop that is looked for, in firings.
 const LONGEST: usize = 64;

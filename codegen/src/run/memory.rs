@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::check::{Kind, Store};
+use csdfc_plan::check::{Kind, Store};
 
 /// The bytes of a ring, or of the half of a double buffer that this frame takes.
 pub(super) fn ring_bytes(store: &Store, frame: u64) -> Range<usize> {

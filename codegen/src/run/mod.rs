@@ -28,11 +28,11 @@ use csdfc_kernels::workers::Workers;
 
 use crate::bind::{Call, Slots, Source, Target};
 use crate::bytes::Bytes;
-use crate::check::{self, Begin, Held, Kind, Resolved};
-use crate::operator::Operator;
 use crate::paged::Paged;
-use crate::plan::{Output, Plan};
 use crate::weights::{self, Blob};
+use csdfc_plan::check::{self, Begin, Held, Kind, Resolved};
+use csdfc_plan::operator::Operator;
+use csdfc_plan::plan::{Output, Plan};
 
 use arena::Arena;
 use memory::{first_slot, ring_bytes, row_bytes};
@@ -165,8 +165,8 @@ impl<'p> Runner<'p> {
         Ok(Runner { resolved, cnns, weights, pager, arena, isa, workers })
     }
 
-    /// Runs one frame of a CNN. Inputs are in the order of [`crate::plan::Cnn::inputs`], outputs in that of
-    /// [`crate::plan::Cnn::outputs`], both in the model's dimensions.
+    /// Runs one frame of a CNN. Inputs are in the order of [`csdfc_plan::plan::Cnn::inputs`], outputs in that of
+    /// [`csdfc_plan::plan::Cnn::outputs`], both in the model's dimensions.
     ///
     /// # Errors
     /// When there are not as many inputs as the CNN has, or one is of other dimensions or elements.

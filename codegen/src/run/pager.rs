@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use csdfc_kernels::arch::Isa;
 use csdfc_kernels::checksum::crc32c;
 
-use crate::check::Resolved;
 use crate::paged::Paged;
+use csdfc_plan::check::Resolved;
 
 use super::arena::Arena;
 use super::state::State;

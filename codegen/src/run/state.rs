@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use crate::bind::{self, Call, Slots, Source};
 use crate::bytes::Bytes;
-use crate::check::{CnnIndex, Held, Resolved, Store};
-use crate::format::{Format, Layout};
 use crate::paged::Paged;
+use csdfc_plan::check::{CnnIndex, Held, Resolved, Store};
+use csdfc_plan::format::{Format, Layout};
 
 use super::arena::{Arena, Rest};
 use super::memory::{first_slot, ring_bytes, row_bytes};

@@ -2,9 +2,9 @@
 
 use csdfc_kernels::element::F16;
 
-use crate::format::Element;
-use crate::operator::{CameraLayout, ColourOrder, Input, InputElement};
-use crate::shape::{Order, Shape};
+use csdfc_plan::format::Element;
+use csdfc_plan::operator::{CameraLayout, ColourOrder, Input, InputElement};
+use csdfc_plan::shape::{Order, Shape};
 
 /// A whole tensor, its elements in row-major order.
 #[derive(Debug, Clone, PartialEq)]
@@ -175,7 +175,7 @@ fn collect<T: Copy>(rows: &[T], own: &Shape, seen: &Shape) -> Vec<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::operator::Camera;
+    use csdfc_plan::operator::Camera;
 
     fn f32_input() -> Input {
         Input { element: InputElement::F32, camera: None }

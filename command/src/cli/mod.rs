@@ -27,7 +27,7 @@ use csdfc::app::spec::{
 use csdfc::cost;
 use csdfc::suggest::clip;
 use csdfc::units::{MemoryGoal, Nanoseconds};
-use csdfc_codegen::plan::StorageModel;
+use csdfc_plan::plan::StorageModel;
 
 use self::effort::SearchBudget;
 

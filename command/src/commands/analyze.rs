@@ -10,7 +10,7 @@ use csdfc::error::{Ending, Error};
 use csdfc::frame::choice::Choice;
 use csdfc::frame::lower::{self, RateTable};
 use csdfc::frame::task;
-use csdfc_codegen::plan::StorageModel;
+use csdfc_plan::plan::StorageModel;
 
 use super::output;
 use crate::cli::Format;

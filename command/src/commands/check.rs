@@ -2,7 +2,7 @@
 
 use csdfc::error::{Ending, Error};
 use csdfc::saved::reload;
-use csdfc_codegen::check as checker;
+use csdfc_plan::check as checker;
 
 use super::output;
 use super::read::read_plan;

@@ -2,7 +2,7 @@
 
 use csdfc::cost::DeviceProfile;
 use csdfc::profile::machine;
-use csdfc_codegen::plan::{Device, Plan};
+use csdfc_plan::plan::{Device, Plan};
 
 /// Warns if the plan's device profile was not measured on this processor.
 pub(super) fn warn_if_other(plan: &Plan) {

@@ -6,9 +6,9 @@ use csdfc::error::Error;
 use csdfc::network::Network;
 use csdfc::quantise::frames::inputs;
 use csdfc_codegen::file_name::file_name;
-use csdfc_codegen::operator::{Input, InputElement};
 use csdfc_codegen::run::{Data, Value, input_dims};
-use csdfc_codegen::shape::Shape;
+use csdfc_plan::operator::{Input, InputElement};
+use csdfc_plan::shape::Shape;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 

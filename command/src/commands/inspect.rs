@@ -3,7 +3,7 @@
 use csdfc::app::open::Opened;
 use csdfc::error::{Ending, Error};
 use csdfc::export::export;
-use csdfc_codegen::plan::StorageModel;
+use csdfc_plan::plan::StorageModel;
 
 use super::output;
 use crate::cli::{Format, InspectArgs};

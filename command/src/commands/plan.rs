@@ -17,7 +17,7 @@ use csdfc::search::known::Start;
 use csdfc::search::watch::{Limit, Scope, Shares, Watch};
 use csdfc::suggest;
 use csdfc::words::{self, shortfall};
-use csdfc_codegen::plan::Plan;
+use csdfc_plan::plan::Plan;
 use tracing::{info, warn};
 
 use super::read::read_text;
@@ -302,7 +302,7 @@ fn compare(saved: &SavedFront, number: usize, plan: &Plan) {
 /// The front of a plan as a chart.
 fn picture(plan: &Plan) -> FrontPicture {
     let panel = |name: &String| {
-        let point = |point: &csdfc_codegen::plan::ParetoPoint| {
+        let point = |point: &csdfc_plan::plan::ParetoPoint| {
             [point.memory as f64, point.fps.get(name).copied().unwrap_or(0.0)]
         };
         (name.clone(), plan.pareto.iter().map(point).collect())

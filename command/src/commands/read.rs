@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use csdfc::error::Error;
-use csdfc_codegen::plan::Plan;
+use csdfc_plan::plan::Plan;
 
 /// Reads a plan from a file or, for `-`, from standard input. Returns the plan, the name of its source, and the folder
 /// from which the paths of its models start.

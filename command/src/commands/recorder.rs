@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use csdfc_codegen::plan::Plan;
 use csdfc_codegen::run::{Fired, Loaded};
-use csdfc_codegen::timeline::{Firing, Load};
+use csdfc_plan::plan::Plan;
+use csdfc_plan::timeline::{Firing, Load};
 
 /// The last frame of each CNN, one after another.
 #[derive(Debug, Default)]

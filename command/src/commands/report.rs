@@ -4,8 +4,8 @@ use std::path::Path;
 
 use csdfc::error::{Ending, Error};
 use csdfc::saved::front::SavedFront;
-use csdfc_codegen::plan::Plan;
-use csdfc_codegen::timeline::{self, Timeline};
+use csdfc_plan::plan::Plan;
+use csdfc_plan::timeline::{self, Timeline};
 
 use super::output;
 use super::read::{read_plan, read_text};

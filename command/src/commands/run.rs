@@ -7,10 +7,10 @@ use csdfc::error::{Ending, Error};
 use csdfc::saved::reload;
 use csdfc::suggest::{self, clip};
 use csdfc_codegen::file_name::file_name;
-use csdfc_codegen::operator::Operator;
-use csdfc_codegen::plan::{Cnn, Layer, Plan};
 use csdfc_codegen::run::{Fired, Runner, Value, input_dims};
-use csdfc_codegen::timeline;
+use csdfc_plan::operator::Operator;
+use csdfc_plan::plan::{Cnn, Layer, Plan};
+use csdfc_plan::timeline;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 

@@ -13,7 +13,7 @@ use csdfc::search::known::Start;
 use csdfc::search::watch::Watch;
 use csdfc::selection::{CostTable, Modelled, cost_table};
 use csdfc::suggest;
-use csdfc_codegen::plan::{Plan, StorageModel};
+use csdfc_plan::plan::{Plan, StorageModel};
 use csdfc_select::{
     Answer, Instance, InstanceError, Method, Problem, ProgramError, Quantity, Query, answer, front,
 };

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use csdfc::saved::front::SavedFront;
-use csdfc_codegen::plan::{Certificate, Constraints, Memory, ParetoPoint, Plan, TimeBasis};
-use csdfc_codegen::timeline::{Place, Timeline};
+use csdfc_plan::plan::{Certificate, Constraints, Memory, ParetoPoint, Plan, TimeBasis};
+use csdfc_plan::timeline::{Place, Timeline};
 use serde::Serialize;
 
 use super::hints::hint;
@@ -182,19 +182,19 @@ fn of_plan<'a>(plan: &'a Plan, timeline: &'a Timeline) -> PlanData<'a> {
     let segments = segments(plan, timeline);
     let mut drawn = timeline.clone();
     let thinned = thin(&mut drawn);
-    let life = |life: &csdfc_codegen::timeline::Life| LifeData {
+    let life = |life: &csdfc_plan::timeline::Life| LifeData {
         place: life.place,
         frame: life.frame,
         steps: life.steps.iter().flat_map(|(ns, rows)| [whole(*ns), rows.start, rows.end]).collect(),
     };
-    let partition = |partition: &'a csdfc_codegen::plan::Partition| PartitionData {
+    let partition = |partition: &'a csdfc_plan::plan::Partition| PartitionData {
         name: &partition.name,
         cnn: plan.cnns.iter().position(|cnn| cnn.name == partition.cnn).unwrap_or(0),
         processor: &partition.processor,
         load: partition.load,
         cores: plan.device.cores.get(&partition.processor).copied(),
     };
-    let occupied = |occupied: &csdfc_codegen::timeline::Occupied| OccupiedData {
+    let occupied = |occupied: &csdfc_plan::timeline::Occupied| OccupiedData {
         place: occupied.place,
         rows: [occupied.rows.start, occupied.rows.end],
         bytes: occupied.bytes,
@@ -256,7 +256,7 @@ fn of_cnn<'a>(plan: &'a Plan, c: usize, segments: &[Option<usize>], places: &[Pl
     let mut rings = vec![0u64; cnn.layers.len()];
     let rings_of = |place: &&Place| place.cnn == c && place.is_ring();
     places.iter().filter(rings_of).for_each(|place| rings[place.layer] += place.bytes());
-    let layer = |(l, layer): (usize, &'a csdfc_codegen::plan::Layer)| {
+    let layer = |(l, layer): (usize, &'a csdfc_plan::plan::Layer)| {
         let tensor = tensors.get(layer.output.as_str());
         let inputs = layer.inputs.iter().filter_map(|input| producer.get(input.tensor.as_str()).copied());
         let mut inputs: Vec<usize> = inputs.collect();

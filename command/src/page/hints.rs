@@ -1,7 +1,7 @@
 //! Hints on how a tensor that is in use at the peak could become smaller.
 
-use csdfc_codegen::plan::{Layer, Plan, StorageModel};
-use csdfc_codegen::timeline::{Place, PlaceKind};
+use csdfc_plan::plan::{Layer, Plan, StorageModel};
+use csdfc_plan::timeline::{Place, PlaceKind};
 
 /// With at least this many layers between it and the writer, a reader counts as far away.
 const FAR: usize = 4;

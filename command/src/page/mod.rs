@@ -17,8 +17,8 @@ mod thin;
 
 use csdfc::error::Error;
 use csdfc::saved::front::SavedFront;
-use csdfc_codegen::plan::Plan;
-use csdfc_codegen::timeline::Timeline;
+use csdfc_plan::plan::Plan;
+use csdfc_plan::timeline::Timeline;
 
 const STYLE: &str = include_str!("style.css");
 

@@ -1,7 +1,7 @@
 //! The segments of a plan: layers that take turns, row by row. A segment ends where every layer that has begun has ended.
 
-use csdfc_codegen::plan::Plan;
-use csdfc_codegen::timeline::Timeline;
+use csdfc_plan::plan::Plan;
+use csdfc_plan::timeline::Timeline;
 
 /// For each CNN and layer, the segment of the layer, counted from 1 in the CNN; `None` for a layer that fires once and
 /// alone.

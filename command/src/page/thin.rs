@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use csdfc_codegen::timeline::{Firing, Timeline};
+use csdfc_plan::timeline::{Firing, Timeline};
 
 /// A time line with more steps of lives, more firings, or more changes of the bytes in use than this is thinned.
 const MOST: usize = 60_000;
@@ -63,7 +63,7 @@ pub fn thin(timeline: &mut Timeline) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use csdfc_codegen::timeline::Life;
+    use csdfc_plan::timeline::Life;
 
     fn long(count: usize) -> Timeline {
         let at = |i: usize| i as f64;

@@ -4,8 +4,8 @@ use std::fmt::Write;
 use std::path::Path;
 
 use csdfc::units::{self, grouped};
-use csdfc_codegen::check::Report;
-use csdfc_codegen::plan::Plan;
+use csdfc_plan::check::Report;
+use csdfc_plan::plan::Plan;
 use serde::Serialize;
 
 /// A verdict as data.

@@ -2,7 +2,7 @@
 
 use csdfc::driver::{Alternative, Explanation};
 use csdfc::units::grouped;
-use csdfc_codegen::plan::TimeBasis;
+use csdfc_plan::plan::TimeBasis;
 
 use csdfc::words::table::table;
 

@@ -10,7 +10,7 @@ use csdfc::frame::task;
 use csdfc::operators;
 use csdfc::storage::{self, Effort, Storage};
 use csdfc::units::{self, grouped};
-use csdfc_codegen::plan::StorageModel;
+use csdfc_plan::plan::StorageModel;
 use serde::Serialize;
 
 use csdfc::words::table::table;
@@ -123,12 +123,12 @@ pub fn inspect(application: &Application, other: &Application) -> Result<Inspect
     Ok(Inspection { cnns })
 }
 
-fn operator_name(operator: &csdfc_codegen::operator::Operator) -> String {
-    let function = |function: &csdfc_codegen::operator::Function| {
+fn operator_name(operator: &csdfc_plan::operator::Operator) -> String {
+    let function = |function: &csdfc_plan::operator::Function| {
         let value = serde_json::to_value(function).ok();
         value.and_then(|value| value["function"].as_str().map(str::to_owned)).unwrap_or_default()
     };
-    use csdfc_codegen::operator::{Conv, Operator};
+    use csdfc_plan::operator::{Conv, Operator};
     let mut name = match operator {
         Operator::ElementWise(element_wise) => function(&element_wise.function),
         Operator::Binary(binary) => format!("{:?}", binary.function).to_lowercase(),

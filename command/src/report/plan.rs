@@ -7,9 +7,9 @@ use csdfc::units::{self, grouped};
 use csdfc::words::flight::{self, Flight};
 use csdfc::words::limits;
 use csdfc::words::table::table;
-use csdfc_codegen::operator::Operator;
-use csdfc_codegen::plan::{Layer, Plan, StorageModel, TimeBasis};
-use csdfc_codegen::timeline::timeline;
+use csdfc_plan::operator::Operator;
+use csdfc_plan::plan::{Layer, Plan, StorageModel, TimeBasis};
+use csdfc_plan::timeline::timeline;
 
 /// Points of the front that the table shows.
 const FRONT_LINES: usize = 8;

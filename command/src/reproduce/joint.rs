@@ -11,7 +11,7 @@ use csdfc::cost::DeviceProfile;
 use csdfc::driver::{self, Planned, Ways};
 use csdfc::error::Error;
 use csdfc::units::grouped;
-use csdfc_codegen::check;
+use csdfc_plan::check;
 
 use super::Tell;
 

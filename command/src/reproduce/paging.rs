@@ -13,8 +13,8 @@ use csdfc::driver;
 use csdfc::error::Error;
 use csdfc::network::LayerId;
 use csdfc::units::grouped;
-use csdfc_codegen::check;
-use csdfc_codegen::plan::Plan;
+use csdfc_plan::check;
+use csdfc_plan::plan::Plan;
 
 use super::Tell;
 

@@ -7,7 +7,7 @@ use csdfc::app::MemoryGoal;
 use csdfc::app::spec::{Method, Precision, WeightsPlace};
 use csdfc::error::Error;
 use csdfc::search::watch::Watch;
-use csdfc_codegen::plan::Plan;
+use csdfc_plan::plan::Plan;
 
 use super::Tell;
 use super::table12::plans::{checked, opened, plan};

@@ -1,6 +1,6 @@
 //! Binds how the caller hands over a network's inputs: fp32 tensors, or camera bytes.
 
-use csdfc_codegen::operator::{Camera, CameraLayout, ColourOrder, Input, InputElement, Operator};
+use csdfc_plan::operator::{Camera, CameraLayout, ColourOrder, Input, InputElement, Operator};
 
 use super::fault::AppFault;
 use super::locate::PathStep;
@@ -36,7 +36,7 @@ pub(super) fn bind(network: &mut Network, spec: &CnnSpec, path: &[PathStep]) -> 
 
 fn delivery(
     spec: &InputSpec,
-    shape: &csdfc_codegen::shape::Shape,
+    shape: &csdfc_plan::shape::Shape,
     path: &[PathStep],
 ) -> Result<Input, AppFault> {
     let element = InputElement::from(spec.element);

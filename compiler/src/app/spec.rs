@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use csdfc_codegen::operator::{CameraLayout, ColourOrder, InputElement};
-use csdfc_codegen::plan::StorageModel;
+use csdfc_plan::operator::{CameraLayout, ColourOrder, InputElement};
+use csdfc_plan::plan::StorageModel;
 use ron::error::SpannedError;
 use ron::extensions::Extensions;
 use serde::Deserialize;

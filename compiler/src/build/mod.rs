@@ -11,7 +11,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use csdfc_codegen::emit::{self, ModuleOptions};
-use csdfc_codegen::plan::Plan;
+use csdfc_plan::plan::Plan;
 use miette::Diagnostic;
 
 use self::record::Record;

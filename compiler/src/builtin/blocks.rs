@@ -1,6 +1,6 @@
 //! Square convolutions, alone or with batch norm and activation: the block of which nearly all architectures are made.
 
-use csdfc_codegen::operator::Function;
+use csdfc_plan::operator::Function;
 
 use super::builder::{BuildError, Builder, ConvOptions, Padding};
 use crate::network::Operand;

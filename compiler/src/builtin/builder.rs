@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use csdfc_codegen::operator::{
+use csdfc_plan::operator::{
     BatchNorm, Binary, BinaryFunction, Concat, Conv, ElementWise, Function, Gemm, Input, InputElement, Lrn,
     Operator, Pool, PoolKind, Reduce, ReduceFunction, Softmax,
 };
-use csdfc_codegen::shape::Shape;
+use csdfc_plan::shape::Shape;
 
 use crate::network::weights::{WeightSource, Weights};
 use crate::network::{Layer, LayerId, Network, NetworkOutput, Operand};

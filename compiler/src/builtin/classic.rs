@@ -1,6 +1,6 @@
 //! Plain chains of layers: LeNet-5, torchvision's AlexNet, and VGG.
 
-use csdfc_codegen::operator::Function;
+use csdfc_plan::operator::Function;
 
 use super::blocks::square;
 use super::builder::{BuildError, Builder, Padding, PoolWindow, flatten};

@@ -1,6 +1,6 @@
 //! DenseNet-121, with the layer names of torchvision.
 
-use csdfc_codegen::operator::Function;
+use csdfc_plan::operator::Function;
 
 use super::blocks::{norm_relu, square};
 use super::builder::{BuildError, Builder, Padding, PoolWindow, flatten};

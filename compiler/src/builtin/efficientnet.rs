@@ -1,6 +1,6 @@
 //! EfficientNet-B0, with the layer names of Keras and TensorFlow's padding.
 
-use csdfc_codegen::operator::Function;
+use csdfc_plan::operator::Function;
 
 use super::blocks::{norm_relu, square};
 use super::builder::{BuildError, Builder, Padding, flatten};

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use csdfc_codegen::shape::Shape;
+use csdfc_plan::shape::Shape;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 

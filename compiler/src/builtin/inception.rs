@@ -1,6 +1,6 @@
 //! Inception networks: torchvision's GoogLeNet and Inception v3, and BN-Inception as "Inception v2".
 
-use csdfc_codegen::operator::Function;
+use csdfc_plan::operator::Function;
 
 use super::blocks::{Square, norm_relu, square};
 use super::builder::{BuildError, Builder, ConvOptions, Padding, PoolWindow, flatten};

@@ -16,7 +16,7 @@ mod paper;
 mod resnet;
 mod squeezenet;
 
-pub use csdfc_codegen::operator::{Function, Lrn};
+pub use csdfc_plan::operator::{Function, Lrn};
 
 pub use builder::{BuildError, Builder, ConvOptions, Padding, PoolWindow, flatten};
 pub use fingerprint::fingerprint;

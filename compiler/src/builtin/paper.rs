@@ -1,6 +1,6 @@
 //! The small networks by which Minakova and Stefanov (2022) explain their method.
 
-use csdfc_codegen::operator::Function;
+use csdfc_plan::operator::Function;
 
 use super::blocks::square;
 use super::builder::{BuildError, Builder, Padding, flatten};

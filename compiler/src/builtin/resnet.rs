@@ -1,6 +1,6 @@
 //! Residual networks: torchvision's ResNet-18 and ResNet-50 (v1.5), and the ResNet-8 of MLPerf Tiny.
 
-use csdfc_codegen::operator::Function;
+use csdfc_plan::operator::Function;
 
 use super::blocks::{norm_relu, square};
 use super::builder::{BuildError, Builder, Padding, PoolWindow, flatten};

@@ -1,6 +1,6 @@
 //! SqueezeNet 1.0, with the layer names of torchvision.
 
-use csdfc_codegen::operator::Function;
+use csdfc_plan::operator::Function;
 
 use super::blocks::{Square, square};
 use super::builder::{BuildError, Builder, Padding, PoolWindow, flatten};

@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 
-use csdfc_codegen::operator::Operator;
-use csdfc_codegen::shape::Shape;
+use csdfc_plan::operator::Operator;
+use csdfc_plan::shape::Shape;
 
 use super::*;
 use crate::network::{LayerId, Operand};

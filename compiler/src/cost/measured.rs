@@ -11,9 +11,9 @@
 use std::collections::BTreeMap;
 
 use csdfc_codegen::bind::Primitive;
-use csdfc_codegen::operator::Operator;
-use csdfc_codegen::plan::TimeBasis;
-use csdfc_codegen::shape::Shape;
+use csdfc_plan::operator::Operator;
+use csdfc_plan::plan::TimeBasis;
+use csdfc_plan::shape::Shape;
 use serde::{Deserialize, Serialize};
 
 use super::{Processor, Seat};

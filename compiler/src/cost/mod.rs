@@ -20,8 +20,8 @@ use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use csdfc_codegen::format::Element;
-use csdfc_codegen::operator::Operator;
+use csdfc_plan::format::Element;
+use csdfc_plan::operator::Operator;
 use serde::{Deserialize, Serialize};
 
 use self::measured::Measured;

@@ -30,7 +30,7 @@
 
 use std::ops::Range;
 
-use csdfc_codegen::plan::{self, StorageModel, TimeBasis};
+use csdfc_plan::plan::{self, StorageModel, TimeBasis};
 
 use crate::app::resolve::Application;
 use crate::cost::measured::{self, Sample};

@@ -8,8 +8,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use csdfc_codegen::plan;
-use csdfc_codegen::timeline::{self, PlaceKind, Timeline};
+use csdfc_plan::plan;
+use csdfc_plan::timeline::{self, PlaceKind, Timeline};
 use tracing::info;
 
 use super::better::is_better;

@@ -3,8 +3,8 @@
 
 use csdf::Rates;
 use csdfc_codegen::bind::Primitive;
-use csdfc_codegen::plan;
-use csdfc_codegen::shape::Shape;
+use csdfc_plan::plan;
+use csdfc_plan::shape::Shape;
 
 use super::blocks;
 use crate::app::resolve::Application;

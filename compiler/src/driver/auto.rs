@@ -97,7 +97,7 @@ pub(super) fn paged(
 
 /// Choices with which to plan in about this many bytes: the fastest of a front that fits them, and the smallest. If the
 /// choices are for other layers, a search.
-fn starts(front: &csdfc_codegen::plan::Plan, application: &Application, bytes: u64) -> Vec<Start> {
+fn starts(front: &csdfc_plan::plan::Plan, application: &Application, bytes: u64) -> Vec<Start> {
     let fitting = front.pareto.iter().find(|point| point.memory <= bytes);
     let points = [fitting.map(|point| &point.choices), Some(&front.search.choices)];
     let choice = |choices: &BTreeMap<String, String>, cnn: &Cnn| {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use csdfc_codegen::plan;
+use csdfc_plan::plan;
 use tracing::{info, info_span};
 
 use super::assemble::{self, Parts};

@@ -26,8 +26,8 @@ mod variants;
 
 use std::collections::BTreeMap;
 
-use csdfc_codegen::check as checker;
-use csdfc_codegen::plan::Plan;
+use csdfc_plan::check as checker;
+use csdfc_plan::plan::Plan;
 use tracing::{info_span, warn};
 
 pub(crate) use self::better::wants_least;

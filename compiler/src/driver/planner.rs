@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use csdfc_codegen::plan::{self, StorageModel};
+use csdfc_plan::plan::{self, StorageModel};
 use tracing::info_span;
 
 use crate::app::resolve::{Cnn, Demand};

@@ -1,6 +1,6 @@
 //! Functions of each element, as activations too.
 
-use csdfc_codegen::operator::{BinaryFunction, Function};
+use csdfc_plan::operator::{BinaryFunction, Function};
 
 use super::ExportError;
 use super::nodes::Nodes;

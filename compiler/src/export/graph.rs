@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use csdfc_codegen::format::Element;
-use csdfc_codegen::operator::{Input, InputElement, Operator};
-use csdfc_codegen::shape::{Order, Shape};
+use csdfc_plan::format::Element;
+use csdfc_plan::operator::{Input, InputElement, Operator};
+use csdfc_plan::shape::{Order, Shape};
 use rten_onnx::onnx::{
     AttributeProto, DataType, Dimension, GraphProto, NodeProto, TensorProto, TensorShapeProto, TypeProto,
     TypeProtoTensor, ValueInfoProto,

@@ -1,7 +1,7 @@
 //! Operators that move elements, and the conversions to and from 8-bit integers.
 
-use csdfc_codegen::format::Quantisation;
-use csdfc_codegen::operator::{Pad, PadMode, Slice};
+use csdfc_plan::format::Quantisation;
+use csdfc_plan::operator::{Pad, PadMode, Slice};
 
 use super::nodes::Nodes;
 use super::{ExportError, constants};

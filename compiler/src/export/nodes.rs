@@ -1,6 +1,6 @@
 //! The nodes of one layer, and their attributes.
 
-use csdfc_codegen::format::Quantisation;
+use csdfc_plan::format::Quantisation;
 use rten_onnx::onnx::{AttributeProto, TensorProto};
 
 use super::graph::Graph;

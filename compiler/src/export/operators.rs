@@ -1,6 +1,6 @@
 //! What each operator becomes.
 
-use csdfc_codegen::operator::{Gemm, Operator, Reduce, ReduceFunction};
+use csdfc_plan::operator::{Gemm, Operator, Reduce, ReduceFunction};
 
 use super::nodes::Nodes;
 use super::{ExportError, constants, functions, movement, windows};

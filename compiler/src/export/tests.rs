@@ -1,6 +1,6 @@
 //! What is written is read as the same network.
 
-use csdfc_codegen::operator::{Camera, CameraLayout, ColourOrder, InputElement, Operator};
+use csdfc_plan::operator::{Camera, CameraLayout, ColourOrder, InputElement, Operator};
 
 use super::{ExportError, export};
 use crate::builtin;

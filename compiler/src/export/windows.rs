@@ -1,6 +1,6 @@
 //! Operators that see an image through windows: convolutions, pooling, resampling.
 
-use csdfc_codegen::operator::{
+use csdfc_plan::operator::{
     Conv, ConvTranspose, Coordinates, Crop, GridSample, Pool, PoolKind, Ratio, Resize, ResizeMode, Rounding,
     SampleMode, SamplePadding, Scale,
 };

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use csdf::{Actor, ActorId, Channel, Graph, Rates, Reader};
-use csdfc_codegen::format::Layout;
-use csdfc_codegen::plan::StorageModel;
+use csdfc_plan::format::Layout;
+use csdfc_plan::plan::StorageModel;
 
 use crate::network::{LayerId, Network};
 use crate::operators::{self, RowAccess};

@@ -25,7 +25,7 @@
 //! as a ring of their own, and one row to write. A mistake in a plan could therefore give wrong figures, but no slice
 //! would cover another. The checker replays exactly this in an arena of tags.
 
-use csdfc_codegen::operator::Operator;
+use csdfc_plan::operator::Operator;
 
 use super::lower::RateTable;
 use super::request::{Filling, FiringOrder, Request};

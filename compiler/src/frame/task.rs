@@ -1,7 +1,7 @@
 //! A CNN as its frames are executed: its layers, its partitions, and which of these run at the same time.
 
 use csdfc_codegen::bind::Slicing;
-use csdfc_codegen::shape::Shape;
+use csdfc_plan::shape::Shape;
 
 use super::lower;
 use crate::app::partition::Partition;

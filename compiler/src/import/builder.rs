@@ -10,9 +10,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use csdfc_codegen::bind::Primitive;
-use csdfc_codegen::format::{Element, Quantisation};
-use csdfc_codegen::operator::{Operator, Transpose};
-use csdfc_codegen::shape::{Order, Shape};
+use csdfc_plan::format::{Element, Quantisation};
+use csdfc_plan::operator::{Operator, Transpose};
+use csdfc_plan::shape::{Order, Shape};
 
 use super::constant::{MAX_READ, count};
 use super::error::{Fault, fault};

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use csdfc_codegen::operator::Operator;
+use csdfc_plan::operator::Operator;
 use rten_onnx::onnx::{DataType, GraphProto, ModelProto, NodeProto, TensorProto};
 
 use super::builder::{Builder, FROM_FIRST, MAX_LAYERS, NodeName};

@@ -1,7 +1,7 @@
 //! The shapes of a network's inputs. The user's shapes complete and override those of the model.
 
-use csdfc_codegen::operator::{Input, InputElement, Operator};
-use csdfc_codegen::shape::{Order, Shape};
+use csdfc_plan::operator::{Input, InputElement, Operator};
+use csdfc_plan::shape::{Order, Shape};
 use rten_onnx::onnx::{DataType, Dimension, ValueInfoProto};
 
 use super::ImportOptions;

@@ -9,9 +9,9 @@ pub mod component;
 pub mod weights;
 
 use csdfc_codegen::bind::Primitive;
-use csdfc_codegen::format::{Element, Format, Layout, Quantisation};
-use csdfc_codegen::operator::{InputElement, Operator};
-use csdfc_codegen::shape::Shape;
+use csdfc_plan::format::{Element, Format, Layout, Quantisation};
+use csdfc_plan::operator::{InputElement, Operator};
+use csdfc_plan::shape::Shape;
 
 use self::weights::Weights;
 

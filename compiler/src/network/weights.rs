@@ -7,7 +7,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use csdfc_codegen::format::{F16, Quantisation};
+use csdfc_codegen::F16;
+use csdfc_plan::format::Quantisation;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 

@@ -1,6 +1,6 @@
 //! Every convolution of a network on one accelerator.
 
-use csdfc_codegen::operator::Operator;
+use csdfc_plan::operator::Operator;
 
 use super::accelerator::Accelerator;
 use super::convolution::{Convolution, Spec};

@@ -1,7 +1,7 @@
 //! Convolution and transposed convolution.
 
-use csdfc_codegen::operator::{Conv, ConvTranspose, Function};
-use csdfc_codegen::shape::Shape;
+use csdfc_plan::operator::{Conv, ConvTranspose, Function};
+use csdfc_plan::shape::Shape;
 
 use super::facts::{
     AXES, RowAccess, ShapeError, bounded, check_size, dimension, fail, image, product, window,

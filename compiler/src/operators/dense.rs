@@ -1,7 +1,7 @@
 //! Fully connected layers and matrix products.
 
-use csdfc_codegen::operator::Gemm;
-use csdfc_codegen::shape::Shape;
+use csdfc_plan::operator::Gemm;
+use csdfc_plan::shape::Shape;
 
 use super::element_wise::broadcast;
 use super::facts::{ShapeError, fail};

@@ -1,7 +1,7 @@
 //! Functions of one and of two tensors element by element.
 
-use csdfc_codegen::operator::{Binary, Function};
-use csdfc_codegen::shape::{Order, Shape};
+use csdfc_plan::operator::{Binary, Function};
+use csdfc_plan::shape::{Order, Shape};
 
 use super::facts::{ShapeError, fail};
 

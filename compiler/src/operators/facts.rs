@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use csdfc_codegen::shape::Shape;
+use csdfc_plan::shape::Shape;
 
 /// Largest number of elements of a tensor. This is far beyond the memory of a board. It is small enough that bytes,
 /// strides and products of a dimension and an attribute never overflow.

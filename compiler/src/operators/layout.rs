@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use csdfc_codegen::operator::{Concat, Pad, PadMode, Slice, Transpose};
-use csdfc_codegen::shape::Shape;
+use csdfc_plan::operator::{Concat, Pad, PadMode, Slice, Transpose};
+use csdfc_plan::shape::Shape;
 
 use super::facts::{RowAccess, ShapeError, bounded, dimension, fail, image, window};
 

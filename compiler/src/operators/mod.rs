@@ -3,8 +3,8 @@
 //! There is one file for each family of operators. Every function here matches all variants of [`Operator`], so that
 //! rustc points out what a new operator needs. The checker has a row table of its own and shares none of this.
 
-use csdfc_codegen::operator::{Function, Operator};
-use csdfc_codegen::shape::{Order, Shape};
+use csdfc_plan::operator::{Function, Operator};
+use csdfc_plan::shape::{Order, Shape};
 
 pub(crate) use convolution::{image_channels, is_depthwise};
 pub(crate) use element_wise::broadcast;

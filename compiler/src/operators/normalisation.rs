@@ -1,7 +1,7 @@
 //! Batch, instance and local response normalisation; softmax.
 
-use csdfc_codegen::operator::{InstanceNorm, Lrn, Softmax};
-use csdfc_codegen::shape::Shape;
+use csdfc_plan::operator::{InstanceNorm, Lrn, Softmax};
+use csdfc_plan::shape::Shape;
 
 use super::facts::{ShapeError, fail};
 use super::reduce::check_axes;

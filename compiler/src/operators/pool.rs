@@ -1,7 +1,7 @@
 //! Pooling over a window.
 
-use csdfc_codegen::operator::Pool;
-use csdfc_codegen::shape::Shape;
+use csdfc_plan::operator::Pool;
+use csdfc_plan::shape::Shape;
 
 use super::convolution::Window;
 use super::facts::{AXES, ShapeError, dimension, fail, image};

@@ -1,7 +1,7 @@
 //! Reductions over whole dimensions.
 
-use csdfc_codegen::operator::{NonMaxSuppression, TopK};
-use csdfc_codegen::shape::Shape;
+use csdfc_plan::operator::{NonMaxSuppression, TopK};
+use csdfc_plan::shape::Shape;
 
 use super::facts::{ShapeError, fail};
 

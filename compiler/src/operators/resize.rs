@@ -2,8 +2,8 @@
 
 use std::ops::RangeInclusive;
 
-use csdfc_codegen::operator::{Coordinates, Crop, Filter, Ratio, Resize, ResizeMode, Rounding, Scale};
-use csdfc_codegen::shape::Shape;
+use csdfc_plan::operator::{Coordinates, Crop, Filter, Ratio, Resize, ResizeMode, Rounding, Scale};
+use csdfc_plan::shape::Shape;
 
 use super::facts::{RowAccess, ShapeError, fail, image};
 

@@ -1,11 +1,11 @@
 //! Row dependence and multiplications of operators.
 
-use csdfc_codegen::operator::{
+use csdfc_plan::operator::{
     Binary, BinaryFunction, Concat, Conv, ConvTranspose, Coordinates, Crop, ElementWise, Filter, Function,
     Gemm, InstanceNorm, Lrn, Operator, Pad, PadMode, Pool, PoolKind, Ratio, Reduce, ReduceFunction, Resize,
     ResizeMode, Rounding, Scale, Slice, Softmax, SpaceToDepth, Transpose,
 };
-use csdfc_codegen::shape::{Order, Shape};
+use csdfc_plan::shape::{Order, Shape};
 use proptest::prelude::*;
 
 use super::facts::RowAccess;

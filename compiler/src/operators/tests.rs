@@ -1,10 +1,10 @@
 //! Shapes against the ONNX specification's examples and published networks.
 
-use csdfc_codegen::operator::{
+use csdfc_plan::operator::{
     Binary, BinaryFunction, Concat, ConstantOperand, Conv, ConvTranspose, Function, Gemm, Operator, Pad,
     PadMode, Pool, PoolKind, Pre, Reduce, ReduceFunction, Slice, Transpose,
 };
-use csdfc_codegen::shape::{Order, Shape};
+use csdfc_plan::shape::{Order, Shape};
 
 use super::facts::MAX_ELEMENTS;
 use super::{output_shape, parameter_dims};

@@ -6,7 +6,7 @@
 //! that does their work as it loads its input makes this output unnecessary. (For quantised models, which have them
 //! between conversions, see `prologues`.)
 
-use csdfc_codegen::operator::{Conv, Function, Operator, Pre};
+use csdfc_plan::operator::{Conv, Function, Operator, Pre};
 
 use super::fold::{Affine, affine_of};
 use super::rewrite::drop_dead;

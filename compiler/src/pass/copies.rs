@@ -1,8 +1,8 @@
 //! Layers that move the elements of a tensor if no kernel can read them as they lie.
 
 use csdfc_codegen::bind::{self, Site};
-use csdfc_codegen::operator::{Operator, Transpose};
-use csdfc_codegen::shape::Shape;
+use csdfc_plan::operator::{Operator, Transpose};
+use csdfc_plan::shape::Shape;
 
 use super::names::Names;
 use crate::network::{Layer, LayerId, Network, Operand};
@@ -72,7 +72,7 @@ fn copy(network: &mut Network, names: &mut Names, reader: &Layer, operand: Opera
 
 #[cfg(test)]
 mod tests {
-    use csdfc_codegen::operator::{ElementWise, Function, Input, InputElement, Softmax, SpaceToDepth};
+    use csdfc_plan::operator::{ElementWise, Function, Input, InputElement, Softmax, SpaceToDepth};
 
     use super::*;
     use crate::network::NetworkOutput;
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn only_what_no_kernel_reads_is_moved() {
-        let conv = csdfc_codegen::operator::Conv {
+        let conv = csdfc_plan::operator::Conv {
             filters: 1,
             kernel: [1, 1],
             stride: [1, 1],

@@ -1,7 +1,7 @@
 //! Constants move into filters and biases, zero padding into the attributes of its reader.
 
-use csdfc_codegen::operator::{BinaryFunction, ConvTranspose, Operator, Pad, PadMode, PoolKind};
-use csdfc_codegen::shape::Shape;
+use csdfc_plan::operator::{BinaryFunction, ConvTranspose, Operator, Pad, PadMode, PoolKind};
+use csdfc_plan::shape::Shape;
 
 use super::rewrite::Rewrite;
 use crate::network::weights::Weights;

@@ -1,6 +1,6 @@
 //! Activations move into the layer before them.
 
-use csdfc_codegen::operator::Operator;
+use csdfc_plan::operator::Operator;
 
 use super::rewrite::Rewrite;
 use crate::network::{LayerId, Network};

@@ -11,9 +11,9 @@
 //! ```
 
 use csdfc_codegen::bind::{self, Primitive};
-use csdfc_codegen::format::{Element, Quantisation};
-use csdfc_codegen::operator::{BinaryFunction, Operator, PadMode, PoolKind, ResizeMode};
-use csdfc_codegen::shape::Shape;
+use csdfc_plan::format::{Element, Quantisation};
+use csdfc_plan::operator::{BinaryFunction, Operator, PadMode, PoolKind, ResizeMode};
+use csdfc_plan::shape::Shape;
 
 use super::names::Names;
 use super::{copies, rewrite};

@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 
 use csdfc_codegen::bind::Primitive;
-use csdfc_codegen::format::{Element, Format, Layout};
-use csdfc_codegen::operator::Operator;
+use csdfc_plan::format::{Element, Format, Layout};
+use csdfc_plan::operator::Operator;
 
 use super::names::Names;
 use crate::network::{Layer, LayerId, Network, Operand};

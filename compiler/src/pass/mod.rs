@@ -12,7 +12,7 @@
 //! not state its level, so [`saved::reload`](crate::saved::reload) tries them all. `inspect` shows each storage model
 //! at its own level.
 
-use csdfc_codegen::plan::StorageModel;
+use csdfc_plan::plan::StorageModel;
 
 use crate::network::Network;
 

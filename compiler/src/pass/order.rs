@@ -289,8 +289,8 @@ impl<'g> Stretch<'g> {
 
 #[cfg(test)]
 mod tests {
-    use csdfc_codegen::operator::{Input, InputElement, Operator};
-    use csdfc_codegen::shape::Shape;
+    use csdfc_plan::operator::{Input, InputElement, Operator};
+    use csdfc_plan::shape::Shape;
     use proptest::prelude::*;
 
     use super::*;

@@ -9,8 +9,8 @@
 
 use std::collections::BTreeSet;
 
-use csdfc_codegen::operator::{Concat, Operator};
-use csdfc_codegen::shape::Order;
+use csdfc_plan::operator::{Concat, Operator};
+use csdfc_plan::shape::Order;
 
 use super::rewrite::drop_dead;
 use crate::network::{Layer, LayerId, Network, Operand};

@@ -7,9 +7,9 @@
 //! [`legalise`](super::legalise) then adds the conversions between the two.
 
 use csdfc_codegen::bind::Primitive;
-use csdfc_codegen::format::Element;
-use csdfc_codegen::operator::Operator;
-use csdfc_codegen::shape::Shape;
+use csdfc_plan::format::Element;
+use csdfc_plan::operator::Operator;
+use csdfc_plan::shape::Shape;
 use serde::Deserialize;
 
 use crate::network::{Layer, Network};

@@ -9,8 +9,8 @@
 //! ```
 
 use csdfc_codegen::bind;
-use csdfc_codegen::format::Element;
-use csdfc_codegen::operator::{Conv, Operator, Pre};
+use csdfc_plan::format::Element;
+use csdfc_plan::operator::{Conv, Operator, Pre};
 
 use super::copies;
 use super::rewrite::drop_dead;

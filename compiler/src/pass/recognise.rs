@@ -2,8 +2,8 @@
 
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI};
 
-use csdfc_codegen::operator::{BinaryFunction, ElementWise, Function, Operator};
-use csdfc_codegen::shape::Shape;
+use csdfc_plan::operator::{BinaryFunction, ElementWise, Function, Operator};
+use csdfc_plan::shape::Shape;
 
 use super::rewrite::Rewrite;
 use crate::network::{Layer, LayerId, Network, Operand};

@@ -7,7 +7,7 @@
 
 use std::cmp::Reverse;
 
-use csdfc_codegen::operator::{BinaryFunction, Conv, Operator};
+use csdfc_plan::operator::{BinaryFunction, Conv, Operator};
 
 use super::rewrite::Rewrite;
 use crate::network::{LayerId, Network, Operand};

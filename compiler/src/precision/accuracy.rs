@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use csdfc_codegen::format::Element;
-use csdfc_codegen::operator::Operator;
-use csdfc_codegen::plan::Plan;
 use csdfc_codegen::run::{Data, Runner, Value};
+use csdfc_plan::format::Element;
+use csdfc_plan::operator::Operator;
+use csdfc_plan::plan::Plan;
 
 use super::{Accuracy, Calibration};
 use crate::app::resolve::Application;

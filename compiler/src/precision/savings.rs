@@ -1,6 +1,6 @@
 //! The memory or time that a layer saves at a lower precision, counting only what is short.
 
-use csdfc_codegen::plan::Plan;
+use csdfc_plan::plan::Plan;
 
 use super::Models;
 use super::accuracy::Open;

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use csdfc_codegen::bind::Primitive;
 use csdfc_codegen::emit::{self, Options};
-use csdfc_codegen::plan::Plan;
+use csdfc_plan::plan::Plan;
 use serde::Serialize;
 
 use super::tally::Tally;

@@ -24,7 +24,7 @@ mod tally;
 mod trial;
 
 use csdfc_codegen::bind::Primitive;
-use csdfc_codegen::shape::Shape;
+use csdfc_plan::shape::Shape;
 
 use self::tally::{Key, Mode, Tally};
 use self::trial::Trial;

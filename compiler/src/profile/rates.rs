@@ -1,6 +1,6 @@
 //! The rates of a processor, by which layers are modelled that were not measured.
 
-use csdfc_codegen::operator::Operator;
+use csdfc_plan::operator::Operator;
 
 use super::machine;
 use super::speeds::{Done, Kind, Speeds, own_cache, speeds};

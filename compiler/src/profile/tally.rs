@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use csdfc_codegen::bind::Primitive;
-use csdfc_codegen::format::Layout;
+use csdfc_plan::format::Layout;
 
 use super::frames::{HOPELESS, median_and_spread, quantile};
 use crate::cost::measured::{Measured, Sample};

@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::time::Instant;
 
-use csdfc_codegen::operator::{Input, InputElement, Operator};
-use csdfc_codegen::plan::Plan;
 use csdfc_codegen::run::{Data, Runner, Value, input_dims};
-use csdfc_codegen::shape::Shape;
+use csdfc_plan::operator::{Input, InputElement, Operator};
+use csdfc_plan::plan::Plan;
+use csdfc_plan::shape::Shape;
 
 use super::frames::{Frames, frames};
 use crate::app::resolve::{Application, Cnn, RowsChoice};

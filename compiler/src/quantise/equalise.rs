@@ -6,7 +6,7 @@
 //! or a Relu is between the two: Relu(s·x) = s·Relu(x) for positive s. A bound, as of a Relu6, would have to differ
 //! from channel to channel.
 
-use csdfc_codegen::operator::{Conv, Function, Operator};
+use csdfc_plan::operator::{Conv, Function, Operator};
 
 use crate::error::Error;
 use crate::network::weights::Weights;

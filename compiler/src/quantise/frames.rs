@@ -1,7 +1,7 @@
 //! Frames on which networks are measured.
 
-use csdfc_codegen::operator::{Input, InputElement, Operator};
 use csdfc_codegen::run::{Data, Value, input_dims};
+use csdfc_plan::operator::{Input, InputElement, Operator};
 
 use super::refused;
 use crate::error::Error;

@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use csdfc_codegen::operator::{Input, InputElement, Operator};
 use csdfc_codegen::run::{Data, Value};
+use csdfc_plan::operator::{Input, InputElement, Operator};
 use serde::Serialize;
 
 use super::scheme::{Converted, Role, Scheme};

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use csdfc_codegen::format::Quantisation;
 use csdfc_codegen::run::Value;
+use csdfc_plan::format::Quantisation;
 
 use super::refused;
 use super::simulate::Simulation;

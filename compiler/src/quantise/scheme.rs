@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use csdfc_codegen::bind::Primitive;
-use csdfc_codegen::format::Quantisation;
-use csdfc_codegen::operator::{BinaryFunction, Function, Gemm, Operator, PoolKind};
+use csdfc_plan::format::Quantisation;
+use csdfc_plan::operator::{BinaryFunction, Function, Gemm, Operator, PoolKind};
 use petgraph::unionfind::UnionFind;
 
 use super::equalise::values;

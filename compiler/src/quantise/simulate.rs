@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use csdfc_codegen::plan::Plan;
 use csdfc_codegen::run::{Data, Runner, Value};
+use csdfc_plan::plan::Plan;
 
 use crate::app::resolve::{Application, RowsChoice};
 use crate::cost::DeviceProfile;

@@ -1,8 +1,8 @@
 //! Ranges beside their definitions, equalisation beside the network that it came from, and small networks as a whole.
 
-use csdfc_codegen::format::Element;
-use csdfc_codegen::operator::{Function, Operator};
 use csdfc_codegen::run::{Data, Value};
+use csdfc_plan::format::Element;
+use csdfc_plan::operator::{Function, Operator};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 

@@ -7,9 +7,9 @@
 use std::collections::BTreeMap;
 
 use csdfc_codegen::bind::Primitive;
-use csdfc_codegen::operator::Operator;
-use csdfc_codegen::plan::{self, Device, Model, ParetoPoint, Plan, StorageModel};
-use csdfc_codegen::shape::Shape;
+use csdfc_plan::operator::Operator;
+use csdfc_plan::plan::{self, Device, Model, ParetoPoint, Plan, StorageModel};
+use csdfc_plan::shape::Shape;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 

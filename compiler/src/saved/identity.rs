@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use csdfc_codegen::plan::Cnn;
+use csdfc_plan::plan::Cnn;
 use sha2::{Digest, Sha256};
 
 use crate::app::load::ModelSource;

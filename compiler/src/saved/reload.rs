@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use csdfc_codegen::bind::Primitive;
-use csdfc_codegen::format::{Element, Quantisation};
-use csdfc_codegen::operator::Operator;
-use csdfc_codegen::plan::{Cnn, Plan};
-use csdfc_codegen::shape::{Order, Shape};
+use csdfc_plan::format::{Element, Quantisation};
+use csdfc_plan::operator::Operator;
+use csdfc_plan::plan::{Cnn, Plan};
+use csdfc_plan::shape::{Order, Shape};
 use serde_json::Value;
 
 use crate::app::load::{self, ModelRequest};

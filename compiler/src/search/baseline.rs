@@ -2,7 +2,7 @@
 //! (2020, its \[23\]), and parts everywhere as in Minakova and Stefanov (2020, its \[17\]). They do not search. Each is
 //! one variant of each CNN and a way to share buffers, in storage model `edges`.
 
-use csdfc_codegen::plan::StorageModel;
+use csdfc_plan::plan::StorageModel;
 
 use super::Variant;
 use super::evaluate::own_elements;

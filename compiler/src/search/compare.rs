@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use csdfc_codegen::plan::ParetoPoint;
+use csdfc_plan::plan::ParetoPoint;
 
 /// Whether `ours` has, for each plan of `theirs`, a plan that takes no more memory and in which no CNN is slower.
 pub fn dominates(ours: &[ParetoPoint], theirs: &[ParetoPoint]) -> bool {

@@ -9,7 +9,7 @@ use crate::frame::task::CnnTask;
 use crate::network::LayerId;
 use crate::search::Variant;
 use crate::storage::{self, Effort, Peak, Storage};
-use csdfc_codegen::plan::StorageModel;
+use csdfc_plan::plan::StorageModel;
 
 /// Evaluates choices for one CNN as if it were alone.
 #[derive(Debug)]

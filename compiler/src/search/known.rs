@@ -7,7 +7,7 @@ use crate::cost::timing::Timing;
 use crate::frame::choice::Choice;
 use crate::frame::task::CnnTask;
 use crate::network::Network;
-use csdfc_codegen::plan::StorageModel;
+use csdfc_plan::plan::StorageModel;
 
 /// Where a search starts.
 #[derive(Debug, Clone, PartialEq, Eq)]

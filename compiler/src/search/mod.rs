@@ -29,7 +29,7 @@ pub mod ways;
 
 use std::collections::BTreeMap;
 
-use csdfc_codegen::plan::ParetoPoint;
+use csdfc_plan::plan::ParetoPoint;
 
 use crate::frame::choice::Choice;
 use crate::frame::execution::Execution;

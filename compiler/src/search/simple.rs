@@ -13,7 +13,7 @@ use crate::search::evaluate::Evaluator;
 use crate::search::watch::Stopped;
 use crate::search::ways::{self, Way};
 use crate::storage::Effort;
-use csdfc_codegen::plan::StorageModel;
+use csdfc_plan::plan::StorageModel;
 
 /// The simple choices.
 pub fn choices(network: &Network) -> Vec<Choice> {

@@ -1,6 +1,6 @@
 //! An application as a search sees it.
 
-use csdfc_codegen::plan::StorageModel;
+use csdfc_plan::plan::StorageModel;
 
 use crate::app::resolve::Application;
 use crate::cost::timing::Timing;

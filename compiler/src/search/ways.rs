@@ -125,7 +125,7 @@ fn with(
 mod tests {
     use std::path::Path;
 
-    use csdfc_codegen::plan::StorageModel;
+    use csdfc_plan::plan::StorageModel;
 
     use super::*;
     use crate::cost::DeviceProfile;

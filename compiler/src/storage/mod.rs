@@ -13,7 +13,7 @@ mod item;
 mod moments;
 mod pack;
 
-use csdfc_codegen::plan::StorageModel;
+use csdfc_plan::plan::StorageModel;
 
 use crate::frame::execution::Execution;
 use crate::frame::occupancy::Costly;

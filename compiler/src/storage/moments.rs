@@ -2,7 +2,7 @@
 //! fullest row.
 //!
 //! The planner's liveness bound is the fullest moment if every layer that can makes its rows one by one. The checker
-//! computes the same bound by code of its own (`csdfc_codegen::check`).
+//! computes the same bound by code of its own (`csdfc_plan::check`).
 
 use std::ops::Range;
 

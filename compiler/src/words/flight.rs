@@ -9,8 +9,8 @@
 //! planner decides where each finds room.
 
 use csdf::{Actor, Budget, Channel, Graph, Rates, Reader, StorageOptions, Throughput};
-use csdfc_codegen::plan::Plan;
-use csdfc_codegen::timeline::Timeline;
+use csdfc_plan::plan::Plan;
+use csdfc_plan::timeline::Timeline;
 
 /// Steps of the analysis, at most: some tenths of a second.
 const WORK: u64 = 1 << 26;

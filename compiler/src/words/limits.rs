@@ -1,6 +1,6 @@
 //! What limits a plan: the tensors of its peak, and the gain from more memory.
 
-use csdfc_codegen::plan::{ParetoPoint, PeakWitness, Plan, StorageModel, Tensor};
+use csdfc_plan::plan::{ParetoPoint, PeakWitness, Plan, StorageModel, Tensor};
 
 use super::table::table;
 use crate::units::grouped;
@@ -99,9 +99,8 @@ fn largest_buffer(plan: &Plan) -> String {
 /// The next faster plan that was seen.
 fn next_faster(plan: &Plan) -> String {
     let gains = |point: &ParetoPoint| -> Option<Vec<(String, f64)>> {
-        let gain = |cnn: &csdfc_codegen::plan::Cnn| {
-            Some((cnn.name.clone(), point.fps.get(&cnn.name)? / cnn.fps - 1.0))
-        };
+        let gain =
+            |cnn: &csdfc_plan::plan::Cnn| Some((cnn.name.clone(), point.fps.get(&cnn.name)? / cnn.fps - 1.0));
         plan.cnns.iter().map(gain).collect()
     };
     // A rate that was computed in another order differs in its last digits.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use csdfc_codegen::plan::Plan;
+use csdfc_plan::plan::Plan;
 
 use crate::search::{Rate, Shortfall};
 use crate::units;

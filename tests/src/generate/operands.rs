@@ -2,7 +2,7 @@
 //! additions, which the convolutions compute.
 
 use csdfc::network::{Network, Operand};
-use csdfc_codegen::operator::{
+use csdfc_plan::operator::{
     BatchNorm, Binary, BinaryFunction, Concat, Conv, ElementWise, Function, Operator, Pool, PoolKind,
 };
 

@@ -1,6 +1,6 @@
 //! Random views: the elements of a tensor, in their order, in other dimensions.
 
-use csdfc_codegen::shape::Shape;
+use csdfc_plan::shape::Shape;
 
 use super::Choices;
 

@@ -171,8 +171,8 @@ pub fn headlines() -> String {
 #[cfg(test)]
 mod tests {
     use csdfc_codegen::bind::Primitive;
-    use csdfc_codegen::operator::{Conv, Operator};
-    use csdfc_codegen::shape::Shape;
+    use csdfc_plan::operator::{Conv, Operator};
+    use csdfc_plan::shape::Shape;
 
     use super::*;
 

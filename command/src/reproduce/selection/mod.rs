@@ -10,7 +10,7 @@ use csdfc::app::open;
 use csdfc::cost::DeviceProfile;
 use csdfc::error::Error;
 use csdfc::selection::{CostTable, cost_table};
-use csdfc_codegen::plan::StorageModel;
+use csdfc_plan::plan::StorageModel;
 use csdfc_select::baselines::SUM2D;
 use csdfc_select::instance::{Kind, Layout, PrimitiveOption};
 use csdfc_select::{Answer, Instance, InstanceError, Method, Problem, Quantity, Query, answer};

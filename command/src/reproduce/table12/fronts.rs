@@ -7,7 +7,7 @@ use csdfc::error::Error;
 use csdfc::search::compare::{dominates, hypervolume};
 use csdfc::search::watch::{Limit, Progress, Watch};
 use csdfc::units::MemoryGoal;
-use csdfc_codegen::plan::Plan;
+use csdfc_plan::plan::Plan;
 
 use super::plans::{checked, opened};
 use super::printed::Application;

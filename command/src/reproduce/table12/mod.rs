@@ -14,7 +14,7 @@ use std::fmt::Write;
 use csdfc::app::spec::{Method, RowsSpec};
 use csdfc::error::Error;
 use csdfc::search::watch::Watch;
-use csdfc_codegen::plan::{Edge, Plan};
+use csdfc_plan::plan::{Edge, Plan};
 
 use self::plans::{ELEMENT_BYTES, checked, opened};
 use self::printed::{APPLICATIONS, Buffers, TABLE_1, TABLE_8, TABLE_9};

@@ -1,6 +1,6 @@
 //! Prose about the figures. Every figure in the prose comes from the paper or from the plans.
 
-use csdfc_codegen::plan::Plan;
+use csdfc_plan::plan::Plan;
 
 use super::cuts::{self, spread};
 use super::plans::{ELEMENT_BYTES, size};

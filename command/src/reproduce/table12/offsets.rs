@@ -1,7 +1,7 @@
 //! The method of Pisarchyk and Lee (2020, the paper's \[23\]) as published: greedy by size for offset calculation,
 //! within one CNN. The layers of the CNN run one after another, and each makes its whole tensor.
 
-use csdfc_codegen::plan::StorageModel;
+use csdfc_plan::plan::StorageModel;
 
 use csdfc::app::resolve::Application;
 use csdfc::error::Error;

@@ -11,7 +11,7 @@ use csdfc::error::Error;
 use csdfc::search::known::Start;
 use csdfc::search::watch::Watch;
 use csdfc::units::MemoryGoal;
-use csdfc_codegen::plan::Plan;
+use csdfc_plan::plan::Plan;
 
 /// Bytes of an element.
 pub(super) const ELEMENT_BYTES: u64 = 4;
@@ -46,7 +46,7 @@ pub fn checked(opened: &Opened, watch: &Watch<'_>) -> Result<Plan, Error> {
     let device = DeviceProfile::find(&application.device, Path::new(""))?;
     let paths = application.cnns.iter().map(|cnn| cnn.model.name.clone()).collect();
     let plan = driver::plan_from(&Start::default(), &application, &device, paths, watch, &|_| Ok(()))?.plan;
-    match csdfc_codegen::check(&plan) {
+    match csdfc_plan::check(&plan) {
         Ok(_) => Ok(plan),
         Err(violations) => {
             let first = violations.first().map(ToString::to_string).unwrap_or_default();

@@ -6,7 +6,7 @@ use csdfc::app::spec::Method;
 use csdfc::error::Error;
 use csdfc::search::watch::{Limit, Watch};
 use csdfc::units::MemoryGoal;
-use csdfc_codegen::plan::{Plan, StorageModel};
+use csdfc_plan::plan::{Plan, StorageModel};
 
 use super::cuts::{self, Cut};
 use super::fronts::{self, Extended};

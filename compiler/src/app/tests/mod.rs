@@ -5,10 +5,10 @@ mod hostile;
 
 use std::path::Path;
 
-use csdfc_codegen::operator::{
+use csdfc_plan::operator::{
     Binary, BinaryFunction, CameraLayout, ColourOrder, ElementWise, Function, Input, InputElement, Operator,
 };
-use csdfc_codegen::shape::Shape;
+use csdfc_plan::shape::Shape;
 
 use super::fault::{AppError, Origin};
 use super::load::{LoadError, Loaded, ModelRequest, ModelSource};

@@ -1,9 +1,9 @@
 //! Why a plan computes a layer with this primitive and not with another.
 
 use csdfc_codegen::bind::Primitive;
-use csdfc_codegen::format::Layout;
-use csdfc_codegen::plan::{Plan, TimeBasis};
-use csdfc_codegen::shape::Shape;
+use csdfc_plan::format::Layout;
+use csdfc_plan::plan::{Plan, TimeBasis};
+use csdfc_plan::shape::Shape;
 use csdfc_select::{Problem, instance};
 use serde::Serialize;
 

@@ -25,7 +25,7 @@ mod upgrade;
 use std::collections::BTreeMap;
 
 use csdfc_codegen::bind::Primitive;
-use csdfc_codegen::plan::StorageModel;
+use csdfc_plan::plan::StorageModel;
 use tracing::info;
 
 pub(super) use self::named::named;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use csdfc_codegen::bind::Primitive;
-use csdfc_codegen::format::Layout;
+use csdfc_plan::format::Layout;
 use tracing::warn;
 
 use crate::app::primitive_name::PrimitiveName;

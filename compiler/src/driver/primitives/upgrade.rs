@@ -139,7 +139,7 @@ fn staircase(
 }
 
 /// The partition of a pipeline that takes most time. `None` if the partitions take turns.
-fn slowest(application: &Application, cnn: &Cnn, layers: &[csdfc_codegen::plan::Layer]) -> Option<usize> {
+fn slowest(application: &Application, cnn: &Cnn, layers: &[csdfc_plan::plan::Layer]) -> Option<usize> {
     let is_one = |name: &&String| cnn.partitions.iter().any(|partition| partition.name == **name);
     if !application.parallel.iter().any(|element| element.iter().filter(is_one).count() > 1) {
         return None;

@@ -1,6 +1,6 @@
 //! Constants computed from others, element by element and by reduction.
 
-use csdfc_codegen::operator::{BinaryFunction, Function, ReduceFunction};
+use csdfc_plan::operator::{BinaryFunction, Function, ReduceFunction};
 use rten_onnx::onnx::DataType;
 
 use super::index::broadcast_to;

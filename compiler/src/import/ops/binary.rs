@@ -1,6 +1,6 @@
 //! Functions of two or more tensors element by element, with broadcasting.
 
-use csdfc_codegen::operator::{Binary, BinaryFunction, ConstantOperand, Operator};
+use csdfc_plan::operator::{Binary, BinaryFunction, ConstantOperand, Operator};
 
 use super::quantised::with;
 use crate::import::builder::Builder;

@@ -1,6 +1,6 @@
 //! Convolutions, and the padding rules that pooling shares.
 
-use csdfc_codegen::operator::{Conv, ConvTranspose, Operator};
+use csdfc_plan::operator::{Conv, ConvTranspose, Operator};
 
 use super::line;
 use crate::import::builder::Builder;

@@ -1,6 +1,6 @@
 //! Products of matrices: fully connected layers, and products of two tensors.
 
-use csdfc_codegen::operator::{
+use csdfc_plan::operator::{
     Binary, BinaryFunction, Concat, ConstantOperand, Gemm, Operator, Slice, Transpose,
 };
 

@@ -1,6 +1,6 @@
 //! Functions of each element.
 
-use csdfc_codegen::operator::{ElementWise, Function, Operator};
+use csdfc_plan::operator::{ElementWise, Function, Operator};
 
 use super::binary;
 use crate::import::builder::Builder;

@@ -1,8 +1,8 @@
 //! Integers that floats hold: integers of a model's inputs, integers whose scale is known only when the network runs,
 //! and sums of products of such integers. Their absolute values are all below 2²⁴, so floats hold them exactly.
 
-use csdfc_codegen::format::Quantisation;
-use csdfc_codegen::operator::{Function, Operator, Reduce, ReduceFunction};
+use csdfc_plan::format::Quantisation;
+use csdfc_plan::operator::{Function, Operator, Reduce, ReduceFunction};
 use rten_onnx::onnx::DataType;
 
 use super::quantised::{element, ends, expect_in_range, range, with};

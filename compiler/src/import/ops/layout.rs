@@ -1,6 +1,6 @@
 //! Operators that move elements and compute none.
 
-use csdfc_codegen::operator::{Concat, DepthToSpace, Function, Operator, Pad, PadMode, Slice, SpaceToDepth};
+use csdfc_plan::operator::{Concat, DepthToSpace, Function, Operator, Pad, PadMode, Slice, SpaceToDepth};
 
 use super::{binary, element_wise};
 use crate::import::builder::Builder;

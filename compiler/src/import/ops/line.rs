@@ -1,8 +1,8 @@
 //! Turns lines `[N, C, L]` into images of one column, `[N, C, L, 1]`. Then windows slide over rows, and a firing reads
 //! few rows. Lines that are too long for a tensor by rows become images of one row.
 
-use csdfc_codegen::operator::{Function, Operator};
-use csdfc_codegen::shape::Shape;
+use csdfc_plan::operator::{Function, Operator};
+use csdfc_plan::shape::Shape;
 
 use crate::import::builder::Builder;
 use crate::import::error::Fault;

@@ -1,6 +1,6 @@
 //! Normalisations and softmax.
 
-use csdfc_codegen::operator::{
+use csdfc_plan::operator::{
     BatchNorm, Function, InstanceNorm, Lrn, Operator, Reduce, ReduceFunction, Softmax,
 };
 

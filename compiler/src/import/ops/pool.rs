@@ -1,6 +1,6 @@
 //! Pooling over windows and over whole images.
 
-use csdfc_codegen::operator::{Operator, Pool, PoolKind, Reduce, ReduceFunction};
+use csdfc_plan::operator::{Operator, Pool, PoolKind, Reduce, ReduceFunction};
 
 use super::convolution::{pads, spatial};
 use super::line;

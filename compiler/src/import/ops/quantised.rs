@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use csdfc_codegen::format::Quantisation;
+use csdfc_plan::format::Quantisation;
 use rten_onnx::onnx::DataType;
 
 use super::{binary as of_floats, convolution, dense, element_wise, integers, layout, normalise, pool};

@@ -1,6 +1,6 @@
 //! Reductions over dimensions.
 
-use csdfc_codegen::operator::{ArgMax, Function, NonMaxSuppression, Operator, Reduce, ReduceFunction, TopK};
+use csdfc_plan::operator::{ArgMax, Function, NonMaxSuppression, Operator, Reduce, ReduceFunction, TopK};
 
 use super::quantised::with;
 use super::{element_wise, layout};

@@ -6,8 +6,8 @@ use crate::import::error::{Fault, fault};
 use crate::import::fold::arithmetic;
 use crate::import::node::{Node, Tensor, Value, axes, axis};
 use crate::operators::broadcast;
-use csdfc_codegen::format::Element;
-use csdfc_codegen::operator::{Coordinates, Operator, Ratio, Resize, ResizeMode, Rounding, Scale};
+use csdfc_plan::format::Element;
+use csdfc_plan::operator::{Coordinates, Operator, Ratio, Resize, ResizeMode, Rounding, Scale};
 use rten_onnx::onnx::DataType;
 
 pub(super) fn reshape(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {

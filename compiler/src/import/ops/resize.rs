@@ -1,6 +1,6 @@
 //! Resampling of height and width.
 
-use csdfc_codegen::operator::{
+use csdfc_plan::operator::{
     Coordinates, Crop, Filter, GridSample, Operator, Ratio, Resize, ResizeMode, Rounding, SampleMode,
     SamplePadding, Scale,
 };

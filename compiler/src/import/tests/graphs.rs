@@ -1,6 +1,6 @@
 //! Graphs, their inputs and outputs: what is said of them, and the limits.
 
-use csdfc_codegen::shape::Order;
+use csdfc_plan::shape::Order;
 use miette::Diagnostic;
 
 use super::*;

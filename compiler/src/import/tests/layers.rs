@@ -1,5 +1,5 @@
-use csdfc_codegen::operator::{Conv, Function, Operator, Slice};
-use csdfc_codegen::shape::{Order, Shape};
+use csdfc_plan::operator::{Conv, Function, Operator, Slice};
+use csdfc_plan::shape::{Order, Shape};
 use rten_onnx::onnx::AttributeProto;
 
 use super::*;

@@ -1,6 +1,6 @@
 //! Windows on lines, and what is composed of other operators.
 
-use csdfc_codegen::operator::Operator;
+use csdfc_plan::operator::Operator;
 
 use super::{Model, float, int, ints, text};
 use crate::import::ImportOptions;

@@ -1,6 +1,6 @@
 //! Operators whose attributes and operands say what a layer is, and those that are refused.
 
-use csdfc_codegen::operator::{
+use csdfc_plan::operator::{
     Conv, ConvTranspose, Coordinates, Crop, NonMaxSuppression, Operator, Pad, PadMode, PoolKind, Reduce,
     ReduceFunction, Resize, ResizeMode, Rounding, TopK, Transpose,
 };

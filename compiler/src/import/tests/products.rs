@@ -1,6 +1,6 @@
 //! Products of matrices by constants and by tensors.
 
-use csdfc_codegen::operator::Operator;
+use csdfc_plan::operator::Operator;
 
 use super::layers::{kinds, none, one, single};
 use super::*;

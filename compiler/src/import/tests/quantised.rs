@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use csdfc_codegen::format::Quantisation;
+use csdfc_plan::format::Quantisation;
 use rten_onnx::onnx::{AttributeProto, DataType, TensorProto};
 
 use super::{Model, int, ints, refused};

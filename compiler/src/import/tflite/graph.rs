@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use csdfc_codegen::operator::Operator;
+use csdfc_plan::operator::Operator;
 use rten_onnx::onnx::{
     DataType, Dimension, NodeProto, TensorShapeProto, TypeProto, TypeProtoTensor, ValueInfoProto,
 };

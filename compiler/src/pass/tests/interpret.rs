@@ -1,6 +1,6 @@
 //! A textbook interpreter of the operators that passes touch, in 64-bit floats: the oracle of their tests.
 
-use csdfc_codegen::operator::{BinaryFunction, Function, Operator, PadMode, PoolKind};
+use csdfc_plan::operator::{BinaryFunction, Function, Operator, PadMode, PoolKind};
 
 use crate::network::{Layer, Network};
 

@@ -1,10 +1,10 @@
 //! Passes on small networks: the same function, in the layers expected.
 
-use csdfc_codegen::operator::{
+use csdfc_plan::operator::{
     BatchNorm, Binary, BinaryFunction, ConstantOperand, Conv, ConvTranspose, ElementWise, Function, Gemm,
     Input, InputElement, Operator, Pad, PadMode, Pool, PoolKind,
 };
-use csdfc_codegen::shape::Shape;
+use csdfc_plan::shape::Shape;
 use proptest::prelude::*;
 
 use BinaryFunction::{Add, Div, Mul, Sub};

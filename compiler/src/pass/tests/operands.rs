@@ -1,6 +1,6 @@
 //! What a convolution reads beside one image: additions that it does, and concats that it does without.
 
-use csdfc_codegen::operator::{Concat, Conv, Function, Operator, Pool, PoolKind};
+use csdfc_plan::operator::{Concat, Conv, Function, Operator, Pool, PoolKind};
 use proptest::prelude::*;
 
 use super::BinaryFunction::{Add, Sub};

@@ -1,7 +1,7 @@
 //! Activations as exporters spell them out.
 
-use csdfc_codegen::operator::BinaryFunction::{Add, Div, Min, Mul, Pow};
-use csdfc_codegen::operator::{ElementWise, Function, Operator};
+use csdfc_plan::operator::BinaryFunction::{Add, Div, Min, Mul, Pow};
+use csdfc_plan::operator::{ElementWise, Function, Operator};
 
 use super::{Builder, Fusion, conv, same, text};
 use crate::network::LayerId;

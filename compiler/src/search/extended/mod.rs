@@ -48,7 +48,7 @@ use crate::network::LayerId;
 use crate::search::evaluate::Evaluator;
 use crate::search::{Variant, ways};
 use crate::storage::Effort;
-use csdfc_codegen::plan::StorageModel;
+use csdfc_plan::plan::StorageModel;
 
 /// If at most so many layers of a network can go by parts, all combinations are tried of layers that make one row at a
 /// time.

@@ -7,7 +7,7 @@ use crate::frame::request::{FiringOrder, Request, RequestKind};
 use crate::frame::{lower, occupancy};
 use crate::network::{LayerId, Network};
 use crate::search::evaluate::Evaluator;
-use csdfc_codegen::plan::StorageModel;
+use csdfc_plan::plan::StorageModel;
 
 /// A run of layers streamed to completion.
 #[derive(Debug, Clone, PartialEq)]

@@ -16,7 +16,7 @@
 mod priced;
 
 use csdfc_codegen::bind::Primitive;
-use csdfc_codegen::plan::StorageModel;
+use csdfc_plan::plan::StorageModel;
 
 use self::priced::{Layered, PathOffer};
 use crate::cost::measured::{self, Alternative};

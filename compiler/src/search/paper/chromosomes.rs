@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use csdfc_codegen::plan::ParetoPoint;
 use csdfc_ga::{Evaluation, Problem, Section, Space};
+use csdfc_plan::plan::ParetoPoint;
 
 use crate::frame::choice::Choice;
 use crate::frame::execution::Execution;

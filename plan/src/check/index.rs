@@ -4,7 +4,8 @@ use crate::plan::{Cnn, Layer, Partition, Plan, Tensor};
 use crate::shape::Shape;
 
 /// A plan with its names resolved.
-pub(crate) struct Index<'a> {
+pub struct Index<'a> {
+    /// The plan.
     pub plan: &'a Plan,
     /// As in the plan.
     pub cnns: Vec<CnnIndex<'a>>,
@@ -16,8 +17,10 @@ pub(crate) struct Index<'a> {
 }
 
 /// A CNN. Its tensors have the index of the layer that produces them.
-pub(crate) struct CnnIndex<'a> {
+pub struct CnnIndex<'a> {
+    /// As the plan has it.
     pub cnn: &'a Cnn,
+    /// In the order of the plan, which is topological.
     pub layers: Vec<LayerIndex<'a>>,
     /// Its partitions, in order.
     pub partitions: Vec<usize>,
@@ -27,8 +30,10 @@ pub(crate) struct CnnIndex<'a> {
 }
 
 /// A layer and the tensor that it produces.
-pub(crate) struct LayerIndex<'a> {
+pub struct LayerIndex<'a> {
+    /// As the plan has it.
     pub layer: &'a Layer,
+    /// What it makes.
     pub tensor: &'a Tensor,
     /// The layers whose tensors it reads, by operand.
     pub inputs: Vec<usize>,
@@ -41,8 +46,10 @@ pub(crate) struct LayerIndex<'a> {
 }
 
 /// A partition.
-pub(crate) struct PartitionIndex<'a> {
+pub struct PartitionIndex<'a> {
+    /// As the plan has it.
     pub partition: &'a Partition,
+    /// Index of its CNN.
     pub cnn: usize,
 }
 

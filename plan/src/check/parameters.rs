@@ -5,7 +5,7 @@ use crate::shape::Shape;
 
 /// Elements of a layer's weights, biases and other constants. `None` if they are more than 64 bits can count. The shapes
 /// must suit the operator.
-pub(super) fn elements(operator: &Operator, inputs: &[&Shape]) -> Option<u64> {
+pub fn elements(operator: &Operator, inputs: &[&Shape]) -> Option<u64> {
     let channels = channels(operator, inputs)?;
     let bias = |present: bool, size: usize| if present { vec![size] } else { vec![] };
     let lists = match operator {

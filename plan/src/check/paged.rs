@@ -60,7 +60,7 @@ fn sliceable(layer: &Layer, inputs: &[&Shape]) -> Option<u64> {
 }
 
 /// Bytes of the slices of a layer, or why it cannot have those that it states.
-pub(crate) fn slices(layer: &Layer, paged: &PagedWeights, inputs: &[&Shape]) -> Result<Vec<u64>, String> {
+pub fn slices(layer: &Layer, paged: &PagedWeights, inputs: &[&Shape]) -> Result<Vec<u64>, String> {
     let beyond = || "its slices are beyond 64 bits".to_owned();
     let Some(each) = paged.filters else {
         let bytes = stored(layer, inputs, None).ok_or_else(beyond)?;

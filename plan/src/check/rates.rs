@@ -10,7 +10,7 @@ use super::span::Span;
 use super::{Findings, MAX_TABLE, Violation};
 
 /// Rows of one tensor that a layer holds, by firing; operands of the same tensor together.
-pub(crate) struct Held {
+pub struct Held {
     /// The layer that produces the tensor.
     pub tensor: usize,
     /// `need[p]`: the number of leading rows that firings 0..=p read. Rows that no firing reads count with the firing
@@ -25,7 +25,7 @@ pub(crate) struct Held {
 }
 
 /// Of each CNN and layer, the tensors held.
-pub(crate) type Rates = Vec<Vec<Vec<Held>>>;
+pub type Rates = Vec<Vec<Vec<Held>>>;
 
 /// Recomputes all firings and rates and compares them with those stated.
 pub(super) fn check(index: &Index<'_>) -> Result<Rates, Vec<Violation>> {

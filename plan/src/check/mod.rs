@@ -62,8 +62,8 @@ mod life;
 mod lifetimes;
 mod occupied;
 mod paged;
-mod parameters;
-mod primitives;
+pub mod parameters;
+pub mod primitives;
 mod rates;
 mod replay;
 mod resample;
@@ -84,13 +84,13 @@ use serde::Serialize;
 
 use crate::plan::Plan;
 
-pub(crate) use index::{CnnIndex, Index, LayerIndex};
+pub use index::{CnnIndex, Index, LayerIndex, PartitionIndex};
 pub(crate) use lifetimes::{line, peak};
 pub(crate) use occupied::Event;
-pub(crate) use paged::slices;
-pub(crate) use rates::{Held, Rates};
+pub use paged::slices;
+pub use rates::{Held, Rates};
 use storage::Uses;
-pub(crate) use store::{Begin, Kind, Store};
+pub use store::{Begin, Kind, Store};
 pub use violation::{Addresses, Violation};
 
 /// Most layers, tensors, edges, or other named things of one kind.
@@ -151,7 +151,8 @@ pub fn check(plan: &Plan) -> Result<Report, Vec<Violation>> {
 }
 
 /// An accepted plan with its names resolved, and the tables of its replay.
-pub(crate) struct Resolved<'a> {
+pub struct Resolved<'a> {
+    /// The plan with all its names resolved.
     pub index: Index<'a>,
     /// The tensors held, by CNN and layer.
     pub rates: Rates,
@@ -169,7 +170,7 @@ pub(crate) struct Resolved<'a> {
 ///
 /// # Errors
 /// As [`check`].
-pub(crate) fn resolve(plan: &Plan) -> Result<Resolved<'_>, Vec<Violation>> {
+pub fn resolve(plan: &Plan) -> Result<Resolved<'_>, Vec<Violation>> {
     let index = structure::check(plan)?;
     shapes::check(&index)?;
     primitives::check(&index)?;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::bind::Primitive;
+use crate::check::primitives;
 use crate::plan::{FORMAT, LayerInput, OLDER_FORMAT, Plan};
 use crate::shape::Shape;
 
@@ -177,7 +177,9 @@ fn of_older(mut value: Value, language: &'static str) -> Result<Plan, FileError>
             let seen = |input: &LayerInput| input.view.clone().or_else(|| shapes.get(&input.tensor).cloned());
             let inputs: Vec<Shape> = layer.inputs.iter().filter_map(seen).collect();
             let inputs: Vec<&Shape> = inputs.iter().collect();
-            layer.primitive = Primitive::of(&layer.operator, &inputs).name().into();
+            if let Some(first) = primitives::all().find(|row| (row.computes)(&layer.operator, &inputs)) {
+                layer.primitive = first.name.into();
+            }
         }
     }
     Ok(plan)

@@ -4,7 +4,7 @@ use super::violation::Addresses;
 
 /// The storage of a tensor (model `tensors`), or of a tensor for one reader (model `edges`), or a layer's workspace, or a
 /// block of its weights.
-pub(crate) struct Store {
+pub struct Store {
     /// `cnn/tensor`, or `cnn/tensor → reader` in model `edges`; `workspace of cnn/layer` for a workspace, and `block 0
     /// of cnn/layer` for a block.
     pub name: String,
@@ -14,8 +14,11 @@ pub(crate) struct Store {
     pub readers: Vec<usize>,
     /// Address of its first row, or of the first row of each half of a double buffer.
     pub bases: Vec<u64>,
+    /// Rows for which there is room.
     pub ring_rows: u64,
+    /// Bytes of a row.
     pub row_bytes: u64,
+    /// How rows follow each other over frames.
     pub kind: Kind,
     /// Whether it has all its bytes to itself as long as it lives: a workspace, a block, a ring that wraps or that runs on over
     /// frames, and every ring in model `edges`. Any other ring occupies only rows that are begun and still needed.
@@ -24,7 +27,7 @@ pub(crate) struct Store {
 
 /// How rows follow each other over frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
     /// Each frame starts at the first row of the ring.
     Restarts,
     /// The count of rows runs on: between partitions that run at the same time.
@@ -39,7 +42,7 @@ pub(crate) enum Kind {
 
 /// The moment from which a block may be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Begin {
+pub enum Begin {
     /// From the beginning of its partition's frame.
     Frame,
     /// From the end of a firing of a layer of its partition.

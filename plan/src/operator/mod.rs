@@ -227,6 +227,7 @@ pub enum Function {
 
 impl Function {
     /// Whether this is an activation, which fuses into the layer before it (DESIGN.md, section 3).
+    #[inline]
     pub fn is_activation(&self) -> bool {
         use Function::*;
         !matches!(self, Erf | Sqrt | Exp | Log | Abs | Neg | Reciprocal | Floor | Ceil | Round)
@@ -413,6 +414,7 @@ pub struct SpaceToDepth {
 
 impl Operator {
     /// The activation that is fused into this operator, if there is one.
+    #[inline]
     pub fn activation(&self) -> Option<&Function> {
         match self {
             Operator::Conv(conv) => conv.activation.as_ref(),
@@ -442,6 +444,7 @@ impl Operator {
     }
 
     /// Whether it makes indices, not floats.
+    #[inline]
     pub fn makes_indices(&self) -> bool {
         matches!(
             self,
@@ -450,6 +453,7 @@ impl Operator {
     }
 
     /// The name of the operator's kind, as in a plan's `op`.
+    #[inline]
     pub fn kind(&self) -> &'static str {
         match self {
             Operator::Input(_) => "input",

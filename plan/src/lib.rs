@@ -1,0 +1,15 @@
+//! The plan, the contract between the planner and the code that runs it.
+//!
+//! [`plan::Plan`] is plain data that holds all an outsider needs. [`check::check`] replays it by a path that shares no
+//! code with the planner. [`timeline`] says what lies where when. This crate knows neither how plans are found nor what
+//! runs them: it depends on no other crate of ours.
+
+pub mod check;
+pub mod file;
+pub mod format;
+pub mod operator;
+pub mod plan;
+pub mod shape;
+pub mod timeline;
+
+pub use check::check;
