@@ -241,7 +241,7 @@ pub struct Layer {
     pub firings: u64,
     /// Bytes of weights and biases.
     pub parameters: u64,
-    /// Name of the [`Primitive`](crate::bind::Primitive) that computes it.
+    /// Name of the primitive that computes it: a row of `csdfc_codegen::bind::Primitive`.
     pub primitive: String,
     /// Layout that the primitive reads.
     pub layout_in: Layout,
