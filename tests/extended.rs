@@ -5,7 +5,6 @@
 
 use std::path::Path;
 
-use csdfc::app::open;
 use csdfc::app::resolve::RowsChoice;
 use csdfc::cost::DeviceProfile;
 use csdfc::cost::timing::Timing;
@@ -15,6 +14,7 @@ use csdfc::frame::lower;
 use csdfc::frame::task;
 use csdfc::frame::task::CnnTask;
 use csdfc::network::LayerId;
+use csdfc::open;
 use csdfc::search::evaluate::Evaluator;
 use csdfc::search::watch::Watch;
 use csdfc::search::{Variant, extended};

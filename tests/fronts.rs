@@ -3,10 +3,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-use csdfc::app::open::{self, Opened};
 use csdfc::app::spec::{ConstraintsSpec, Method, RowsSpec};
 use csdfc::cost::DeviceProfile;
 use csdfc::driver;
+use csdfc::open::{self, Opened};
 use csdfc::search::compare::{dominates, hypervolume};
 use csdfc::search::known::Start;
 use csdfc::search::watch::{Limit, Watch};

@@ -7,12 +7,12 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use csdfc::app::open;
 use csdfc::app::resolve::Application;
 use csdfc::app::spec::{Method, RowsSpec};
 use csdfc::builtin;
 use csdfc::cost::DeviceProfile;
 use csdfc::driver;
+use csdfc::open;
 use csdfc::search::known::Start;
 use csdfc::search::watch::{Scope, Watch};
 use csdfc::units::MemoryGoal;

@@ -4,9 +4,9 @@
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 #![expect(clippy::print_stdout, reason = "the figures are for the reader of --nocapture")]
 
-use csdfc::app::open;
 use csdfc::app::resolve::Application;
 use csdfc::app::spec::RowsSpec;
+use csdfc::open;
 use csdfc::search::code;
 use csdfc::search::known::Start;
 use csdfc::units::MemoryGoal;

@@ -4,7 +4,6 @@
 
 use std::ops::Range;
 
-use csdfc::app::open;
 use csdfc::app::resolve::Application;
 use csdfc::frame::choice::Choice;
 use csdfc::frame::execution::{self, Execution, Rings};
@@ -12,6 +11,7 @@ use csdfc::frame::lower::RateTable;
 use csdfc::frame::request::{FiringOrder, Request};
 use csdfc::frame::task;
 use csdfc::network::{LayerId, Network};
+use csdfc::open;
 use csdfc::storage::{Effort, Storage, arrange};
 use csdfc_plan::operator::Operator;
 use csdfc_plan::plan::StorageModel;

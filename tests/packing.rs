@@ -4,13 +4,13 @@
 
 use std::time::{Duration, Instant};
 
-use csdfc::app::open;
 use csdfc::builtin;
 use csdfc::frame::choice::Choice;
 use csdfc::frame::execution;
 use csdfc::frame::execution::Rings;
 use csdfc::frame::lower::RateTable;
 use csdfc::frame::task;
+use csdfc::open;
 use csdfc::packing::{Block, Budget, Life, Limit, Problem, Solution, Stopped, greedy, lives, pack};
 use csdfc::storage::{Effort, Storage, arrange};
 use csdfc::units::MemoryGoal;

@@ -2,12 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-use csdfc::app::open::Opened;
 use csdfc::app::resolve::{Application, Constraints, Paged, RowsChoice};
 use csdfc::app::spec::WeightsPlace;
 use csdfc::app::{Origin, spec};
 use csdfc::builtin;
 use csdfc::network::{Network, NetworkOutput};
+use csdfc::open::Opened;
 use csdfc::operators::output_shape;
 use csdfc::pass;
 use csdfc::quantise::{Options, quantise};
@@ -65,7 +65,7 @@ fn networks_take_less_if_they_read_weights_again() {
 }
 
 fn paged(name: &str, goal: MemoryGoal) -> Plan {
-    let mut opened = csdfc::app::open::open(&format!("builtin:{name}")).unwrap();
+    let mut opened = csdfc::open::open(&format!("builtin:{name}")).unwrap();
     (opened.spec.weights, opened.spec.constraints.memory) = (WeightsPlace::Paged, Some(goal));
     plan(&opened.resolve().unwrap())
 }
@@ -83,7 +83,7 @@ fn weights_are_read_again_where_memory_has_too_little_room() {
     assert!(least.cnns[0].bytes_read.unwrap() > all);
     for place in [WeightsPlace::Paged, WeightsPlace::Auto] {
         let within = |bytes: u64| {
-            let mut opened = csdfc::app::open::open("builtin:resnet8").unwrap();
+            let mut opened = csdfc::open::open("builtin:resnet8").unwrap();
             (opened.spec.weights, opened.spec.constraints.memory) = (place, Some(MemoryGoal::Bytes(bytes)));
             let plan = plan(&opened.resolve().unwrap());
             assert_eq!(plan.constraints.met, bytes >= least.memory.total, "{bytes}: {}", plan.memory.total);

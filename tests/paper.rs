@@ -7,11 +7,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use csdfc::app::open;
 use csdfc::app::spec::RowsSpec;
 use csdfc::cost::DeviceProfile;
 use csdfc::cost::measured::{Measured, Sample, scenario};
 use csdfc::network::Layer;
+use csdfc::open;
 use csdfc_codegen::bind::Primitive;
 use csdfc_command::reproduce::{mec, precision, s1, selection, table12};
 use csdfc_plan::operator::Operator;

@@ -6,12 +6,12 @@
 use std::path::Path;
 
 use csdfc::app::MemoryGoal;
-use csdfc::app::open::Opened;
 use csdfc::app::resolve::Application;
 use csdfc::cost::DeviceProfile;
 use csdfc::driver;
 use csdfc::error::Error;
 use csdfc::network::Network;
+use csdfc::open::Opened;
 use csdfc::precision::{self, Calibration, Chosen};
 use csdfc::saved::reload;
 use csdfc::search::known::Start;

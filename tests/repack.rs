@@ -6,10 +6,10 @@
 
 use std::cmp::Reverse;
 
-use csdfc::app::open;
 use csdfc::app::resolve::{Application, RowsChoice};
 use csdfc::builtin::{Builder, ConvOptions, Padding, PoolWindow};
 use csdfc::network::{LayerId, Network, Operand};
+use csdfc::open;
 use csdfc::units::MemoryGoal;
 use csdfc_plan::plan::{Plan, Step, StorageModel};
 use csdfc_tests::moments::{Moment, Ring, moments};

@@ -4,12 +4,12 @@
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use csdf::{Goal, StorageOptions, Unit, smallest, verify_storage};
-use csdfc::app::open;
 use csdfc::app::spec::{Method, RowsSpec};
 use csdfc::builtin;
 use csdfc::frame::choice::Choice;
 use csdfc::frame::lower::{RateTable, lower};
 use csdfc::frame::task;
+use csdfc::open;
 use csdfc::units::MemoryGoal;
 use csdfc_plan::plan::StorageModel;
 use csdfc_tests::{app, plan};

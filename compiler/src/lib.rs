@@ -12,20 +12,14 @@
 //!
 //! A build script needs only [`Build`], the types of a [`plan`], and perhaps [`check()`].
 
-pub mod app;
 mod build;
-pub mod builtin;
 pub mod cost;
 pub mod driver;
 pub mod error;
-pub mod export;
 pub mod frame;
-pub mod import;
-pub mod network;
 pub mod offload;
-pub mod operators;
+pub mod open;
 pub mod packing;
-pub mod pass;
 pub mod precision;
 pub mod profile;
 pub mod quantise;
@@ -33,10 +27,10 @@ pub mod saved;
 pub mod search;
 pub mod selection;
 pub mod storage;
-pub mod suggest;
-pub mod units;
 pub mod words;
 
 pub use build::{Build, BuildError};
+pub use csdfc_input::{app, builtin, export, import, units};
+pub use csdfc_network::{self as network, operators, pass, suggest};
 pub use csdfc_plan::check::check;
 pub use csdfc_plan::plan;

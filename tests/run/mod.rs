@@ -14,10 +14,10 @@ mod tiles;
 mod together;
 mod written;
 
-use csdfc::app::open;
 use csdfc::app::resolve::{Application, Paged, RowsChoice};
 use csdfc::app::spec::{RowsSpec, WeightsPlace};
 use csdfc::network::Network;
+use csdfc::open;
 use csdfc_codegen::run::{Data, RunError, Runner, Value};
 use csdfc_plan::plan::{Plan, StorageModel};
 use csdfc_tests::generate;

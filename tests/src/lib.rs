@@ -14,11 +14,11 @@ pub mod together;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use csdfc::app::open::{self, Opened};
 use csdfc::app::resolve::Application;
 use csdfc::app::{Origin, spec};
 use csdfc::cost::DeviceProfile;
 use csdfc::driver::{self, Planned};
+use csdfc::open::{self, Opened};
 use csdfc::search::known::Start;
 use csdfc::search::watch::Watch;
 use csdfc_plan::plan::Plan;

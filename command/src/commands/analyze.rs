@@ -4,12 +4,12 @@ use std::path::Path;
 use std::time::Instant;
 
 use csdf::{Budget, Channel, Goal, Graph, Missing, Storage, StorageOptions, Unit, sdf3};
-use csdfc::app::open;
 use csdfc::app::resolve::Application;
 use csdfc::error::{Ending, Error};
 use csdfc::frame::choice::Choice;
 use csdfc::frame::lower::{self, RateTable};
 use csdfc::frame::task;
+use csdfc::open;
 use csdfc_plan::plan::StorageModel;
 
 use super::output;

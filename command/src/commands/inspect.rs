@@ -1,8 +1,8 @@
 //! `csdfc inspect`: the layers of an application and what they need; a model as an ONNX file.
 
-use csdfc::app::open::Opened;
 use csdfc::error::{Ending, Error};
 use csdfc::export::export;
+use csdfc::open::Opened;
 use csdfc_plan::plan::StorageModel;
 
 use super::output;

@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 use std::io::Write;
 
-use csdfc::app::open;
 use csdfc::error::{Ending, Error};
+use csdfc::open;
 
 use super::{
     analyze, check, emit, inspect, logging, offload, pack, pages, plan, profile, quantize,

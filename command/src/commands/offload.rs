@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use csdfc::app::open;
 use csdfc::error::{Ending, Error};
 use csdfc::offload::files::{self, FORMS, Form};
 use csdfc::offload::model::{self as mapping, convolutions};
@@ -12,6 +11,7 @@ use csdfc::offload::shapes::{self, KINDS};
 use csdfc::offload::simulate::{Data, Rules, Trace, convolve, simulate};
 use csdfc::offload::steps::Computation;
 use csdfc::offload::{Accelerator, Convolution, OffloadError, Problem, Spec, Strategy, Unit, bound, program};
+use csdfc::open;
 use csdfc::suggest;
 
 use super::output;

@@ -3,13 +3,13 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use csdfc::app::open::{self, Opened};
 use csdfc::app::resolve::{Application, RowsChoice};
 use csdfc::app::spec::RowsSpec;
 use csdfc::cost::DeviceProfile;
 use csdfc::driver::{self, Explanation};
 use csdfc::error::{Ending, Error};
 use csdfc::network::Network;
+use csdfc::open::{self, Opened};
 use csdfc::precision::{self, Accuracy, Calibration, Chosen};
 use csdfc::saved::front::{PickError, SavedFront};
 use csdfc::saved::identity;

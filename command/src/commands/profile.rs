@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime};
 
-use csdfc::app::open;
 use csdfc::app::resolve::Application;
 use csdfc::cost::{DeviceProfile, HOST, Origin, Processor, host_path};
 use csdfc::error::{Ending, Error};
 use csdfc::network::Network;
+use csdfc::open;
 use csdfc::profile::{self, Progress, Request, machine};
 use csdfc_codegen::emit::module_name;
 use tracing::info;

@@ -1,8 +1,8 @@
 //! `csdfc quantize`: frames from files or a seed, a quantised model, and a report of its errors.
 
-use csdfc::app::open;
 use csdfc::error::{Ending, Error};
 use csdfc::export::export;
+use csdfc::open;
 use csdfc::quantise::{Options, quantise};
 
 use super::{frames, output};

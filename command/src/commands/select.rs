@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use csdfc::app::open;
 use csdfc::app::resolve::{Application, Cnn, RowsChoice};
 use csdfc::app::spec::Primitives;
 use csdfc::cost::DeviceProfile;
 use csdfc::driver;
 use csdfc::error::{Ending, Error};
+use csdfc::open;
 use csdfc::saved::identity;
 use csdfc::search::known::Start;
 use csdfc::search::watch::Watch;

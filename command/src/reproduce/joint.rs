@@ -5,11 +5,11 @@ use std::fmt::Write;
 use std::path::Path;
 
 use csdfc::app::MemoryGoal;
-use csdfc::app::open::{self, AppSource};
 use csdfc::app::resolve::Application;
 use csdfc::cost::DeviceProfile;
 use csdfc::driver::{self, Planned, Ways};
 use csdfc::error::Error;
+use csdfc::open::{self, AppSource};
 use csdfc::units::grouped;
 use csdfc_plan::check;
 

@@ -4,7 +4,6 @@ use std::fmt::Write;
 use std::path::Path;
 
 use csdfc::app::MemoryGoal;
-use csdfc::app::open;
 use csdfc::app::resolve::{Application, RowsChoice};
 use csdfc::app::spec::WeightsPlace;
 use csdfc::cost::store::Store;
@@ -12,6 +11,7 @@ use csdfc::cost::{DeviceProfile, Seat};
 use csdfc::driver;
 use csdfc::error::Error;
 use csdfc::network::LayerId;
+use csdfc::open;
 use csdfc::units::grouped;
 use csdfc_plan::check;
 use csdfc_plan::plan::Plan;

@@ -15,13 +15,13 @@ use csdfc_plan::plan::Plan;
 use miette::Diagnostic;
 
 use self::record::Record;
-use crate::app::open::{self, Opened};
 use crate::app::resolve::{Application, default_name};
 use crate::app::spec::FpsSpec;
 use crate::cost::{self, DeviceProfile};
 use crate::driver::{self, Planned};
 use crate::error::Error;
 use crate::network::weights::WeightSource;
+use crate::open::{self, Opened};
 use crate::saved::identity;
 use crate::search::known::Start;
 use crate::search::watch::Watch;

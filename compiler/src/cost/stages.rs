@@ -93,12 +93,12 @@ fn pieces(task: &CnnTask<'_>, stages: &[Range<usize>]) -> Vec<Piece> {
 mod tests {
     use std::path::Path;
 
-    use crate::app::open::open;
     use crate::app::spec::PartitionSpec;
     use crate::cost::DeviceProfile;
     use crate::cost::timing::Timing;
     use crate::frame::task;
     use crate::network::{LayerId, Network};
+    use crate::open::open;
 
     /// One of the two expanding convolutions of each fire module of SqueezeNet is on another processor. Of the two,
     /// only the longer one counts.

@@ -44,9 +44,9 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::app::open;
     use crate::cost::DeviceProfile;
     use crate::driver;
+    use crate::open;
 
     #[test]
     fn the_better_plan_is_smaller_or_faster_as_is_asked_for() {

@@ -6,7 +6,7 @@ use csdfc_plan::shape::Shape;
 use super::lower;
 use crate::app::partition::Partition;
 use crate::app::resolve::{Application, Cnn};
-use crate::network::component::{components, stops};
+use crate::network::component::{components, partition_of, stops};
 use crate::network::{Layer, LayerId, Network};
 
 /// A CNN cut into partitions.
@@ -106,15 +106,6 @@ impl CnnTask<'_> {
         let stored = self.paging(id).map_or(0, |paging| paging.stored);
         self.slicing(id, rows).map_or(stored, |slicing| slicing.bytes(Slicing::PANEL))
     }
-}
-
-/// The partition of each layer of a network, given the layers of each partition.
-pub fn partition_of<'l>(network: &Network, partitions: impl Iterator<Item = &'l [LayerId]>) -> Vec<usize> {
-    let mut of = vec![0; network.layers.len()];
-    for (index, layers) in partitions.enumerate() {
-        layers.iter().for_each(|id| of[id.0] = index);
-    }
-    of
 }
 
 /// One partition of a CNN.

@@ -30,7 +30,6 @@ use csdfc_codegen::run::Value;
 use self::accuracy::Open;
 use self::search::{Candidate, Search};
 use crate::app::load::{self, Loaded};
-use crate::app::open::Opened;
 use crate::app::precisions;
 use crate::app::resolve::{Application, resolve};
 use crate::app::spec::{AppSpec, Precision};
@@ -38,6 +37,7 @@ use crate::cost::DeviceProfile;
 use crate::driver::Planned;
 use crate::error::Error;
 use crate::network::Network;
+use crate::open::Opened;
 
 /// Frames that a CNN is measured on.
 #[derive(Debug, Clone)]

@@ -6,9 +6,9 @@ pub mod taso;
 
 use std::collections::BTreeSet;
 
-use csdfc::app::open;
 use csdfc::cost::DeviceProfile;
 use csdfc::error::Error;
+use csdfc::open;
 use csdfc::selection::{CostTable, cost_table};
 use csdfc_plan::plan::StorageModel;
 use csdfc_select::baselines::SUM2D;

@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use csdfc::app::Origin;
-use csdfc::app::open::Opened;
 use csdfc::app::spec::{self, Method};
 use csdfc::cost::DeviceProfile;
 use csdfc::driver;
 use csdfc::error::Error;
+use csdfc::open::Opened;
 use csdfc::search::known::Start;
 use csdfc::search::watch::Watch;
 use csdfc::units::MemoryGoal;

@@ -3,11 +3,11 @@ use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
 use super::*;
-use crate::app::open::Opened;
 use crate::app::{Origin, spec};
 use crate::cost::DeviceProfile;
 use crate::cost::timing::Timing;
 use crate::frame::task;
+use crate::open::Opened;
 
 /// Two small CNNs, one after the other.
 pub(super) const PAIR: &str = r#"(name: "pair", storage: edges,

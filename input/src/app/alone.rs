@@ -1,0 +1,34 @@
+//! The application of a single network.
+
+use super::load::ModelSource;
+use super::partition::Partition;
+use super::resolve::{Application, Cnn, Constraints, RowsChoice};
+use super::spec::{Prefer, Primitives, SearchSpec};
+use csdfc_network::Network;
+use csdfc_network::pass::Fusion;
+
+impl Application {
+    /// The application of a network that is in memory: on one core of one processor, without a limit of memory or time.
+    pub fn of_network(name: &str, network: Network, rows: RowsChoice) -> Application {
+        let layers = network.ids().collect();
+        let partition = Partition { name: name.into(), layers, processor: "cpu".into(), schedule: None };
+        let model = ModelSource { name: name.into(), file: None, bytes: 0, sha256: String::new() };
+        Application {
+            name: name.into(),
+            cnns: vec![Cnn { name: name.into(), network, model, partitions: vec![partition] }],
+            parallel: vec![vec![name.into()]],
+            device: "generic".into(),
+            constraints: Constraints::default(),
+            search: SearchSpec::default(),
+            storage: Default::default(),
+            rows,
+            fusion: Fusion::default(),
+            threads: 1,
+            primitives: Primitives::Fixed,
+            max_error: 1e-4,
+            paged: None,
+            may_be_paged: None,
+            prefer: Prefer::default(),
+        }
+    }
+}

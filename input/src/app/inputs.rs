@@ -1,0 +1,98 @@
+//! Binds how the caller hands over a network's inputs: fp32 tensors, or camera bytes.
+
+use csdfc_plan::operator::{Camera, CameraLayout, ColourOrder, Input, InputElement, Operator};
+
+use super::fault::AppFault;
+use super::locate::PathStep;
+use super::spec::{CnnSpec, InputSpec, Numbers};
+use csdfc_network::Network;
+use csdfc_network::suggest::{self, clip};
+
+/// Writes the inputs of a CNN's specification into its network. `path` is that of the CNN.
+pub(super) fn bind(network: &mut Network, spec: &CnnSpec, path: &[PathStep]) -> Result<(), AppFault> {
+    let path = [path, &["inputs".into()]].concat();
+    for (name, input) in &spec.inputs {
+        let known = |layer: &&mut csdfc_network::Layer| {
+            layer.is_input() && (layer.name == *name || layer.output == *name)
+        };
+        if network.layers.iter_mut().find(known).is_none() {
+            let inputs =
+                network.layers.iter().filter(|layer| layer.is_input()).map(|layer| layer.name.as_str());
+            let at = [&path[..], &[PathStep::Key(name.clone())]].concat();
+            return Err(AppFault::new(
+                &at,
+                format!("the model has no input `{}`", clip(name)),
+                "no such input",
+            )
+            .help(suggest::help(name, "its inputs are", inputs)));
+        }
+        if let Some(layer) = network.layers.iter_mut().find(known) {
+            let at = [&path[..], &[PathStep::from(name.as_str())]].concat();
+            layer.operator = Operator::Input(delivery(input, &layer.shape, &at)?);
+        }
+    }
+    Ok(())
+}
+
+fn delivery(
+    spec: &InputSpec,
+    shape: &csdfc_plan::shape::Shape,
+    path: &[PathStep],
+) -> Result<Input, AppFault> {
+    let element = InputElement::from(spec.element);
+    if element == InputElement::F32 {
+        let camera_only = [
+            ("layout", spec.layout.is_some()),
+            ("order", spec.order.is_some()),
+            ("mean", spec.mean.is_some()),
+            ("scale", spec.scale.is_some()),
+        ];
+        return match camera_only.iter().find(|(_, given)| *given) {
+            None => Ok(Input { element, camera: None }),
+            Some((field, _)) => {
+                let at = [path, &[PathStep::from(*field)]].concat();
+                Err(AppFault::new(&at, format!("`{field}` is for camera bytes only"), "not for f32")
+                    .help("add `type: u8`; an f32 input is taken as the network expects it"))
+            }
+        };
+    }
+    if !shape.is_image() {
+        let message = format!("camera bytes need an input of 4 dimensions and batch 1; this one is {shape}");
+        return Err(AppFault::new(path, message, "not an image"));
+    }
+    let channels = shape.channels();
+    let per_channel = |field: &str, given: &Option<Numbers>, default: f32| -> Result<Vec<f32>, AppFault> {
+        let values = match given {
+            None => vec![default; channels],
+            Some(Numbers::One(value)) => vec![*value; channels],
+            Some(Numbers::Each(values)) if values.len() == 1 => vec![values[0]; channels],
+            Some(Numbers::Each(values)) => values.clone(),
+        };
+        let at = [path, &[PathStep::from(field)]].concat();
+        if values.len() != channels {
+            let message =
+                format!("`{field}` has {} numbers, but the input has {channels} channels", values.len());
+            return Err(
+                AppFault::new(&at, message, "wrong length").help("give one number, or one per channel")
+            );
+        }
+        if values.iter().any(|value| !value.is_finite() || (field == "scale" && *value == 0.0)) {
+            let rule = if field == "scale" { "finite and not 0" } else { "finite" };
+            return Err(AppFault::new(&at, format!("`{field}` must be {rule}"), "not usable"));
+        }
+        Ok(values)
+    };
+    let order = spec.order.unwrap_or(ColourOrder::Rgb);
+    if order == ColourOrder::Bgr && channels != 3 {
+        let at = [path, &["order".into()]].concat();
+        let message = format!("only an input of 3 channels can be BGR; this one has {channels}");
+        return Err(AppFault::new(&at, message, "not a colour image"));
+    }
+    let camera = Camera {
+        layout: spec.layout.unwrap_or(CameraLayout::Hwc),
+        order,
+        mean: per_channel("mean", &spec.mean, 0.0)?,
+        scale: per_channel("scale", &spec.scale, 1.0)?,
+    };
+    Ok(Input { element, camera: Some(camera) })
+}

@@ -1,0 +1,73 @@
+//! Networks become ONNX models, which csdfc and other runtimes read.
+//!
+//! Each layer becomes the ONNX node of its operator, with the layer's name. If a layer also computes an activation, a
+//! sum or a concat, that becomes a node of its own. A view becomes a Reshape or a Transpose. 8-bit integers become
+//! pairs of QuantizeLinear and DequantizeLinear, and weights that are integers stay so, behind a DequantizeLinear.
+//!
+//! 1. `graph` gives names to tensors, and collects nodes and constants.
+//! 2. `operators` has an arm for each operator. Families of them are files of their own.
+//! 3. `constants` are values in the order of their dimensions.
+//! 4. `file` encodes all of it.
+//!
+//! Weights are read, or drawn, for all layers: the model lies in memory twice.
+
+mod constants;
+mod file;
+mod functions;
+mod graph;
+mod movement;
+mod nodes;
+mod operators;
+mod windows;
+
+use csdfc_network::Network;
+
+/// The operator set of a written model: the first that has every operator that csdfc writes. ONNX Runtime reads it since
+/// version 1.17.
+pub const OPSET: i64 = 20;
+
+/// Most bytes of a model in one file: protobuf counts them in 31 bits.
+const LARGEST: u64 = i32::MAX as u64;
+
+/// Why a network cannot be written as an ONNX model.
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+pub enum ExportError {
+    /// A layer that ONNX cannot state.
+    #[error("layer {layer} cannot be written as ONNX: {reason}")]
+    #[diagnostic(code(csdfc::export::layer))]
+    Layer {
+        /// Its name.
+        layer: String,
+        /// Why.
+        reason: String,
+    },
+    /// Weights that cannot be read.
+    #[error("layer {layer}: its weights cannot be read")]
+    #[diagnostic(code(csdfc::export::weights), help("a file of external data may be missing or cut short"))]
+    Weights {
+        /// The layer.
+        layer: String,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// More bytes than one file can have.
+    #[error("the model takes more than {LARGEST} bytes, the most that an ONNX file can have")]
+    #[diagnostic(code(csdfc::export::too_large), help("csdfc writes no files of external data"))]
+    TooLarge,
+    /// The encoder refuses the model.
+    #[error("the model cannot be encoded: {0}")]
+    #[diagnostic(code(csdfc::export::encoding))]
+    Encoding(String),
+}
+
+/// The bytes of an ONNX model that computes what the network does.
+///
+/// # Errors
+/// When a layer has no counterpart in ONNX, weights cannot be read, or the model is too large for one file.
+pub fn export(network: &Network) -> Result<Vec<u8>, ExportError> {
+    let _span = tracing::info_span!("export", layers = network.layers.len()).entered();
+    file::bytes(graph::graph(network)?)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,130 @@
+//! Turns ONNX and TFLite models into networks. Import infers shapes, folds constants, and turns views into the shapes
+//! in which layers see tensors. It fuses nothing.
+//!
+//! 1. The bytes are proved well-formed and decoded (`wire`).
+//! 2. The nodes that the outputs depend on are put in order (`graph`).
+//! 3. Each node is turned into layers, a view or a constant by its row of a table (`ops`). `builder` keeps the network.
+//!
+//! Floats stay where they are in the file until somebody reads them (`constant`).
+//!
+//! The operators of a TFLite model become ONNX nodes (`tflite`), so both formats share the third step.
+//!
+//! Only this module knows of ONNX and TFLite. To add an operator, write a function under `ops` and a row of its table.
+
+pub(crate) mod attribute;
+mod builder;
+mod constant;
+mod error;
+mod fold;
+mod graph;
+mod inputs;
+mod node;
+mod ops;
+mod tflite;
+mod wire;
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Cursor, Read, Seek};
+use std::path::Path;
+
+use sha2::{Digest, Sha256};
+
+pub use error::{ImportError, UnsupportedNode};
+pub use ops::SUPPORTED;
+pub use tflite::SUPPORTED as SUPPORTED_BY_TFLITE;
+
+use csdfc_network::Network;
+
+/// Options for what a model leaves open.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ImportOptions {
+    /// Dimensions of network inputs, by name; they override the model's own.
+    pub shapes: BTreeMap<String, Vec<usize>>,
+}
+
+/// A model, imported.
+#[derive(Debug, Clone)]
+pub struct Imported {
+    /// The network, unfused.
+    pub network: Network,
+    /// Size of the model's file, without external data.
+    pub bytes: u64,
+    /// SHA-256 of the model's file in lower-case hexadecimal.
+    pub sha256: String,
+}
+
+/// Imports an ONNX file of opset 7 or later, or a TFLite file. Its bytes say which it is.
+///
+/// # Errors
+/// When the file cannot be read or its model cannot be planned; see [`ImportError`].
+pub fn import(path: &Path, options: &ImportOptions) -> Result<Imported, ImportError> {
+    let model = path.display().to_string();
+    let file = File::open(path).map_err(|source| ImportError::Read { model: model.clone(), source })?;
+    let place = Place { file: Some(path), folder: path.parent() };
+    import_named(&model, BufReader::new(file), place, options)
+}
+
+/// Imports a model that is in memory. `folder` is where its external data files are, if it may have any.
+///
+/// # Errors
+/// As [`import`].
+pub fn import_bytes(
+    bytes: &[u8],
+    folder: Option<&Path>,
+    options: &ImportOptions,
+) -> Result<Imported, ImportError> {
+    import_named("model", Cursor::new(bytes), Place { file: None, folder }, options)
+}
+
+/// Where a model comes from, so that its weights can be read later.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    file: Option<&'a Path>,
+    folder: Option<&'a Path>,
+}
+
+/// Bytes of a file that say what it is.
+const START: usize = 8;
+
+fn import_named(
+    model: &str,
+    mut source: impl BufRead + Seek,
+    place: Place,
+    options: &ImportOptions,
+) -> Result<Imported, ImportError> {
+    let _span = tracing::info_span!("import", model).entered();
+    let cannot = |source| ImportError::Read { model: model.to_string(), source };
+    let mut start = Vec::new();
+    source.by_ref().take(START as u64).read_to_end(&mut start).map_err(cannot)?;
+    source.rewind().map_err(cannot)?;
+    let (bytes, hash, network) = if tflite::is_tflite(&start) {
+        // Its tables refer to each other everywhere.
+        let mut all = Vec::new();
+        source.read_to_end(&mut all).map_err(cannot)?;
+        let network = tflite::build(model, &all, place.file, options)?;
+        (all.len() as u64, Sha256::digest(&all), network)
+    } else {
+        // The file is read three times, so that it need not lie in memory beside its weights.
+        let mut hash = Sha256::new();
+        let bytes = std::io::copy(&mut source, &mut hash).map_err(cannot)?;
+        let proto = wire::decode(source).map_err(|reason| not_a_model(model, reason))?;
+        (bytes, hash.finalize(), graph::build(model, &proto, place.folder, options)?)
+    };
+    let sha256 = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+    tracing::debug!(layers = network.layers.len(), "imported");
+    Ok(Imported { network, bytes, sha256 })
+}
+
+/// The error for bytes of neither format. The file's name says which of the two was meant.
+fn not_a_model(model: &str, reason: String) -> ImportError {
+    let model = model.to_string();
+    let is_tflite = Path::new(&model).extension().is_some_and(|own| own.eq_ignore_ascii_case("tflite"));
+    match is_tflite {
+        true => ImportError::NotTflite { model, reason: "it does not begin as one".into() },
+        false => ImportError::NotOnnx { model, reason },
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,145 @@
+//! Turns lines `[N, C, L]` into images of one column, `[N, C, L, 1]`. Then windows slide over rows, and a firing reads
+//! few rows. Lines that are too long for a tensor by rows become images of one row.
+
+use csdfc_plan::operator::{Function, Operator};
+use csdfc_plan::shape::Shape;
+
+use crate::import::builder::Builder;
+use crate::import::error::Fault;
+use crate::import::node::{Node, Tensor, Value};
+use csdfc_network::weights::Weights;
+
+/// Most elements of a line that becomes a column.
+const MOST_ROWS: usize = 4096;
+
+/// The dimension of an image that a line lacks.
+#[derive(Clone, Copy, PartialEq)]
+pub(in crate::import) enum Added {
+    Row,
+    Column,
+}
+
+impl Added {
+    /// The added dimension of the image, if a tensor is seen as lines and is an image itself.
+    fn of(own: &Shape, seen: &Shape) -> Option<Added> {
+        match (own.dims.as_slice(), seen.dims.as_slice()) {
+            (&[n, c, l, 1], seen) if seen == [n, c, l] => Some(Added::Column),
+            (&[n, c, 1, l], seen) if seen == [n, c, l] => Some(Added::Row),
+            _ => None,
+        }
+    }
+
+    /// A list with an entry for each dimension of lines, or for the last ones, completed with the entry for the added
+    /// dimension.
+    fn beside<T: Copy>(self, of_line: &[T], of_other: T) -> Vec<T> {
+        let mut all = of_line.to_vec();
+        all.insert(all.len().saturating_sub(usize::from(self == Added::Row)), of_other);
+        all
+    }
+}
+
+/// Whether a node reads lines.
+pub(super) fn reads(node: &Node) -> bool {
+    matches!(node.input(0), Some(Value::Tensor(x)) if x.rank() == 3)
+}
+
+/// Whether the lines that a node reads are images.
+pub(super) fn reads_images(builder: &Builder, node: &Node) -> bool {
+    matches!(node.input(0), Some(Value::Tensor(x)) if reads(node) && added(builder, x).is_some())
+}
+
+/// An operator of windows on lines, computed on images.
+pub(super) fn of_windows(
+    builder: &mut Builder,
+    node: &Node,
+    operator: fn(&mut Builder, &Node) -> Result<Tensor, Fault>,
+) -> Result<Tensor, Fault> {
+    let x = node.tensor(0)?;
+    let is_long = x.dims().last().is_some_and(|length| *length > MOST_ROWS);
+    let added = added(builder, x).unwrap_or(if is_long { Added::Row } else { Added::Column });
+    let mut inputs = node.inputs.clone();
+    inputs[0] = Some(Value::Tensor(image(builder, node, x, added)?));
+    if let Some(Some(Value::Constant(filters))) = inputs.get_mut(1) {
+        *filters = filters.reshaped(added.beside(&filters.dims, 1));
+    }
+    let mut proto = node.proto.clone();
+    for attribute in &mut proto.attribute {
+        let pairs = |of_other: i64, each: &[i64]| -> Vec<i64> {
+            each.iter().flat_map(|of_line| added.beside(&[*of_line], of_other)).collect()
+        };
+        attribute.ints = match attribute.name.as_deref() {
+            Some("kernel_shape" | "strides" | "dilations") => pairs(1, &attribute.ints),
+            Some("output_padding" | "pads") => pairs(0, &attribute.ints),
+            Some("output_shape") if !attribute.ints.is_empty() => added.beside(&attribute.ints, 1),
+            _ => continue,
+        };
+    }
+    let made = operator(builder, &Node { proto: &proto, inputs, ..*node })?;
+    line(builder, node, &made, added)
+}
+
+fn added(builder: &Builder, x: &Tensor) -> Option<Added> {
+    Added::of(&builder.network.layer(x.operand.layer).shape, &x.operand.shape)
+}
+
+/// Lines as images.
+pub(in crate::import) fn image(
+    builder: &mut Builder,
+    node: &Node,
+    x: &Tensor,
+    added: Added,
+) -> Result<Tensor, Fault> {
+    builder.reshape(node, x, added.beside(x.dims(), 1))
+}
+
+/// Images of one row or column as lines.
+pub(in crate::import) fn line(
+    builder: &mut Builder,
+    node: &Node,
+    x: &Tensor,
+    added: Added,
+) -> Result<Tensor, Fault> {
+    let mut dims = x.dims().to_vec();
+    dims.remove(if added == Added::Row { 2 } else { 3 });
+    builder.reshape(node, x, dims)
+}
+
+/// If the lines that an operator reads are views of images, the operator on these images, if it computes the same: a
+/// function of elements or of channels. Each operand has the shape of its tensor and the shape in which the operator
+/// sees it.
+pub(in crate::import) fn on_images(
+    operator: &Operator,
+    parameters: &[Weights],
+    operands: &[[&Shape; 2]],
+) -> Option<(Operator, Vec<Weights>, Added)> {
+    let mut all = operands.iter().map(|[own, seen]| Added::of(own, seen));
+    let added = all.next()??;
+    if !all.all(|other| other == Some(added)) {
+        return None;
+    }
+    let mut operator = operator.clone();
+    match &mut operator {
+        Operator::ElementWise(element_wise) => {
+            if let Function::PRelu { slope } = &mut element_wise.function {
+                *slope = added.beside(slope, 1);
+            }
+        }
+        Operator::Binary(binary) => {
+            if let Some(constant) = &mut binary.constant {
+                // With a constant of more dimensions than lines have, the result is no lines.
+                if constant.dims.len() > 3 {
+                    return None;
+                }
+                constant.dims = added.beside(&constant.dims, 1);
+            }
+        }
+        // They have one parameter for each channel.
+        Operator::BatchNorm(_) | Operator::InstanceNorm(_) => {
+            return Some((operator, parameters.to_vec(), added));
+        }
+        Operator::Concat(_) if added == Added::Column => {}
+        _ => return None,
+    }
+    let beside = |weights: &Weights| Weights { dims: added.beside(&weights.dims, 1), ..weights.clone() };
+    Some((operator, parameters.iter().map(beside).collect(), added))
+}

@@ -1,0 +1,239 @@
+//! Views: the same elements in the same order under other dimensions.
+
+use crate::import::builder::Builder;
+use crate::import::constant::{Constant, Data, count, dimensions, type_name};
+use crate::import::error::{Fault, fault};
+use crate::import::fold::arithmetic;
+use crate::import::node::{Node, Tensor, Value, axes, axis};
+use csdfc_network::operators::broadcast;
+use csdfc_plan::format::Element;
+use csdfc_plan::operator::{Coordinates, Operator, Ratio, Resize, ResizeMode, Rounding, Scale};
+use rten_onnx::onnx::DataType;
+
+pub(super) fn reshape(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
+    let x = node.tensor(0)?;
+    let dims = reshaped(node, x.dims())?;
+    builder.reshape(node, x, dims)
+}
+
+pub(super) fn reshape_constant(_: &mut Builder, node: &Node) -> Result<Constant, Fault> {
+    constant_view(node, reshaped)
+}
+
+pub(super) fn flatten(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
+    let x = node.tensor(0)?;
+    let dims = flattened(node, x.dims())?;
+    builder.reshape(node, x, dims)
+}
+
+pub(super) fn flatten_constant(_: &mut Builder, node: &Node) -> Result<Constant, Fault> {
+    constant_view(node, flattened)
+}
+
+pub(super) fn squeeze(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
+    let x = node.tensor(0)?;
+    let dims = squeezed(node, x.dims())?;
+    builder.reshape(node, x, dims)
+}
+
+pub(super) fn squeeze_constant(_: &mut Builder, node: &Node) -> Result<Constant, Fault> {
+    constant_view(node, squeezed)
+}
+
+pub(super) fn unsqueeze(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
+    let x = node.tensor(0)?;
+    let dims = unsqueezed(node, x.dims())?;
+    builder.reshape(node, x, dims)
+}
+
+pub(super) fn unsqueeze_constant(_: &mut Builder, node: &Node) -> Result<Constant, Fault> {
+    constant_view(node, unsqueezed)
+}
+
+pub(super) fn identity(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
+    builder.identity(node, node.tensor(0)?)
+}
+
+pub(super) fn identity_constant(_: &mut Builder, node: &Node) -> Result<Constant, Fault> {
+    node.constant(0, "operand").cloned()
+}
+
+/// `Dropout` at inference does nothing.
+pub(super) fn dropout(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
+    check_inference(node)?;
+    builder.identity(node, node.tensor(0)?)
+}
+
+pub(super) fn dropout_constant(builder: &mut Builder, node: &Node) -> Result<Constant, Fault> {
+    check_inference(node)?;
+    identity_constant(builder, node)
+}
+
+fn check_inference(node: &Node) -> Result<(), Fault> {
+    if let Some(training) = node.optional(2, "training_mode")?
+        && training.scalar_int()? != 0
+    {
+        return fault!("it is in training mode");
+    }
+    Ok(())
+}
+
+/// `Cast` between kinds of floats does nothing, since csdfc computes in one.
+pub(super) fn cast(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
+    cast_to(builder, node, DataType(i32::try_from(node.int("to", 0)?).unwrap_or(0)))
+}
+
+/// `CastLike`: a `Cast` to the type of another operand.
+pub(super) fn cast_like(builder: &mut Builder, node: &Node) -> Result<Vec<Value>, Fault> {
+    let to = match node.input(1) {
+        Some(Value::Tensor(like)) => match like.integers {
+            Some(element) => element,
+            None if has_indices(builder, like) => DataType::INT64,
+            None => DataType::FLOAT,
+        },
+        Some(Value::Constant(like)) => match (&like.data, like.stored) {
+            (Data::Bools(_), _) => DataType::BOOL,
+            (_, Some(element)) => element,
+            (Data::Ints(_), None) => DataType::INT64,
+            (Data::Floats(_), None) => DataType::FLOAT,
+        },
+        None => return fault!("operand 1 is missing"),
+    };
+    match node.input(0) {
+        Some(Value::Constant(x)) => Ok(vec![arithmetic::cast_to(builder, x, to)?.into()]),
+        _ => Ok(vec![cast_to(builder, node, to)?.into()]),
+    }
+}
+
+fn has_indices(builder: &Builder, x: &Tensor) -> bool {
+    builder.network.layer(x.operand.layer).format().element == Element::I64
+}
+
+fn cast_to(builder: &mut Builder, node: &Node, to: DataType) -> Result<Tensor, Fault> {
+    let x = node.tensor(0)?;
+    let indices = has_indices(builder, x);
+    match to {
+        DataType::INT64 if indices => builder.identity(node, x),
+        // Integers that floats hold are floats already.
+        DataType::FLOAT | DataType::DOUBLE | DataType::FLOAT16 | DataType::BFLOAT16 if !indices => {
+            builder.identity(node, &x.as_floats())
+        }
+        _ => {
+            let from = if indices { "int64" } else { "float32" };
+            fault!("a tensor of {from} cannot become {}", type_name(to))
+        }
+    }
+}
+
+/// `Expand`: repetition becomes a resize to the nearest element.
+pub(super) fn expand(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
+    let x = node.tensor(0)?;
+    let wanted = dimensions(&node.constant(1, "shape")?.to_ints()?)?;
+    let to = broadcast(x.dims(), &wanted)?;
+    if to == x.dims() {
+        return builder.identity(node, x);
+    }
+    // As many dimensions as there will be.
+    let mut dims = [&vec![1; to.len() - x.rank()][..], x.dims()].concat();
+    let mut x = if dims == x.dims() { x.clone() } else { builder.reshape(node, x, dims.clone())? };
+    if dims == to {
+        return Ok(x);
+    }
+    if dims.len() == 4 && dims[..2] == to[..2] {
+        return repeated(builder, node, &x, [to[2], to[3]]);
+    }
+    for axis in (0..to.len()).filter(|axis| to[*axis] != x.dims()[*axis]).collect::<Vec<_>>() {
+        let [outer, inner] = [&dims[..axis], &dims[axis + 1..]].map(|dims| dims.iter().product());
+        let image = builder.reshape(node, &x, vec![1, outer, 1, inner])?;
+        let image = repeated(builder, node, &image, [to[axis], inner])?;
+        dims[axis] = to[axis];
+        x = builder.reshape(node, &image, dims.clone())?;
+    }
+    Ok(x)
+}
+
+/// Repeats an image to this height and width. A dimension that differs is 1 in the image.
+fn repeated(builder: &mut Builder, node: &Node, x: &Tensor, size: [usize; 2]) -> Result<Tensor, Fault> {
+    let ratio = |at: usize| -> Result<Scale, Fault> {
+        let counts = [size[at], x.dims()[at + 2]].map(u32::try_from);
+        let [Ok(over), Ok(under)] = counts else { return fault!("a dimension of {} is too large", size[at]) };
+        Ok(Scale::Ratio(Ratio { over, under }))
+    };
+    let operator = Operator::Resize(Resize {
+        mode: ResizeMode::Nearest { rounding: Rounding::Floor },
+        coordinates: Coordinates::Asymmetric,
+        scales: [ratio(0)?, ratio(1)?],
+        size,
+    });
+    builder.layer(node, operator, &[x], Vec::new())
+}
+
+fn constant_view(
+    node: &Node,
+    dims: fn(&Node, &[usize]) -> Result<Vec<usize>, Fault>,
+) -> Result<Constant, Fault> {
+    let x = node.constant(0, "operand")?;
+    let dims = dims(node, &x.dims)?;
+    if count(&dims)? != x.elements() {
+        return fault!("a constant of {:?} cannot be seen as {dims:?}", x.dims);
+    }
+    Ok(x.reshaped(dims))
+}
+
+/// Dimensions of a `Reshape`. A 0 copies the operand's dimension, and a single −1 stands for what remains.
+fn reshaped(node: &Node, from: &[usize]) -> Result<Vec<usize>, Fault> {
+    let wanted = node.constant(1, "shape")?.to_ints()?;
+    let allow_zero = node.flag("allowzero", false)?;
+    let mut dims = Vec::with_capacity(wanted.len());
+    let mut open = None;
+    for (i, &dim) in wanted.iter().enumerate() {
+        dims.push(match (dim, usize::try_from(dim)) {
+            (0, _) if !allow_zero => match from.get(i) {
+                Some(copied) => *copied,
+                None => return fault!("shape {wanted:?} copies a dimension that {from:?} does not have"),
+            },
+            (-1, _) if open.is_none() => {
+                open = Some(i);
+                1
+            }
+            (_, Ok(dim)) => dim,
+            _ => return fault!("shape {wanted:?} is not lawful"),
+        });
+    }
+    if let Some(open) = open {
+        let (known, all) = (count(&dims)?, count(from)?);
+        if known == 0 || all % known != 0 {
+            return fault!("{from:?} cannot be seen as {wanted:?}");
+        }
+        dims[open] = all / known;
+    }
+    Ok(dims)
+}
+
+fn flattened(node: &Node, from: &[usize]) -> Result<Vec<usize>, Fault> {
+    // One past the last dimension is lawful here.
+    let split = match node.int("axis", 1)? {
+        a if a == from.len() as i64 => from.len(),
+        a => axis(a, from.len())?,
+    };
+    Ok(vec![count(&from[..split])?, count(&from[split..])?])
+}
+
+fn squeezed(node: &Node, from: &[usize]) -> Result<Vec<usize>, Fault> {
+    let gone = match node.ints_since("axes", 13, 1)? {
+        Some(list) => axes(&list, from.len())?,
+        None => (0..from.len()).filter(|axis| from[*axis] == 1).collect(),
+    };
+    if let Some(axis) = gone.iter().find(|axis| from[**axis] != 1) {
+        return fault!("dimension {axis} of {from:?} is not 1");
+    }
+    Ok(from.iter().enumerate().filter(|(axis, _)| !gone.contains(axis)).map(|(_, dim)| *dim).collect())
+}
+
+fn unsqueezed(node: &Node, from: &[usize]) -> Result<Vec<usize>, Fault> {
+    let Some(list) = node.ints_since("axes", 13, 1)? else { return fault!("its axes are missing") };
+    let rank = from.len() + list.len();
+    let new = axes(&list, rank)?;
+    let mut old = from.iter().copied();
+    Ok((0..rank).map(|axis| if new.contains(&axis) { 1 } else { old.next().unwrap_or(1) }).collect())
+}

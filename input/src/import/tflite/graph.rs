@@ -1,0 +1,258 @@
+//! Turns the first subgraph of a model into a network.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use csdfc_plan::operator::Operator;
+use rten_onnx::onnx::{
+    DataType, Dimension, NodeProto, TensorShapeProto, TypeProto, TypeProtoTensor, ValueInfoProto,
+};
+
+use super::op::{Op, Operand};
+use super::schema::{File, Model, Operator as Stated};
+use super::{SUPPORTED, ops};
+use crate::import::ImportOptions;
+use crate::import::builder::{Builder, MAX_LAYERS, NodeName};
+use crate::import::error::{Fault, ImportError, UnsupportedNode};
+use crate::import::graph::without_dead_layers;
+use crate::import::inputs::{self, InputSeat};
+use crate::import::node::{Node, Value};
+use crate::import::ops::{integers, layout};
+use csdfc_network::{Network, NetworkOutput};
+
+/// The network of a model whose bytes these are. Its weights are read later from `path`, if there is one.
+pub(in crate::import) fn build(
+    model: &str,
+    bytes: &[u8],
+    path: Option<&Path>,
+    options: &ImportOptions,
+) -> Result<Network, ImportError> {
+    let file = File { bytes, path };
+    let stated = Model::read(bytes)
+        .map_err(|fault| ImportError::NotTflite { model: model.to_string(), reason: fault.reason })?;
+    let graph = Graph { model, stated: &stated, file };
+    let needed = graph.needed()?;
+    graph.check_supported(&needed)?;
+    graph.network(&needed, options)
+}
+
+struct Graph<'a, 'b> {
+    model: &'b str,
+    stated: &'b Model<'a>,
+    file: File<'a>,
+}
+
+impl<'a> Graph<'a, '_> {
+    /// The operators on which the outputs depend, in the file's order.
+    fn needed(&self) -> Result<Vec<usize>, ImportError> {
+        if self.stated.outputs.is_empty() {
+            return Err(self.wrong("the model has no outputs".into()));
+        }
+        if self.stated.operators.len() > MAX_LAYERS {
+            return Err(self.wrong(format!("the model has more than {MAX_LAYERS} operators")));
+        }
+        let mut read = vec![false; self.stated.tensors.len()];
+        self.stated.outputs.iter().for_each(|output| read[*output] = true);
+        let mut needed = Vec::new();
+        for (index, operator) in self.stated.operators.iter().enumerate().rev() {
+            if operator.outputs.iter().any(|output| read[*output]) {
+                operator.inputs.iter().flatten().for_each(|input| read[*input] = true);
+                needed.push(index);
+            }
+        }
+        needed.reverse();
+        Ok(needed)
+    }
+
+    fn check_supported(&self, needed: &[usize]) -> Result<(), ImportError> {
+        let operators = needed.iter().map(|index| &self.stated.operators[*index]);
+        let unsupported = operators.filter(|operator| !ops::is_supported(operator.kind));
+        let nodes: Vec<UnsupportedNode> = unsupported
+            .map(|operator| UnsupportedNode {
+                node: self.label(operator),
+                operator: operator.kind.to_string(),
+            })
+            .collect();
+        if nodes.is_empty() {
+            return Ok(());
+        }
+        let count = SUPPORTED.len();
+        let help = format!("csdfc reads {count} operators of TFLite: docs/guide/src/operators.md");
+        Err(ImportError::Unsupported { model: self.model.to_string(), nodes, help })
+    }
+
+    fn network(&self, needed: &[usize], options: &ImportOptions) -> Result<Network, ImportError> {
+        let tensors = &self.stated.tensors;
+        let name = |operator: &Stated| {
+            let label = self.label(operator);
+            NodeName { output: label.clone(), label }
+        };
+        let mut builder = Builder::new(self.stated.operators.iter().map(name).collect());
+        let mut values: Vec<Option<Value>> = vec![None; tensors.len()];
+        let inputs: Vec<&str> =
+            self.stated.inputs.iter().map(|index| tensors[*index].name.as_str()).collect();
+        inputs::check_names(self.model, &inputs, options)?;
+        for &index in &self.stated.inputs {
+            let (tensor, info) = (&tensors[index], self.info(index));
+            let seat = InputSeat { name: &tensor.name, info: &info, channels_last: true };
+            values[index] = Some(Value::Tensor(inputs::add(self.model, &mut builder, &seat, options)?));
+        }
+        let mut numbers = BTreeMap::new();
+        for &index in needed {
+            let operator = &self.stated.operators[index];
+            let first_layer = builder.network.layers.len();
+            let mut inputs = Vec::with_capacity(operator.inputs.len());
+            for input in &operator.inputs {
+                inputs.push(match *input {
+                    None => None,
+                    Some(input) => {
+                        let value = self.value(&mut builder, &mut values, input, operator)?;
+                        Some(Operand { index: input, stated: &tensors[input], value })
+                    }
+                });
+            }
+            let outputs = operator.outputs.iter().map(|output| &tensors[*output]).collect();
+            let mut op = Op {
+                builder: &mut builder,
+                index,
+                options: operator.options,
+                custom: operator.custom,
+                inputs,
+                outputs,
+                numbers: &mut numbers,
+            };
+            let made = ops::import(&mut op, operator.kind).map_err(|fault| self.error(operator, fault))?;
+            for (at, (value, &output)) in made.into_iter().zip(&operator.outputs).enumerate() {
+                let value = op.output(at, value).map_err(|fault| self.error(operator, fault))?;
+                if values[output].is_some() {
+                    let name = &tensors[output].name;
+                    return Err(self.wrong(format!("tensor {name} is computed twice, or is an input")));
+                }
+                if let Value::Tensor(tensor) = &value
+                    && tensor.views.is_empty()
+                {
+                    op.builder.name_tensor(tensor.operand.layer, &tensors[output].name, first_layer);
+                }
+                values[output] = Some(value);
+            }
+        }
+        self.outputs(builder, &values)
+    }
+
+    /// The value of a tensor that an operator reads.
+    fn value(
+        &self,
+        builder: &mut Builder,
+        values: &mut [Option<Value>],
+        index: usize,
+        reader: &Stated,
+    ) -> Result<Value, ImportError> {
+        if let Some(value) = &values[index] {
+            return Ok(value.clone());
+        }
+        let tensor = &self.stated.tensors[index];
+        let stored =
+            self.stated.constant(builder, self.file, tensor).map_err(|fault| ImportError::Tensor {
+                model: self.model.to_string(),
+                tensor: tensor.name.clone(),
+                reason: fault.reason,
+                help: fault.help,
+            })?;
+        match stored {
+            Some(constant) => Ok(values[index].insert(constant.into()).clone()),
+            None => {
+                let (name, reader) = (&tensor.name, self.label(reader));
+                let reason = match tensor.is_variable {
+                    true => {
+                        format!("tensor {name}, which {reader} needs, is kept from one frame to the next")
+                    }
+                    false => {
+                        format!("no operator before {reader} computes tensor {name}, and it has no data")
+                    }
+                };
+                Err(self.wrong(reason))
+            }
+        }
+    }
+
+    fn outputs(&self, mut builder: Builder, values: &[Option<Value>]) -> Result<Network, ImportError> {
+        let mut outputs: Vec<NetworkOutput> = Vec::new();
+        for &index in &self.stated.outputs {
+            let stated = &self.stated.tensors[index];
+            let wrong = |reason: &str| ImportError::Output {
+                model: self.model.to_string(),
+                output: stated.name.clone(),
+                reason: reason.into(),
+                help: "remove it from the outputs".into(),
+            };
+            if outputs.iter().any(|output| output.name == stated.name) {
+                return Err(wrong("another output has this name"));
+            }
+            let tensor = match &values[index] {
+                Some(Value::Tensor(tensor)) => tensor,
+                Some(Value::Constant(_)) => return Err(wrong("it is a constant, whatever the input")),
+                None => return Err(wrong("no operator computes it")),
+            };
+            if self.stated.inputs.contains(&index) {
+                return Err(wrong("it is an input of the network, with no layer between"));
+            }
+            let proto = NodeProto::default();
+            let producer =
+                self.stated.operators.iter().position(|operator| operator.outputs.contains(&index));
+            let node = Node {
+                proto: &proto,
+                index: producer.unwrap_or(0),
+                operator: "",
+                opset: 0,
+                inputs: Vec::new(),
+            };
+            let fault = |fault: Fault| wrong(&fault.reason);
+            // The caller gets the integers as floats.
+            let is_signed = stated.element == DataType::INT8;
+            let held = integers::as_floats(&mut builder, &node, tensor, is_signed).map_err(fault)?;
+            let is_input = matches!(builder.network.layer(held.operand.layer).operator, Operator::Input(_));
+            let held = if is_input { layout::copy(&mut builder, &node, &held).map_err(fault)? } else { held };
+            outputs.push(NetworkOutput { name: stated.name.clone(), operand: held.operand });
+        }
+        let mut network = builder.network;
+        network.outputs = outputs;
+        Ok(without_dead_layers(network))
+    }
+
+    /// An input as ONNX states it.
+    fn info(&self, index: usize) -> ValueInfoProto {
+        let tensor = &self.stated.tensors[index];
+        let dim =
+            |dim: &i32| Dimension { dim_value: (*dim >= 0).then_some(i64::from(*dim)), dim_param: None };
+        let shape = TensorShapeProto { dim: tensor.dims.iter().map(dim).collect() };
+        let tensor_type = Some(TypeProtoTensor { elem_type: Some(tensor.element), shape: Some(shape) });
+        let kind = TypeProto { tensor_type, ..TypeProto::default() };
+        ValueInfoProto { name: Some(tensor.name.clone()), r#type: Some(kind) }
+    }
+
+    /// The label of an operator: the name of its first output.
+    fn label(&self, operator: &Stated) -> String {
+        operator
+            .outputs
+            .first()
+            .map_or_else(|| "?".into(), |output| self.stated.tensors[*output].name.clone())
+    }
+
+    fn error(&self, operator: &Stated, fault: Fault) -> ImportError {
+        ImportError::Node {
+            model: self.model.to_string(),
+            node: self.label(operator),
+            operator: operator.kind.to_string(),
+            reason: fault.reason,
+            help: fault.help,
+        }
+    }
+
+    fn wrong(&self, reason: String) -> ImportError {
+        ImportError::Graph {
+            model: self.model.to_string(),
+            reason,
+            help: "the model is damaged or was written wrongly; convert it anew".into(),
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Quantised models: tensors of integers in the file are tensors of integers in the network.
+
+use super::{Field, I8, I32, Model, Tensor, U8};
+use csdfc_network::pass::{self, Fusion};
+
+/// A convolution of integers, of these types of elements and zero points.
+fn quantised(element: i8, points: [i64; 3]) -> Model {
+    let mut model = Model::default();
+    let of = |shape: &[i32], scale: f32, point| Tensor {
+        shape: shape.to_vec(),
+        element,
+        scales: vec![scale],
+        points: vec![point],
+        ..Tensor::default()
+    };
+    let x = model.tensor(of(&[1, 4, 4, 2], 0.5, points[0]));
+    model.inputs = vec![x];
+    let filters = Tensor { data: Some((0..24).collect()), ..of(&[3, 2, 2, 2], 0.25, points[1]) };
+    let filters = model.tensor(filters);
+    let bias = Tensor { data: Some(vec![1; 12]), element: I32, points: vec![0], ..of(&[3], 0.125, 0) };
+    let (bias, y) = (model.tensor(bias), model.tensor(of(&[1, 4, 4, 3], 2.0, points[2])));
+    let strides = [(1, Field::Int(1)), (2, Field::Int(1)), (3, Field::Byte(3))];
+    model.operator("CONV_2D", &[x, filters, bias], &[y], &strides);
+    let seen = model.tensor(of(&[1, 48], 2.0, points[2]));
+    model.operator("RESHAPE", &[y], &[seen], &[(0, Field::Ints(vec![1, 48]))]);
+    model.outputs = vec![seen];
+    model
+}
+
+fn primitives(model: &Model) -> Vec<String> {
+    let network = pass::normalise(model.import().unwrap(), Fusion::Full);
+    let named = |layer: &csdfc_network::Layer| layer.primitive.map(|primitive| primitive.name().to_string());
+    network.layers.iter().filter_map(named).collect()
+}
+
+#[test]
+fn convolutions_compute_on_integers() {
+    for model in [quantised(I8, [-3, 0, 5]), quantised(U8, [3, 128, 5])] {
+        let primitives = primitives(&model);
+        assert!(primitives.iter().any(|name| name == "indirect-gemm-int8-hwc-hwc"), "{primitives:?}");
+    }
+}
+
+#[test]
+fn scales_are_dealt_out_along_the_dimension_of_the_outputs() {
+    let mut model = quantised(I8, [0, 0, 0]);
+    (model.tensors[1].scales, model.tensors[1].points) = (vec![0.25, 0.5, 1.0], vec![0; 3]);
+    let network = model.import().unwrap();
+    let layer = network.layers.iter().find(|layer| layer.operator.kind() == "conv").unwrap();
+    assert_eq!(layer.parameters[0].scales(0).unwrap(), [0.25, 0.5, 1.0]);
+    // Of the second filter, the first input at each place: 8, 10, 12 and 14, halved.
+    assert_eq!(layer.parameters[0].values().unwrap()[8..12], [4.0, 5.0, 6.0, 7.0]);
+    model.tensors[1].axis = 3;
+    let error = model.import().unwrap_err().to_string();
+    assert!(error.contains("node t3 (CONV_2D): it has 3 scales for 2 indices of dimension 1"), "{error}");
+}

@@ -1,0 +1,228 @@
+//! Constants move into filters and biases, zero padding into the attributes of its reader.
+
+use csdfc_plan::operator::{BinaryFunction, ConvTranspose, Operator, Pad, PadMode, PoolKind};
+use csdfc_plan::shape::Shape;
+
+use super::rewrite::Rewrite;
+use crate::operators::output_shape;
+use crate::weights::Weights;
+use crate::{Layer, Network};
+
+/// Turns zero padding of height and width into an attribute of its reader, if the only reader is a convolution or a
+/// mean.
+pub(super) fn pads(network: Network) -> Network {
+    let mut rewrite = Rewrite::new(network);
+    for id in rewrite.network.ids() {
+        rewrite.visit(id);
+        // One padding may follow another.
+        while let Some(producer) = rewrite.sole_producer(id) {
+            let Some(operator) = with_pad(rewrite.network.layer(producer), rewrite.network.layer(id)) else {
+                break;
+            };
+            let pad = &mut rewrite.network.layers[producer.0];
+            let (inputs, mut nodes) = (pad.inputs.clone(), std::mem::take(&mut pad.onnx_nodes));
+            let layer = &mut rewrite.network.layers[id.0];
+            nodes.append(&mut layer.onnx_nodes);
+            (layer.operator, layer.inputs, layer.onnx_nodes) = (operator, inputs, nodes);
+        }
+    }
+    rewrite.finish()
+}
+
+/// The operator of `layer` that also does what `pad`, its producer, does.
+fn with_pad(pad: &Layer, layer: &Layer) -> Option<Operator> {
+    let Operator::Pad(attributes) = &pad.operator else { return None };
+    let operator = padded(&layer.operator, zeros(attributes)?)?;
+    // A pool may round its size differently, or refuse padding as wide as its window.
+    let shape = output_shape(&operator, &pad.input_shapes()).ok()?;
+    (shape == layer.shape).then_some(operator)
+}
+
+/// `[top, left, bottom, right]` of a padding by zeros of height and width alone.
+fn zeros(pad: &Pad) -> Option<[usize; 4]> {
+    let ([0, 0, top, left], [0, 0, bottom, right]) = (pad.before.as_slice(), pad.after.as_slice()) else {
+        return None;
+    };
+    let zero = pad.mode == PadMode::Constant { value: Some(0.0) };
+    let sides = [*top, *left, *bottom, *right].map(|side| usize::try_from(side).ok());
+    match sides {
+        [Some(top), Some(left), Some(bottom), Some(right)] if zero => Some([top, left, bottom, right]),
+        _ => None,
+    }
+}
+
+/// The operator with zeros added around its input.
+fn padded(operator: &Operator, added: [usize; 4]) -> Option<Operator> {
+    let mut operator = operator.clone();
+    let pads = match &mut operator {
+        // The prologue would change the zeros as it changes the input.
+        Operator::Conv(conv) if conv.pre.is_none() => &mut conv.pads,
+        Operator::Pool(pool) => {
+            // The zeros counted in the mean. So the pool's own padding, if there is any, must count too.
+            let PoolKind::Average { count_include_pad } = &mut pool.kind else { return None };
+            if !*count_include_pad && pool.pads != [0; 4] {
+                return None;
+            }
+            *count_include_pad = true;
+            &mut pool.pads
+        }
+        _ => return None,
+    };
+    for (pad, added) in pads.iter_mut().zip(added) {
+        *pad = pad.checked_add(added)?;
+    }
+    Some(operator)
+}
+
+/// Moves batch norms, and additions, subtractions, multiplications and divisions by per-channel or scalar constants,
+/// into the filters and the bias of the layer before them, if nothing else reads that layer's tensor.
+///
+/// Filters are scaled when their values are read, except that those of grouped transposed convolutions are scaled at
+/// once. Constants that cannot be read, or are not finite, stay where they are.
+pub(super) fn affine(network: Network) -> Network {
+    let mut rewrite = Rewrite::new(network);
+    for id in rewrite.network.ids() {
+        rewrite.visit(id);
+        let Some(producer) = rewrite.sole_producer(id) else { continue };
+        let (before, layer) = (rewrite.network.layer(producer), rewrite.network.layer(id));
+        if before.operator.activation().is_some() || layer.operator.activation().is_some() {
+            continue;
+        }
+        if let Some(folded) = folded(before, layer) {
+            let before = &mut rewrite.network.layers[producer.0];
+            (before.operator, before.parameters) = folded;
+            rewrite.absorb_reader(producer, id);
+        }
+    }
+    rewrite.finish()
+}
+
+/// `scale · x + shift`, one of each per channel where present.
+pub(super) struct Affine {
+    pub scale: Option<Vec<f32>>,
+    pub shift: Option<Vec<f32>>,
+}
+
+/// Operator and parameters of `before` that also do what `layer`, its reader, does.
+fn folded(before: &Layer, layer: &Layer) -> Option<(Operator, Vec<Weights>)> {
+    let mut operator = before.operator.clone();
+    let (axis, bias) = match &mut operator {
+        // A residual is added to the sums and cannot be scaled by the filters.
+        Operator::Conv(conv) if !conv.residual => (1, &mut conv.bias),
+        Operator::ConvTranspose(conv) => (1, &mut conv.bias),
+        Operator::Gemm(gemm) => (before.shape.rank().checked_sub(1)?, &mut gemm.bias),
+        _ => return None,
+    };
+    if layer.shape != before.shape {
+        return None;
+    }
+    let channels = *before.shape.dims.get(axis)?;
+    let Affine { scale, shift } = affine_of(layer, &before.shape, axis)?;
+    let filters = before.parameters.first()?;
+    let mut parameters = vec![match &scale {
+        Some(scale) => scaled_filters(&before.operator, filters, scale)?,
+        None => filters.clone(),
+    }];
+    let old = if *bias { Some(values(before.parameters.get(1)?, channels)?) } else { None };
+    let scaled = match (old, scale) {
+        (Some(old), Some(scale)) => Some(old.iter().zip(scale).map(|(bias, scale)| bias * scale).collect()),
+        (old, _) => old,
+    };
+    let new: Option<Vec<f32>> = match (scaled, shift) {
+        (Some(bias), Some(shift)) => Some(bias.iter().zip(shift).map(|(bias, shift)| bias + shift).collect()),
+        (bias, shift) => bias.or(shift),
+    };
+    let others = before.parameters.iter().skip(1 + usize::from(*bias));
+    *bias = new.is_some();
+    parameters.extend(new.map(|new| Weights::of([channels], new)));
+    parameters.extend(others.cloned());
+    Some((operator, parameters))
+}
+
+/// What `layer` does to each index along `axis` of its input, of this shape.
+pub(super) fn affine_of(layer: &Layer, shape: &Shape, axis: usize) -> Option<Affine> {
+    let channels = shape.dims[axis];
+    let binary = match &layer.operator {
+        Operator::BatchNorm(norm) => {
+            if shape.channel_axis() != Some(axis) || norm.channels != channels {
+                return None;
+            }
+            let [scale, shift] = layer.parameters.as_slice() else { return None };
+            return Some(Affine {
+                scale: Some(values(scale, channels)?),
+                shift: Some(values(shift, channels)?),
+            });
+        }
+        Operator::Binary(binary) => binary,
+        _ => return None,
+    };
+    let constant = per_channel(layer.parameters.first()?, shape, axis)?;
+    let left = binary.constant.as_ref()?.left;
+    let affine = match (binary.function, left) {
+        (BinaryFunction::Add, _) => Affine { shift: Some(constant), scale: None },
+        (BinaryFunction::Mul, _) => Affine { scale: Some(constant), shift: None },
+        (BinaryFunction::Sub, false) => {
+            Affine { shift: Some(constant.iter().map(|c| -c).collect()), scale: None }
+        }
+        (BinaryFunction::Sub, true) => Affine { scale: Some(vec![-1.0; channels]), shift: Some(constant) },
+        (BinaryFunction::Div, false) => {
+            Affine { scale: Some(constant.iter().map(|c| c.recip()).collect()), shift: None }
+        }
+        _ => return None,
+    };
+    let finite = |values: &Option<Vec<f32>>| values.iter().flatten().all(|value| value.is_finite());
+    (finite(&affine.scale) && finite(&affine.shift)).then_some(affine)
+}
+
+/// The values of a constant that varies along no dimension of `shape` but `axis`, one for each index of that dimension.
+fn per_channel(constant: &Weights, shape: &Shape, axis: usize) -> Option<Vec<f32>> {
+    let channels = shape.dims[axis];
+    // Dimensions count from the last, as in broadcasting.
+    let from_last = shape.rank() - 1 - axis;
+    let varies = |(i, dim): (usize, &usize)| *dim != 1 && (i != from_last || *dim != channels);
+    if constant.dims.len() > shape.rank() || constant.dims.iter().rev().enumerate().any(varies) {
+        return None;
+    }
+    match constant.elements() {
+        1 => Some(vec![values(constant, 1)?[0]; channels]),
+        _ => values(constant, channels),
+    }
+}
+
+fn values(weights: &Weights, count: usize) -> Option<Vec<f32>> {
+    if weights.elements() != count {
+        return None;
+    }
+    // Planning does not need the values. If the file cannot be read, the first caller that needs them gets the error.
+    weights.values().ok().filter(|values| values.len() == count)
+}
+
+/// The filters with each output channel multiplied by its factor.
+fn scaled_filters(operator: &Operator, filters: &Weights, factors: &[f32]) -> Option<Weights> {
+    let axis = match operator {
+        Operator::Conv(_) => 0,
+        Operator::ConvTranspose(conv) if conv.groups == 1 => 1,
+        Operator::ConvTranspose(conv) => return scaled_groups(conv, filters, factors),
+        Operator::Gemm(gemm) => usize::from(!gemm.transposed),
+        _ => return None,
+    };
+    let fits = filters.dims.get(axis) == Some(&factors.len());
+    let lazy = filters.scale.as_ref().is_none_or(|scale| scale.axis == axis);
+    (fits && lazy).then(|| filters.clone().scaled(axis, factors))
+}
+
+/// The filters of a grouped transposed convolution, `[C, filters / groups, …]`, have no dimension for the output
+/// channel.
+fn scaled_groups(conv: &ConvTranspose, filters: &Weights, factors: &[f32]) -> Option<Weights> {
+    let &[channels, per_group, height, width] = filters.dims.as_slice() else { return None };
+    let mut scaled = values(filters, filters.elements())?;
+    let (area, group) = (height * width, channels / conv.groups.max(1));
+    if area == 0 || per_group == 0 || group == 0 {
+        return None;
+    }
+    for (i, filter) in scaled.chunks_mut(area).enumerate() {
+        let factor = factors.get(i / per_group / group * per_group + i % per_group)?;
+        filter.iter_mut().for_each(|value| *value *= factor);
+    }
+    Some(Weights::of(filters.dims.clone(), scaled))
+}

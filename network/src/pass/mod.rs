@@ -1,0 +1,130 @@
+//! Passes over a network: the same function from fewer layers.
+//!
+//! [`normalise`] conducts the passes that rewrite a network. Once primitives are chosen, [`legalise`] adds the
+//! conversions that they need. [`in_precisions`] chooses primitives of lower precision. [`reorder`], the last pass,
+//! needs the network's partitions.
+//!
+//! Each pass leaves every ONNX node's name with the layer that now does its work, and a network output's tensor as it
+//! was.
+//!
+//! How much is fused is a [`Fusion`] level. Storage model `edges` counts layers as the papers do. Storage model
+//! `tensors` also makes residual additions (`residual`) and concats (`parts`) operands of convolutions. A plan does
+//! not state its level, so `saved::reload` of the compiler tries them all. `inspect` shows each storage model
+//! at its own level.
+
+use csdfc_plan::plan::StorageModel;
+
+use crate::Network;
+
+mod before;
+mod copies;
+mod fold;
+mod fuse;
+mod integers;
+mod legalise;
+mod names;
+pub mod order;
+mod parts;
+mod precision;
+mod prologues;
+mod recognise;
+mod reorder;
+mod residual;
+mod rewrite;
+
+pub use integers::{integers, moves_exactly, of_integers, of_moved_integers};
+pub use legalise::legalise;
+pub use names::Names;
+pub use precision::{Precision, in_precisions, primitive_of};
+pub use reorder::{PartitionLayers, reorder};
+
+/// How much passes fuse.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Fusion {
+    /// No fusion: the layers of the source.
+    None,
+    /// Layers as the papers count them: padding, batch norms and activations go into the layers beside them, while
+    /// concats and additions are layers.
+    Paper,
+    /// All that there is a pass for.
+    #[default]
+    Full,
+}
+
+impl Fusion {
+    /// All levels, the highest first.
+    pub const ALL: [Fusion; 3] = [Fusion::Full, Fusion::Paper, Fusion::None];
+
+    /// The level of an application in this storage model, if it fuses at all. `edges` fuses as the papers do, to give
+    /// their figures.
+    pub fn of(fuse: bool, storage: StorageModel) -> Self {
+        match storage {
+            _ if !fuse => Fusion::None,
+            StorageModel::Edges => Fusion::Paper,
+            StorageModel::Tensors => Fusion::Full,
+        }
+    }
+}
+
+/// Brings a network to the form that planning expects.
+///
+/// The passes run in this order. Each keeps what the passes before it have established:
+/// 1. padding: no zero padding stands alone before a convolution or a mean that can pad by itself.
+/// 2. recognition: an activation that is spelled out in several layers is one element-wise layer. (The next pass would
+///    take the `+ 3` of a spelled-out hard sigmoid for a bias.)
+/// 3. affine: no batch norm, and no addition or multiplication of per-channel or scalar constants, is the only reader
+///    of a convolution or fully connected layer. Such layers are now part of the filters and the bias.
+/// 4. activations: no activation stands alone after a layer that can compute it as its epilogue.
+/// 5. pre-activations: no batch norm, activation or per-channel constant is read by convolutions alone. It is the
+///    prologue of each of these.
+///
+/// With [`Fusion::Full`], there are two more:
+///
+/// 6. residuals: no addition of whole tensors is the only reader of a convolution that has no activation. The
+///    convolution adds to its sums. (This comes after all passes that change filters or find epilogues of additions.)
+/// 7. parts: no concat along the channels is read by dense convolutions alone. They read its operands.
+///
+/// At every level, layers on which no output depends are removed. If no kernel can read an operand as it lies, a layer
+/// of its own moves it. Then layers between 8-bit integers compute on integers ([`integers`], [`fuse_integers`]).
+pub fn normalise(mut network: Network, fusion: Fusion) -> Network {
+    type Pass = fn(Network) -> Network;
+    let passes: [(&str, Pass); 7] = [
+        ("fold_pads", fold::pads),
+        ("recognise_activations", recognise::activations),
+        ("fold_affine", fold::affine),
+        ("fuse_activations", fuse::activations),
+        ("fold_before_convolutions", before::convolutions),
+        ("fuse_additions", residual::additions),
+        ("read_parts", parts::concats),
+    ];
+    let passes = match fusion {
+        Fusion::None => &[],
+        Fusion::Paper => &passes[..5],
+        Fusion::Full => &passes[..],
+    };
+    for (name, pass) in passes {
+        let span = tracing::info_span!("pass", name, layers = network.layers.len());
+        network = span.in_scope(|| pass(network));
+    }
+    fuse_integers(integers::integers(copies::copies(rewrite::drop_dead(network))), fusion)
+}
+
+/// Applies the fifth and the seventh pass of [`normalise`] to layers that compute on integers ([`integers`]). Networks
+/// without integers stay as they are.
+pub fn fuse_integers(network: Network, fusion: Fusion) -> Network {
+    if fusion == Fusion::None || network.layers.iter().all(|layer| layer.quantisation.is_none()) {
+        return network;
+    }
+    let network = prologues::of_integers(network);
+    if fusion == Fusion::Full { parts::concats(network) } else { network }
+}
+
+/// The network with zero padding, batch norms and other constants in filters and biases, and with activations that are spelled
+/// out as one layer each: the first passes of [`normalise`]. Activations stay layers.
+pub fn with_constants_folded(network: Network) -> Network {
+    let passes = [fold::pads, recognise::activations, fold::affine];
+    passes.into_iter().fold(rewrite::drop_dead(network), |network, pass| pass(network))
+}
+
+#[cfg(test)]
+mod tests;
